@@ -1,0 +1,56 @@
+# Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench
+
+# uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+IN_VENV := .venv/bin/python
+BRING_OUR_OWN_UV := $(if $(filter .uv/bin/uv,$(UV)),.uv/bin/uv)
+
+# The first Python that is new enough. Looked for only when something has to be installed.
+PYTHON = $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	found=$$(command -v $$name) && "$$found" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	echo "$$found" && break; done)
+
+# Never another Python than the machine's, unless it has none that will do. An existing .venv keeps its own.
+SYNC = $(if $(PYTHON),UV_PYTHON_DOWNLOADS=never) $(UV) sync --frozen --compile-bytecode $(if $(wildcard $(IN_VENV)),,$(addprefix --python ,$(PYTHON)))
+
+# Trust what the machine trusts, where it has a list (a company's proxy may sign with its own authority).
+export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/*.pem /etc/ssl/certs/*.crt /etc/pki/tls/certs/*),true,false)
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/.for-running ## Start everything at http://127.0.0.1:3978 (settings: .env.example)
+	@exec $(IN_VENV) app.py
+
+test: .venv/.for-working ## Run all tests
+	$(IN_VENV) -m pytest -n auto
+
+lint: .venv/.for-working ## Check style, types and the arrows between the rooms
+	$(IN_VENV) -m ruff check .
+	$(IN_VENV) -m ruff format --check .
+	$(IN_VENV) -m mypy
+	$(IN_VENV) -m mypy app.py
+	.venv/bin/lint-imports --no-logo
+
+bench: .venv/.for-working ## Measure speed, beside a bare baseline
+	$(IN_VENV) -m bench
+
+# The stamps say when .venv was last brought up to date, so that `make run` starts at once.
+.venv/.for-running: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)
+	$(SYNC) --no-dev --inexact
+	@touch $@
+
+.venv/.for-working: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)
+	$(SYNC)
+	@touch .venv/.for-running $@
+
+# A virtual environment where Python can make one, else plain pip into a folder; uv itself is one self-contained file.
+.uv/bin/uv:
+	@test -n "$(PYTHON)" || { echo "Countersign needs Python 3.11 or newer, and there is none on PATH." >&2; exit 1; }
+	@echo "Bringing uv into this folder…"; rm -rf .uv
+	@{ $(PYTHON) -m venv .uv && .uv/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'; } \
+		|| { rm -rf .uv; $(PYTHON) -m pip install --quiet --disable-pip-version-check --target .uv 'uv>=0.9'; } \
+		|| { rm -rf .uv; echo "Could not install uv: $(PYTHON) needs venv or pip (Debian: apt-get install python3-venv)" \
+			"and a package index." >&2; exit 1; }

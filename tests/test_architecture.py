@@ -1,0 +1,81 @@
+"""The house keeps its own rules: the arrows between the rooms, small files, nothing left to do later."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("adapters", "bot", "graph", "policies", "servers")
+LINES = 300
+LINES_OF_A_TEST = 500
+KNOWN_LONGER = {"bot/vocabulary.py": 340}
+"""Files that are longer for a reason: the nouns of the house stand in one place."""
+
+_LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, no_logo=True))"
+
+
+def sources(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts]
+    return sorted([*found, ROOT / "app.py"])
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _LINT], cwd=folder, check=False, capture_output=True, text=True, timeout=100
+    )
+
+
+def test_every_arrow_points_downwards() -> None:
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+WRONG_ARROWS = {
+    ("policies/model.py", "graph.ports"): "A lower room never imports a higher one",
+    ("graph/ports.py", "bot.vocabulary"): "A lower room never imports a higher one",
+    ("bot/clock.py", "adapters.web"): "A lower room never imports a higher one",
+    ("adapters/tool_servers/__init__.py", "adapters.web"): "Adapters do not know each other",
+    ("bot/clock.py", "aiohttp"): "Nothing of a chat platform or of HTTP below the adapters",
+    ("graph/fields.py", "slack_sdk"): "Nothing of a chat platform or of HTTP below the adapters",
+    ("adapters/web/__init__.py", "langgraph"): "No LangGraph in the adapters, nor in the policies",
+    ("bot/clock.py", "sqlalchemy"): "SQL in bot.records only",
+    ("servers/__init__.py", "policies.model"): "The bundled tool servers stand on their own",
+    ("adapters/web/__init__.py", "servers"): "Nobody imports a tool server: they are reached over MCP",
+}
+
+
+def test_an_arrow_in_the_wrong_direction_is_found(tmp_path: Path) -> None:
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    shutil.copy(ROOT / ".importlinter", tmp_path)
+    for file, imported in WRONG_ARROWS:
+        with (tmp_path / file).open("a") as opened:
+            opened.write(f"\nimport {imported}\n")
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    for (file, imported), contract in WRONG_ARROWS.items():
+        assert f"{contract} BROKEN" in done.stdout, done.stdout
+        importer = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        assert f"{importer} -> {imported}" in done.stdout, done.stdout
+
+
+def test_nobody_imports_the_composition() -> None:
+    importing = [str(p) for p in sources(*ROOMS) if re.search(r"^\s*(from|import) app\b", p.read_text(), re.MULTILINE)]
+    assert importing == []
+
+
+def test_files_are_small_enough_to_read_at_once() -> None:
+    def too_long(path: Path, limit: int) -> bool:
+        return len(path.read_text().splitlines()) > KNOWN_LONGER.get(str(path.relative_to(ROOT)), limit)
+
+    assert [str(path) for path in sources(*ROOMS, "bench") if too_long(path, LINES)] == []
+    assert [str(path) for path in sources("tests") if too_long(path, LINES_OF_A_TEST)] == []
+
+
+def test_nothing_is_left_to_do_later() -> None:
+    later = re.compile("TO[D]O|FIX[M]E")
+    assert [str(path) for path in sources(*ROOMS, "tests", "bench") if later.search(path.read_text())] == []
