@@ -1,0 +1,163 @@
+"""The words of a judgement: the tool, the call, the facts around it, and the verdict.
+
+Everything here is plain data. Verdicts are pydantic models because an `Ask` is kept in the database and in the
+graph's state as JSON and must come back as the same thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Mode(StrEnum):
+    """The ceiling on what the rules may allow (`AGENT_MODE`)."""
+
+    READ_ONLY = "readOnly"
+    DEFAULT = "default"
+    SAFE_WRITE = "safeWrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What a tool server says of its tool (MCP `ToolAnnotations`); `None` means that it did not say."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of one configured server, as the policy, the model and the cards know it."""
+
+    server: str
+    """The server's name in `mcp.json`; ours, never the server's own title."""
+    name: str
+    """The tool's name as its server calls it."""
+    title: str = ""
+    """The server's own title for people; shown after the configured name, never alone."""
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
+    """JSON Schema of the arguments."""
+    annotations: Annotations = field(default_factory=Annotations)
+    annotations_trusted: bool = False
+    """`trustAnnotations` of the server: whether the operator believes `annotations`."""
+    requires_approval: bool = False
+    """Listed in the server's `requireApproval`: an allow becomes an ask."""
+    repeatable: bool = False
+    """The operator lists it as idempotent (`idempotentTools`) or trusts that it only reads: it may be tried again
+    without asking anybody."""
+    personal: bool = False
+    """Uses the account of the person it acts for: its results are that person's alone."""
+    category: str = "general"
+    """The tool type that the router picks by."""
+    fingerprint: str = ""
+    """Fingerprint of the server's configuration; an approval given for one configuration is void for another."""
+
+    @property
+    def full_name(self) -> str:
+        """`{server}__{tool}`, at most 64 characters (OpenAI's limit on function names)."""
+        return model_name(self.server, self.name)
+
+    @cached_property
+    def schema_hash(self) -> str:
+        """SHA-256 of the canonical input schema, hexadecimal."""
+        return hashlib.sha256(canonical_json(dict(self.input_schema)).encode()).hexdigest()
+
+
+def model_name(server: str, tool: str) -> str:
+    """The name the model calls a tool by: `{server}__{tool}`, shortened with a hash beyond 64 characters."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in f"{server}__{tool}")
+    if len(name) <= 64 and name == f"{server}__{tool}":
+        return name
+    return f"{name[:55]}_{hashlib.sha256(f'{server}__{tool}'.encode()).hexdigest()[:8]}"
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, non-ASCII kept. Raises `TypeError` on non-JSON values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call to be judged."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known when a call is judged. Gathered before; judging looks nothing up."""
+
+    mode: Mode
+    requester: str
+    """Person id, such as `slack:T1:U2` or `web:ana`."""
+    platform: str
+    place: str
+    """The channel or conversation, opaque; empty in a direct chat."""
+    at: datetime
+    """Aware, in UTC."""
+    groups: Mapping[str, bool | None] = field(default_factory=dict)
+    """Group reference → whether the requester is in it; `None`: could not be found out."""
+
+
+class _Verdict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str
+    """Name of the rule that decided, or why no rule did."""
+
+
+class Allow(_Verdict):
+    """The call may run at once."""
+
+    verdict: Literal["allow"] = "allow"
+
+
+class Ask(_Verdict):
+    """The call waits for people."""
+
+    verdict: Literal["ask"] = "ask"
+    approvers: tuple[str, ...] = ("requester",)
+    """`requester`, `channel`, `any`, a person id, or a group reference; one of these suffices to be an approver."""
+    self_approval: Literal["confirm", "fourEyes"] = "confirm"
+    """`confirm`: the requester may approve; `fourEyes`: somebody else must."""
+    quorum: int = Field(default=1, ge=1)
+    """How many different people must approve."""
+    expires_in: float | None = 24 * 3600.0
+    """Seconds until the approval expires; `None`: never."""
+    reason_required: bool = False
+    """Whether a rejection must say why."""
+    editable: tuple[str, ...] | None = None
+    """Arguments that an approver may change; `None`: all of them."""
+
+
+class Deny(_Verdict):
+    """The call may not run."""
+
+    verdict: Literal["deny"] = "deny"
+    reason: str
+    """A sentence for people, which the model can pass on."""
+
+
+Verdict = Annotated[Allow | Ask | Deny, Field(discriminator="verdict")]
+
+
+class Risk(StrEnum):
+    """What a call may do to the world, in the words shown on a card."""
+
+    READS = "reads"
+    WRITES = "writes"
+    DESTROYS = "destroys"
+    REACHES_OUTSIDE = "reaches outside"

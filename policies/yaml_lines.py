@@ -1,0 +1,156 @@
+"""YAML text to plain values that remember their lines.
+
+Only what a policy needs, in YAML 1.2's sense: mappings with text keys, lists, text, numbers, `true`/`false`, `null`.
+`yes` and `2026-11-21` stay text (YAML 1.1 would make a boolean and a date of them); aliases and tags are refused, so
+that what is written on a line is all there is to it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+DEEPEST = 30
+"""Levels of nesting; far more than any rule needs, and few enough for every recursion over a policy."""
+
+
+class LineError(Exception):
+    """Something is wrong on a line (counted from 1)."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A value and where it stands."""
+
+    value: str | int | float | bool | list[Located] | dict[str, Located] | None
+    line: int
+    """Line where the value begins, from 1."""
+    key_line: int
+    """Line of the key it belongs to; its own line where it has none."""
+
+    def plain(self) -> Any:
+        """The value without its lines, as JSON would hold it."""
+        if isinstance(self.value, list):
+            return [item.plain() for item in self.value]
+        if isinstance(self.value, dict):
+            return {key: item.plain() for key, item in self.value.items()}
+        return self.value
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads nodes, never objects; implicit types are those of YAML 1.2."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own class attribute, emptied for this class
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # types-PyYAML left it untyped
+            raise LineError(mark.line + 1, "aliases (*name) are not supported: write it out")
+        return super().compose_node(parent, index)
+
+
+_NULL, _BOOL, _INT, _FLOAT, _TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str"))
+for _tag, _pattern, _first in (
+    (_NULL, r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    (_BOOL, r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    (_INT, r"[-+]?[0-9]+", list("-+0123456789")),
+    (_FLOAT, r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(_tag, re.compile(rf"(?:{_pattern})\Z"), _first)
+
+
+def read_yaml(text: str) -> Located | None:
+    """The one document of a YAML text; `None` when there is none. Raises `LineError`, and nothing else."""
+    try:
+        loader = _Loader(text)  # checks every character of a str at once
+    except yaml.reader.ReaderError as error:
+        raise LineError(text.count("\n", 0, error.position) + 1, _unreadable(error)) from None
+    try:
+        node = loader.get_single_node()
+        return None if node is None else _located(node, node.start_mark.line + 1, DEEPEST)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = loader.line if mark is None else mark.line
+        raise LineError(line + 1, f"not valid YAML: {error.problem or error.context}") from None
+    except RecursionError:
+        raise LineError(loader.line + 1, f"nested too deeply: at most {DEEPEST} levels") from None
+    except (ValueError, OverflowError):
+        # PyYAML lets chr() and int() complain themselves about an impossible \U escape or %YAML version.
+        raise LineError(loader.line + 1, "not valid YAML: an escape or number that means nothing") from None
+    finally:
+        loader.dispose()
+
+
+def _unreadable(error: yaml.reader.ReaderError) -> str:
+    return f"the character U+{int(error.character):04X} is not allowed in YAML"
+
+
+def _located(node: yaml.Node, key_line: int, levels: int) -> Located:
+    line = node.start_mark.line + 1
+    if levels == 0:
+        raise LineError(line, f"nested too deeply: at most {DEEPEST} levels")
+    if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
+        return Located(_mapping(node, levels), line, key_line)
+    if isinstance(node, yaml.SequenceNode) and node.tag.endswith(":seq"):
+        items = [_located(item, item.start_mark.line + 1, levels - 1) for item in node.value]
+        return Located(items, line, key_line)
+    if isinstance(node, yaml.ScalarNode):
+        return Located(_scalar(node, line), line, key_line)
+    raise LineError(line, f"the tag {node.tag} is not supported")
+
+
+def _mapping(node: yaml.MappingNode, levels: int) -> dict[str, Located]:
+    entries: dict[str, Located] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = _scalar(key_node, line) if isinstance(key_node, yaml.ScalarNode) else None
+        if not isinstance(key, str):
+            raise LineError(line, "a key must be text (put it in quotes)")
+        if key in entries:
+            raise LineError(line, f"“{key}” is written twice, first on line {entries[key].key_line}")
+        entries[key] = _located(value_node, line, levels - 1)
+    return entries
+
+
+def _scalar(node: yaml.ScalarNode, line: int) -> str | int | float | bool | None:
+    text: str = node.value
+    match node.tag:
+        case tag if tag == _TEXT:
+            if not _is_text(text):
+                raise LineError(line, "half a character (a lone surrogate) is not text")
+            return text
+        case tag if tag == _NULL:
+            return None
+        case tag if tag == _BOOL and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        case tag if tag in (_INT, _FLOAT):
+            return _number(text, tag, line)
+        case _:
+            raise LineError(line, f"the tag {node.tag} is not supported")
+
+
+def _number(text: str, tag: str, line: int) -> int | float:
+    try:
+        number = int(text) if tag == _INT else float(text)
+    except (ValueError, OverflowError):
+        raise LineError(line, f"“{text[:40]}” is not a number") from None
+    if not math.isfinite(number):
+        raise LineError(line, f"“{text[:40]}” is too large a number")
+    return number
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

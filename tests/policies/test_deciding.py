@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.deciding import (
+    CouldNotFindOut,
+    Decider,
+    NotPermitted,
+    Permitted,
+    edit_needs_no_new_asking,
+    groups_to_look_up,
+    may_decide,
+)
+from policies.model import Allow, Ask, Deny
+
+ANA, BEN, EVE = "web:ana", "web:ben", "web:eve"
+GROUP = "slack-group:T1:S1"
+YES, NO, UNKNOWN = Permitted, NotPermitted, CouldNotFindOut
+
+
+def asking(*approvers: str, eyes: Literal["confirm", "fourEyes"] = "confirm", quorum: int = 1, **more: Any) -> Ask:
+    return Ask(rule="r", approvers=approvers, self_approval=eyes, quorum=quorum, **more)
+
+
+def somebody(person: str, **known: Any) -> Decider:
+    return Decider(person=person, requesters=known.pop("requesters", (ANA,)), **known)
+
+
+TABLE = [
+    ("the requester, who is asked", asking("requester"), somebody(ANA), YES),
+    ("somebody else where the requester is asked", asking("requester"), somebody(BEN), NO),
+    ("the requester where a person is named", asking(BEN), somebody(ANA), NO),
+    ("the person who is named", asking(BEN), somebody(BEN), YES),
+    ("one of several who are named", asking(EVE, BEN), somebody(BEN), YES),
+    ("anybody where any may", asking("any"), somebody(EVE), YES),
+    ("the requester where any may", asking("any"), somebody(ANA), YES),
+    ("somebody in the channel", asking("channel"), somebody(BEN, in_channel=True), YES),
+    ("somebody outside the channel", asking("channel"), somebody(BEN, in_channel=False), NO),
+    ("somebody whose channels are unknown", asking("channel"), somebody(BEN), UNKNOWN),
+    ("a member of the group", asking(GROUP), somebody(BEN, groups={GROUP: True}), YES),
+    ("no member of the group", asking(GROUP), somebody(BEN, groups={GROUP: False}), NO),
+    ("somebody whose groups are unknown", asking(GROUP), somebody(BEN, groups={GROUP: None}), UNKNOWN),
+    ("somebody whose groups were not looked up", asking(GROUP), somebody(BEN), UNKNOWN),
+    ("a named person whose groups are unknown", asking(GROUP, BEN), somebody(BEN), YES),
+    ("four eyes: the requester, however listed", asking("requester", "any", ANA, eyes="fourEyes"), somebody(ANA), NO),
+    ("four eyes: the requester in the group", asking(GROUP, eyes="fourEyes"), somebody(ANA, groups={GROUP: True}), NO),
+    ("four eyes: the requester in the channel", asking("channel", eyes="fourEyes"), somebody(ANA, in_channel=True), NO),
+    ("four eyes: somebody else", asking("any", eyes="fourEyes"), somebody(BEN), YES),
+    ("four eyes: the editor", asking("any", eyes="fourEyes"), somebody(BEN, requesters=(ANA, BEN)), NO),
+    ("four eyes: a third person", asking("any", eyes="fourEyes"), somebody(EVE, requesters=(ANA, BEN)), YES),
+    (
+        "four eyes: the requester's other account",
+        asking("any", eyes="fourEyes"),
+        somebody("slack:T1:U9", other_accounts=(ANA,)),
+        NO,
+    ),
+    ("the requester from another account", asking("requester"), somebody("slack:T1:U9", other_accounts=(ANA,)), YES),
+    ("a named person from another account", asking(BEN), somebody("slack:T1:U9", other_accounts=(BEN,)), YES),
+    ("an editor where the requester is asked", asking("requester"), somebody(BEN, requesters=(ANA, BEN)), NO),
+    ("somebody called by the name of a keyword", asking("requester"), somebody("requester"), NO),
+    ("the requester of a call without one", asking("requester"), somebody(ANA, requesters=()), NO),
+]
+
+
+@pytest.mark.parametrize(("ask", "decider", "permission"), [t[1:] for t in TABLE], ids=[t[0] for t in TABLE])
+def test_who_may_decide(ask: Ask, decider: Decider, permission: type) -> None:
+    assert isinstance(may_decide(ask, decider), permission)
+
+
+def test_a_refusal_says_why() -> None:
+    refused = may_decide(asking("any", eyes="fourEyes"), somebody(ANA))
+    assert refused == NotPermitted("You asked for this or changed it, so somebody else has to decide.")
+    unknown = may_decide(asking("channel", GROUP), somebody(BEN))
+    assert isinstance(unknown, CouldNotFindOut)
+    assert "this channel or slack-group:T1:S1 could not be found out" in unknown.reason
+
+
+def test_only_groups_are_looked_up() -> None:
+    assert groups_to_look_up(asking("requester", "any", BEN, GROUP, "entra-group:7")) == {GROUP, "entra-group:7"}
+
+
+people = st.sampled_from([ANA, BEN, EVE])
+references = st.sampled_from(["requester", "channel", "any", ANA, BEN, GROUP])
+asks = st.builds(
+    asking,
+    references,
+    references,
+    eyes=st.sampled_from(["confirm", "fourEyes"]),
+    quorum=st.integers(1, 2),
+)
+deciders = st.builds(
+    Decider,
+    person=people,
+    requesters=st.lists(people, min_size=1, max_size=2).map(tuple),
+    groups=st.dictionaries(st.just(GROUP), st.sampled_from([True, False, None])),
+    in_channel=st.sampled_from([True, False, None]),
+)
+
+
+@given(asks, deciders)
+def test_under_four_eyes_no_requester_is_ever_permitted(ask: Ask, decider: Decider) -> None:
+    if ask.self_approval == "fourEyes" and decider.person in decider.requesters:
+        assert isinstance(may_decide(ask, decider), NotPermitted)
+
+
+@given(asks, asks, deciders)
+def test_whoever_may_approve_an_edit_without_a_new_asking_may_also_decide_the_edited_call(
+    given_ask: Ask, needed: Ask, decider: Decider
+) -> None:
+    if edit_needs_no_new_asking(given_ask, needed) and isinstance(may_decide(given_ask, decider), Permitted):
+        edited = Decider(decider.person, (*decider.requesters, decider.person), decider.groups, decider.in_channel)
+        assert isinstance(may_decide(needed, edited), Permitted)
+
+
+EDITS = [
+    ("the same demands", asking(BEN), asking(BEN), True),
+    ("more people may", asking(BEN), asking(BEN, EVE), True),
+    ("anybody may", asking(BEN), asking("any"), True),
+    ("fewer people may", asking(BEN, EVE), asking(BEN), False),
+    ("other people must", asking("requester"), asking(BEN), False),
+    ("nobody needs to be asked", asking(BEN), Allow(rule="a"), True),
+    ("it is denied", asking(BEN), Deny(rule="d", reason="no"), False),
+    ("the editor is no second pair of eyes", asking("any", eyes="fourEyes"), asking("any", eyes="fourEyes"), False),
+    ("now four eyes are needed", asking("any"), asking("any", eyes="fourEyes"), False),
+    ("the others have not seen it", asking("any", quorum=2), asking("any", quorum=2), False),
+    ("now several are needed", asking("any"), asking("any", quorum=2), False),
+    ("the others had seen something else", asking("any", quorum=2), asking("any"), False),
+    ("a reason and a time do not matter", asking(BEN), asking(BEN, reason_required=True, expires_in=5.0), True),
+]
+
+
+@pytest.mark.parametrize(("given_ask", "needed", "suffices"), [e[1:] for e in EDITS], ids=[e[0] for e in EDITS])
+def test_whether_an_approval_covers_the_edit_it_came_with(
+    given_ask: Ask, needed: Allow | Ask | Deny, *, suffices: bool
+) -> None:
+    assert edit_needs_no_new_asking(given_ask, needed) is suffices

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from policies.describing import describe_approvers
+from policies.model import Ask
+
+NAMES = {"web:ben": "Ben", "web:chloe": "Chloe", "web:ana": "Ana", "slack-group:T1:S1": "Finance"}
+
+WORDS = [
+    ({"approvers": ("requester",)}, "Ana"),
+    ({"approvers": ("web:ben",)}, "Ben"),
+    ({"approvers": ("requester", "web:ben", "web:chloe")}, "Ana, Ben or Chloe"),
+    ({"approvers": ("any",)}, "anyone"),
+    ({"approvers": ("web:ben", "any")}, "anyone"),
+    ({"approvers": ("any",), "self_approval": "fourEyes"}, "anyone but Ana"),
+    ({"approvers": ("channel",), "self_approval": "fourEyes"}, "anyone in this channel but Ana"),
+    ({"approvers": ("slack-group:T1:S1",)}, "members of Finance"),
+    ({"approvers": ("channel",), "quorum": 2}, "2 of: anyone in this channel"),
+    (
+        {"approvers": ("web:ben", "slack-group:T1:S1"), "quorum": 2, "self_approval": "fourEyes"},
+        "2 of: Ben or members of Finance, but not Ana",
+    ),
+    ({"approvers": ("requester", "web:ben"), "self_approval": "fourEyes"}, "Ben"),
+    ({"approvers": ("web:ana", "web:ben"), "self_approval": "fourEyes"}, "Ana or Ben, but not Ana"),
+    ({"approvers": ("requester",), "self_approval": "fourEyes"}, "nobody"),
+]
+
+
+@pytest.mark.parametrize(("asked", "words"), WORDS)
+def test_who_may_decide_is_said_in_plain_words(asked: dict[str, object], words: str) -> None:
+    ask = Ask.model_validate({"rule": "r", **asked})
+    assert describe_approvers(ask, ("Ana",), lambda reference: NAMES[reference]) == words
+
+
+def test_an_editor_is_left_out_under_four_eyes_too() -> None:
+    ask = Ask(rule="r", approvers=("any",), self_approval="fourEyes")
+    assert describe_approvers(ask, ("Ana", "Ben"), str) == "anyone but Ana and Ben"
+
+
+def test_without_a_name_the_requester_is_called_that() -> None:
+    assert describe_approvers(Ask(rule="r"), (), str) == "the requester"
