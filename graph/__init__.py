@@ -1,0 +1,1 @@
+"""The agent: a LangGraph workflow that knows nothing of chat platforms, databases or HTTP."""

@@ -1,0 +1,154 @@
+"""What the graph stops for, and what it may be resumed with.
+
+Interrupt values and resumes cross a restart as plain JSON (strict msgpack turns other types into dicts), so each is
+a pydantic model that is dumped on the way in and validated on the way out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from graph.fields import FormField
+from policies.model import Ask, Risk
+
+
+class _Json(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# ------------------------------------------------------------------------------------------------ what is asked
+
+
+class ApprovalAsked(_Json):
+    """A tool call waits for people."""
+
+    kind: Literal["approval"] = "approval"
+    call_id: str
+    round: int
+    """1 for the first asking; one more each time the call is judged anew and must be asked again."""
+    server: str
+    tool: str
+    title: str
+    """The tool's title for people, as its server gives it; may be empty."""
+    arguments: dict[str, Any]
+    digest: str
+    """Of server, configuration, tool, schema and arguments: what is approved is exactly this."""
+    risk: tuple[Risk, ...]
+    ask: Ask
+    requesters: tuple[str, ...]
+    """The requester of the turn, and whoever edited the arguments."""
+
+
+class ClarificationAsked(_Json):
+    """The model needs to know something from the requester."""
+
+    kind: Literal["clarification"] = "clarification"
+    call_id: str
+    question: str
+    context: str = ""
+    fields: tuple[FormField, ...] = ()
+    requester: str
+
+
+class SignInAsked(_Json):
+    """One person must sign in before the tool can act for them. The link itself is never in the graph's state."""
+
+    kind: Literal["sign_in"] = "sign_in"
+    call_id: str
+    sign_in_id: str
+    server: str
+    requester: str
+
+
+class OutcomeAsked(_Json):
+    """An attempt broke off in the middle: only a person can say what came of it."""
+
+    kind: Literal["outcome"] = "outcome"
+    call_id: str
+    attempt: int
+    server: str
+    tool: str
+    title: str
+    arguments: dict[str, Any]
+    requester: str
+
+
+Asked = Annotated[ApprovalAsked | ClarificationAsked | SignInAsked | OutcomeAsked, Field(discriminator="kind")]
+asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
+
+# ------------------------------------------------------------------------------------------------ what is answered
+
+
+class Approved(_Json):
+    """The people who had to have approved."""
+
+    kind: Literal["approved"] = "approved"
+    by: tuple[str, ...]
+    """Names for people to read."""
+    arguments: dict[str, Any] | None = None
+    """The arguments as edited by an approver; `None`: as asked."""
+    edited_by: str | None = None
+    """Person id of whoever edited."""
+
+
+class Rejected(_Json):
+    """Somebody who may decide said no."""
+
+    kind: Literal["rejected"] = "rejected"
+    by: str
+    reason: str = ""
+
+
+class Expired(_Json):
+    """Nobody decided in time."""
+
+    kind: Literal["expired"] = "expired"
+
+
+class Superseded(_Json):
+    """The requester went on to something else, or the turn was ended."""
+
+    kind: Literal["superseded"] = "superseded"
+    reason: str = ""
+
+
+class Answered(_Json):
+    """The requester's answer to a clarification."""
+
+    kind: Literal["answered"] = "answered"
+    text: str = ""
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class SignedIn(_Json):
+    """The person has signed in; the call is to be tried again."""
+
+    kind: Literal["signed_in"] = "signed_in"
+
+
+class Declined(_Json):
+    """The person does not want to sign in."""
+
+    kind: Literal["declined"] = "declined"
+
+
+class OutcomeSettled(_Json):
+    """What a person says came of an attempt that broke off."""
+
+    kind: Literal["outcome_settled"] = "outcome_settled"
+    choice: Literal["it_was_done", "try_again", "skip"]
+    by: str
+
+
+ApprovalAnswer = Annotated[Approved | Rejected | Expired | Superseded, Field(discriminator="kind")]
+ClarificationAnswer = Annotated[Answered | Superseded, Field(discriminator="kind")]
+SignInAnswer = Annotated[SignedIn | Declined | Expired | Superseded, Field(discriminator="kind")]
+OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind")]
+Answer = Approved | Rejected | Expired | Superseded | Answered | SignedIn | Declined | OutcomeSettled
+
+approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)
+clarification_answer: TypeAdapter[ClarificationAnswer] = TypeAdapter(ClarificationAnswer)
+sign_in_answer: TypeAdapter[SignInAnswer] = TypeAdapter(SignInAnswer)
+outcome_answer: TypeAdapter[OutcomeAnswer] = TypeAdapter(OutcomeAnswer)

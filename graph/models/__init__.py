@@ -1,0 +1,78 @@
+"""Language models: the built-in one, and those of a service. A provider is imported only when it is chosen."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from graph.models.problems import ModelProblem, Trouble, explain_model_error
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+__all__ = ["DEMO", "GOOGLE", "ModelProblem", "ModelSpec", "Trouble", "close_model", "create_model", "explain_model_error"]
+
+DEMO = "demo"
+"""Name of the built-in, rule-based model."""
+GOOGLE = "google:"
+"""Prefix of the names of Google's models."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Which model to use, and how to reach it."""
+
+    name: str
+    """`demo`, `google:{model}`, or the name of a model at `base_url`."""
+    base_url: str | None = None
+    """Address of an OpenAI-compatible service, up to and including `/v1`; `None`: OpenAI's own."""
+    api_key: SecretStr | None = None
+    timeout: float = 60.0
+    """Seconds to wait for the answer to begin, and for each further piece of it."""
+
+
+def create_model(spec: ModelSpec) -> BaseChatModel:
+    """The model that `spec` names.
+
+    Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has to add.
+    """
+    if spec.name == DEMO:
+        from graph.models.demo import DemoChatModel  # noqa: PLC0415 (imported only when chosen)
+
+        return DemoChatModel()
+    if spec.name.startswith(GOOGLE):
+        return _google(spec)
+    from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
+
+    if spec.api_key is None and spec.base_url is None:
+        raise ModelProblem(
+            Trouble.NOT_CONFIGURED,
+            sentence=f"LLM_MODEL is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
+            f"service that needs none, or set LLM_MODEL={DEMO}.",
+        )
+    return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
+
+
+def _google(spec: ModelSpec) -> BaseChatModel:
+    try:
+        google = importlib.import_module("langchain_google_genai")
+    except ImportError as missing:
+        raise ModelProblem(
+            Trouble.NOT_CONFIGURED,
+            sentence=f"LLM_MODEL is {spec.name}, but the support for Google's models is not installed. "
+            "Install it with `uv sync --extra google`, or choose another LLM_MODEL.",
+        ) from missing
+    model: BaseChatModel = google.ChatGoogleGenerativeAI(
+        model=spec.name.removeprefix(GOOGLE), google_api_key=spec.api_key, timeout=spec.timeout, max_retries=1
+    )
+    return model
+
+
+async def close_model(model: BaseChatModel) -> None:
+    """Close the connections a model holds; left open, they are closed after the event loop is gone."""
+    client = getattr(model, "root_async_client", None)
+    if client is not None:
+        await client.close()

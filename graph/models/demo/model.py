@@ -1,0 +1,104 @@
+"""The demo model as LangChain sees it: a chat model that takes tools and streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from graph.models.demo.planner import reply
+from graph.models.demo.summary import is_summary_request, summarise
+from graph.models.demo.turn import read_turn
+
+
+class DemoChatModel(BaseChatModel):
+    """A rule-based chat model: no network, no state, the same answer to the same messages.
+
+    It looks after a calendar and a task list through tools called `calendar__…` and `tasks__…`, and says plainly that
+    it is no language model when it does not understand. It calls only tools that are bound to it.
+    """
+
+    tool_names: frozenset[str] = frozenset()
+    """Full names of the tools that it may call; see `bind_tools`."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "countersign-demo"
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool | str],
+        **kwargs: Any,
+    ) -> DemoChatModel:
+        """The same model, which may call exactly these tools: names, OpenAI-style definitions, or LangChain tools."""
+        return self.model_copy(update={"tool_names": frozenset(_name(tool) for tool in tools)})
+
+    def answer(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The next message of the conversation. Pure, but for the clock where no message tells the time."""
+        if is_summary_request(messages):
+            return AIMessage(summarise(messages))
+        said = reply(read_turn(messages), self.tool_names)
+        calls = [
+            ToolCall(name=call.tool, args=call.arguments, id=f"demo_{len(messages)}_{index}", type="tool_call")
+            for index, call in enumerate(said.calls)
+        ]
+        return AIMessage(said.text, tool_calls=calls)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self.answer(messages))])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop, None, **kwargs)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for piece in _pieces(self.answer(messages)):
+            chunk = ChatGenerationChunk(message=piece)
+            if run_manager is not None:
+                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+
+def _name(tool: Any) -> str:
+    if isinstance(tool, str):
+        return tool
+    definition = tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+    return str(definition.get("function", definition).get("name", ""))
+
+
+def _pieces(message: AIMessage) -> Iterator[AIMessageChunk]:
+    """The message word by word, then each call in two halves, as providers stream them; together they are it again."""
+    for number, word in enumerate(str(message.content).split(" ")):
+        yield AIMessageChunk(content=f" {word}" if number else word)
+    for index, call in enumerate(message.tool_calls):
+        arguments = json.dumps(call["args"], ensure_ascii=False)
+        half = len(arguments) // 2
+        first = tool_call_chunk(name=call["name"], args=arguments[:half], id=call["id"], index=index)
+        yield AIMessageChunk(content="", tool_call_chunks=[first])
+        yield AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(args=arguments[half:], index=index)])
+    yield AIMessageChunk(content="", chunk_position="last")

@@ -1,0 +1,13 @@
+"""The steps of the workflow, one file each. Every interrupt has a node of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langgraph.types import Command
+
+Node = Callable[..., Awaitable[dict[str, Any]]]
+"""A step of the conversation: state (and run context) in, what changes out."""
+Step = Callable[..., Awaitable[Command[str]]]
+"""A step of a tool call's branch, which also says what comes next."""

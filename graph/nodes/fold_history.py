@@ -1,0 +1,41 @@
+"""Folds the oldest turns into the rolling summary, so that turn 200 costs what turn 20 did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from langchain_core.messages import RemoveMessage
+from langgraph.runtime import Runtime
+
+from graph.history import SUMMARY_LIMIT, extract, summary_request, to_fold
+from graph.models import ModelProblem
+from graph.models.streaming import stream_message
+from graph.nodes import Node
+from graph.ports import Ports
+from graph.state import RunContext, State
+
+log = structlog.get_logger(__name__)
+
+
+def fold_history(ports: Ports) -> Node:
+    """The node. A model that cannot be asked is no reason to fail a finished turn: then the beginnings are kept."""
+
+    async def fold_history(state: State, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        if runtime.context.settling:
+            return {}
+        folded, summary = to_fold(state["messages"]), state.get("summary", "")
+        try:
+            answer = await stream_message(
+                ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
+            )
+            new = answer.text.strip()[:SUMMARY_LIMIT]
+        except ModelProblem as problem:
+            log.warning("summary_without_model", cause=str(problem))
+            new = ""
+        return {
+            "summary": new or extract(summary, folded),
+            "messages": [RemoveMessage(id=m.id) for m in folded if m.id],
+        }
+
+    return fold_history

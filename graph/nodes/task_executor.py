@@ -1,0 +1,66 @@
+"""Asks the model what to say or do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langgraph.runtime import Runtime
+
+from graph.calls import next_step, own_ids
+from graph.models.streaming import stream_message
+from graph.nodes import Node
+from graph.ports import Ports
+from graph.prompts import conversation, tool_definitions
+from graph.state import RunContext, State, turn_of
+from policies.model import Tool
+
+MAX_STEPS = 25
+"""Times the model may speak in one turn; a model that goes round in circles is stopped."""
+
+
+def task_executor(ports: Ports) -> Node:
+    """The node. Its message is under our ids before it is checkpointed. Raises `ModelProblem`."""
+    bound = _Bound(ports)
+
+    async def task_executor(state: State, runtime: Runtime[RunContext]) -> dict[str, Any]:
+        if runtime.context.settling:
+            return {}
+        turn, step = turn_of(state), next_step(state["messages"])
+        if step >= MAX_STEPS:
+            text = f"I stopped after {MAX_STEPS} steps without coming to an end. Please ask for a smaller part of it."
+            return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+        tools = [t for t in ports.tools.available() if not state.get("categories") or t.category in state["categories"]]
+        prompt = conversation(
+            state,
+            turn,
+            now=runtime.context.now,
+            mode=ports.mode,
+            unavailable=ports.tools.unavailable(),
+            has_tools=bool(tools),
+        )
+        live, message_id = runtime.context.live, f"{turn['delivery']}.{step}"
+        message = await stream_message(
+            bound.to(tools), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
+        )
+        return {"messages": [own_ids(message, turn["delivery"], step)]}
+
+    return task_executor
+
+
+class _Bound:
+    """The model with tools bound to it, made anew only when the tools change: binding costs milliseconds."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._key: tuple[tuple[str, str], ...] | None = None
+        self._model: Runnable[LanguageModelInput, AIMessage] = ports.model
+
+    def to(self, tools: Sequence[Tool]) -> Runnable[LanguageModelInput, AIMessage]:
+        key = tuple((t.full_name, t.schema_hash) for t in tools)
+        if key != self._key:
+            self._key, self._model = key, self._ports.model.bind_tools(tool_definitions(tools))
+        return self._model

@@ -1,0 +1,136 @@
+"""Makes one tool call, at most once, and writes what came of it into the ledger."""
+
+from __future__ import annotations
+
+from langgraph.graph import END
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from graph.calls import digest_of, superseded, tool_message
+from graph.nodes import Step
+from graph.ports import (
+    Begun,
+    BrokeOff,
+    Caller,
+    CallRecord,
+    Failed,
+    NotPermitted,
+    Ports,
+    Recorded,
+    SignInNeeded,
+    Skipped,
+    Succeeded,
+    Undecided,
+)
+from graph.state import RunContext, ToolCallState
+from policies.model import Tool
+
+UNKNOWN = "Outcome unknown: the call was started and no answer came. It may or may not have taken effect."
+
+
+def use_tools(ports: Ports) -> Step:
+    """The node. It never raises, cancellation aside: an exception in one branch would cancel its siblings."""
+
+    async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
+        call, context = state["call"], runtime.context
+        if context.settling:
+            return _answer(state, await _given_up(ports, call["id"], context.settling))
+        tool = ports.tools.find(call["name"])
+        if tool is None:
+            return _answer(state, Failed(f"there is no tool called {call['name']} any more."))
+        record = _record(state, tool)
+        match await ports.ledger.begin(record):
+            case Begun(attempt=attempt):
+                context.live.status(f"Using {tool.server}: {tool.title or tool.name}…")
+                outcome = await _call(ports, tool, record, attempt, runtime)
+                context.live.status("")
+                return await _concluded(ports, state, record, attempt, outcome)
+            case Recorded(outcome=outcome):
+                return _answer(state, outcome)
+            case Skipped(was_done=was_done, by=by):
+                return _answer(state, _settled_by_person(by, was_done))
+            case Undecided(attempt=attempt):
+                return Command(goto="outcome_unknown", update={"attempt": attempt})
+            case NotPermitted():
+                # The tool or its configuration changed since the approval: it is void, and the call is judged anew.
+                return Command(goto="policy_gate", update={"approved": None})
+
+    return use_tools
+
+
+def _record(state: ToolCallState, tool: Tool) -> CallRecord:
+    call, turn, asked = state["call"], state["turn"], state.get("asked")
+    return CallRecord(
+        thread_id=turn["thread_id"],
+        call_id=call["id"],
+        requester=turn["requester"],
+        tool=tool,
+        arguments=call["args"],
+        digest=digest_of(tool, call["args"]),
+        approval_round=asked["round"] if asked else None,
+    )
+
+
+async def _call(
+    ports: Ports, tool: Tool, record: CallRecord, attempt: int, runtime: Runtime[RunContext]
+) -> Succeeded | Failed | BrokeOff | SignInNeeded:
+    def progress(message: str, fraction: float | None) -> None:
+        share = f" {fraction:.0%}" if fraction is not None else ""
+        runtime.context.live.status(f"{tool.server}: {message or tool.title or tool.name}{share}")
+
+    caller = Caller(person=record.requester, thread_id=record.thread_id, call_id=record.call_id)
+    return await ports.tools.call(tool, record.arguments, caller, progress)
+
+
+async def _concluded(
+    ports: Ports,
+    state: ToolCallState,
+    record: CallRecord,
+    attempt: int,
+    outcome: Succeeded | Failed | BrokeOff | SignInNeeded,
+) -> Command[str]:
+    match outcome:
+        case Succeeded() | Failed():
+            await ports.ledger.finish(record.call_id, attempt, outcome)
+            return _answer(state, outcome)
+        case BrokeOff(text=text) if record.tool.repeatable:
+            # It may be tried again without asking anybody, so nobody needs to be asked what came of it either.
+            failed = Failed(text)
+            await ports.ledger.finish(record.call_id, attempt, failed)
+            return _answer(state, failed)
+        case BrokeOff():
+            await ports.ledger.broke_off(record.call_id, attempt)
+            return Command(goto="outcome_unknown", update={"attempt": attempt})
+        case SignInNeeded():
+            await ports.ledger.did_nothing(record.call_id, attempt)
+            sign_in_id = await ports.sign_ins.ask(
+                record.thread_id, record.call_id, record.requester, record.tool.server, outcome
+            )
+            return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id})
+
+
+async def _given_up(ports: Ports, call_id: str, why: str) -> Succeeded | Failed | str:
+    match await ports.ledger.close(call_id):
+        case Recorded(outcome=outcome):
+            return outcome
+        case Undecided():
+            return UNKNOWN
+        case None:
+            return superseded(why)
+
+
+def _settled_by_person(by: str, was_done: bool) -> str:  # noqa: FBT001  # a fact, not a flag
+    if was_done:
+        return f"Done, as {by} confirmed: the call took effect, but its result is not known."
+    return f"Skipped by {by}: the outcome of the call is unknown and it shall not be tried again."
+
+
+def _answer(state: ToolCallState, outcome: Succeeded | Failed | str) -> Command[str]:
+    match outcome:
+        case Succeeded(text=text, owner=owner):
+            message = tool_message(state["call"], text, owner=owner)
+        case Failed(text=text):
+            message = tool_message(state["call"], f"Failed: {text}", failed=True)
+        case str():
+            message = tool_message(state["call"], outcome, failed=True)
+    return Command(goto=END, update={"messages": [message]})

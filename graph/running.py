@@ -1,0 +1,159 @@
+"""Running and settling: the few verbs by which everything else drives the graph.
+
+A thread is *at rest* when every open task waits on an interrupt, or none is open and the newest root checkpoint has
+no pending writes. `aget_state().next` alone lies here: it is empty when the last task's writes are saved but its
+step is not applied yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.types import Command, StateSnapshot
+
+from graph.calls import current_turn, spoken_in
+from graph.interrupts import Answer, Asked, Superseded, asked_adapter
+from graph.ports import Live, Spoken
+from graph.state import RunContext, Turn
+from graph.workflow import Workflow
+
+Verb = Literal["run", "resume", "settle"]
+
+RECURSION_LIMIT = 500
+"""Steps of one run. The model's own limit (`MAX_STEPS`) ends a turn long before this does."""
+_MAX_SETTLING_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An interrupt that waits for an answer."""
+
+    interrupt_id: str
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a thread stands."""
+
+    delivery: str | None
+    """The delivery that the newest root checkpoint was made for."""
+    verb: Verb | None
+    at_rest: bool
+    waits: tuple[Wait, ...]
+    turn: Turn | None
+    spoken: tuple[Spoken, ...]
+    """What the model said in the current turn."""
+
+    def has_begun(self, delivery: str) -> bool:
+        """Whether this message is in the conversation already."""
+        return (self.delivery, self.verb) == (delivery, "run")
+
+
+class Checkpointer(Protocol):
+    """What running needs of a saver besides being one."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The newest root checkpoint with its pending writes."""
+        ...
+
+    async def prune_thread(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
+        """Keep the newest checkpoint of the root and of each live namespace."""
+        ...
+
+
+class Agent:
+    """The workflow with its checkpoints. One run at a time per thread: the caller sees to that."""
+
+    def __init__(self, workflow: Workflow, checkpointer: Checkpointer, clock: Callable[[], float]) -> None:
+        self._workflow = workflow
+        self._checkpointer = checkpointer
+        self._clock = clock
+
+    async def look(self, thread_id: str) -> Look:
+        """Where the thread stands now; nothing is changed."""
+        config = _config(thread_id)
+        snapshot = await self._workflow.aget_state(config)
+        open_tasks = [t for t in snapshot.tasks if t.result is None]
+        if open_tasks:
+            at_rest = all(t.interrupts for t in open_tasks)
+        else:
+            at_rest = not snapshot.next and not await self._has_pending_writes(config)
+        return _look(snapshot, at_rest=at_rest)
+
+    async def begin(self, turn: Turn, text: str, live: Live) -> Look:
+        """A person's message as an ordinary new run. The thread must be at rest with nothing pending."""
+        message = HumanMessage(text, id=turn["delivery"], additional_kwargs={"name": turn["requester_name"]})
+        given = {"messages": [message], "turn": turn, "categories": []}
+        return await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
+
+    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
+        """Continue a run that was broken off, until it is at rest."""
+        return await self._run(thread_id, None, delivery, verb, RunContext(live=live))
+
+    async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> Look:
+        """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
+        resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
+        return await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
+
+    async def settle(self, thread_id: str, delivery: str, why: str) -> Look:
+        """End whatever is unfinished without asking the model: every call gets its answer, in valid order."""
+        look = await self.look(thread_id)
+        superseded = Superseded(reason=why).model_dump(mode="json")
+        for _ in range(_MAX_SETTLING_RUNS):
+            if look.at_rest and not look.waits:
+                return look
+            answers = {wait.interrupt_id: superseded for wait in look.waits}
+            given: Command[Any] | None = Command(resume=answers) if answers and look.at_rest else None
+            await self._run(thread_id, given, delivery, "settle", RunContext(settling=why))
+            look = await self.look(thread_id)
+        raise RuntimeError(f"thread {thread_id} does not settle")
+
+    async def prune(self, thread_id: str, look: Look) -> None:
+        """Drop the checkpoints that nobody will read again; `look` is where the thread stands now."""
+        live: list[str] = []
+        if look.waits:
+            snapshot = await self._workflow.aget_state(_config(thread_id))
+            live = [t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)]
+        await self._checkpointer.prune_thread(thread_id, live)
+
+    async def _run(
+        self,
+        thread_id: str,
+        given: Command[Any] | dict[str, Any] | None,
+        delivery: str,
+        verb: Verb,
+        context: RunContext,
+    ) -> Look:
+        config = _config(thread_id, delivery=delivery, verb=verb)
+        context = RunContext(settling=context.settling, live=context.live, now=self._clock())
+        await self._workflow.ainvoke(given, config, context=context, durability="sync")
+        return await self.look(thread_id)
+
+    async def _has_pending_writes(self, config: RunnableConfig) -> bool:
+        found = await self._checkpointer.aget_tuple(config)
+        return bool(found and found.pending_writes)
+
+
+def _config(thread_id: str, *, delivery: str | None = None, verb: Verb | None = None) -> RunnableConfig:
+    config = RunnableConfig(configurable={"thread_id": thread_id}, recursion_limit=RECURSION_LIMIT)
+    if delivery is not None:
+        config["metadata"] = {"delivery": delivery, "verb": verb}
+    return config
+
+
+def _look(snapshot: StateSnapshot, *, at_rest: bool) -> Look:
+    metadata: Mapping[str, Any] = snapshot.metadata or {}
+    return Look(
+        delivery=metadata.get("delivery"),
+        verb=metadata.get("verb"),
+        at_rest=at_rest,
+        waits=tuple(Wait(i.id, asked_adapter.validate_python(i.value)) for i in snapshot.interrupts),
+        turn=snapshot.values.get("turn"),
+        spoken=spoken_in(current_turn(snapshot.values.get("messages", []))),
+    )

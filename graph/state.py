@@ -1,0 +1,89 @@
+"""What the graph carries from step to step: plain JSON or LangChain messages, so that it survives a restart."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AnyMessage, ToolMessage
+from langgraph.graph.message import add_messages
+
+from graph.ports import Live
+
+
+class Turn(TypedDict):
+    """Whose turn it is. Fixed from the message that begins the turn until the agent is at rest again."""
+
+    delivery: str
+    requester: str
+    requester_name: str
+    time_zone: str
+    """IANA name."""
+    platform: str
+    channel: str
+    thread_id: str
+
+
+class State(TypedDict, total=False):
+    """A conversation."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    turn: Turn
+    summary: str
+    """What came before the messages that are still carried."""
+    categories: list[str]
+    """The tool types the router picked for this turn; empty: all."""
+
+
+class ToolCallState(TypedDict, total=False):
+    """One tool call in its own branch."""
+
+    call: dict[str, Any]
+    """`id` (ours), `name` (`{server}__{tool}`), `args`, and `error` when the model's arguments could not be read."""
+    turn: Turn
+    asked: dict[str, Any] | None
+    """The `ApprovalAsked` that waits or was answered."""
+    approved: dict[str, Any] | None
+    """The `Approved` answer to `asked`."""
+    spoken: dict[str, str] | None
+    """What the model said with the call: `message_id` and `text`; to be shown before the call's card."""
+    requesters: list[str]
+    """The requester, and whoever edited the arguments since."""
+    sign_in_id: str
+    attempt: int
+    messages: Annotated[list[ToolMessage], operator.add]
+
+
+class ToolCallResult(TypedDict):
+    """What a branch gives back to the conversation: nothing but its one ToolMessage."""
+
+    messages: Annotated[list[ToolMessage], operator.add]
+
+
+class Silent:
+    """Nobody watches."""
+
+    def text(self, message_id: str, delta: str) -> None:
+        """Shown to nobody."""
+
+    def status(self, text: str) -> None:
+        """Shown to nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What one run is told besides the state; not kept."""
+
+    settling: str | None = None
+    """Why the turn is being ended, when it is: then no model is asked and no tool is started."""
+    live: Live = field(default_factory=Silent)
+    now: float = 0.0
+    """Seconds since the epoch."""
+
+
+def turn_of(values: Mapping[str, Any]) -> Turn:
+    """The turn of a state. Raises `KeyError` before the first message."""
+    turn: Turn = values["turn"]
+    return turn

@@ -1,0 +1,57 @@
+"""The agent's graph: the conversation, and one branch for each tool call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from graph import edges
+from graph.nodes.fold_history import fold_history
+from graph.nodes.human_clarification import human_clarification
+from graph.nodes.human_confirmation import human_confirmation
+from graph.nodes.oauth_needed import oauth_needed
+from graph.nodes.outcome_unknown import outcome_unknown
+from graph.nodes.policy_gate import policy_gate
+from graph.nodes.policy_router import policy_router
+from graph.nodes.task_executor import task_executor
+from graph.nodes.use_tools import use_tools
+from graph.ports import Ports
+from graph.state import RunContext, State, ToolCallResult, ToolCallState
+
+Workflow = CompiledStateGraph[State, RunContext, Any, Any]
+
+
+def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) -> Workflow:
+    """The compiled graph of DESIGN's section 5."""
+    graph = StateGraph(State, context_schema=RunContext)
+    graph.add_node("policy_router", policy_router(ports))
+    graph.add_node("task_executor", task_executor(ports))
+    graph.add_node("human_clarification", human_clarification)
+    graph.add_node("tool_call", build_tool_call(ports))
+    graph.add_node("fold_history", fold_history(ports))
+    graph.add_conditional_edges(START, edges.at_start(ports.tools), ["policy_router", "task_executor"])
+    graph.add_edge("policy_router", "task_executor")
+    graph.add_conditional_edges(
+        "task_executor", edges.after_model, ["human_clarification", "tool_call", "fold_history", END]
+    )
+    graph.add_conditional_edges(
+        "human_clarification", edges.after_clarification, ["human_clarification", "tool_call", "task_executor"]
+    )
+    graph.add_edge("tool_call", "task_executor")
+    graph.add_edge("fold_history", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContext, Any, Any]:
+    """The branch of one tool call. Its output is its ToolMessage alone: branches finish side by side."""
+    branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
+    branch.add_node("policy_gate", policy_gate(ports), destinations=("human_confirmation", "use_tools", END))
+    branch.add_node("human_confirmation", human_confirmation, destinations=("policy_gate", "use_tools", END))
+    branch.add_node("use_tools", use_tools(ports), destinations=("policy_gate", "oauth_needed", "outcome_unknown", END))
+    branch.add_node("oauth_needed", oauth_needed, destinations=("use_tools", END))
+    branch.add_node("outcome_unknown", outcome_unknown(ports), destinations=("use_tools", END))
+    branch.add_edge(START, "policy_gate")
+    return branch.compile()

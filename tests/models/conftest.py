@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from graph.models.openai import create_openai_model
+from graph.models.streaming import Retry
+from tests.fakes.openai_server import FakeOpenAI
+
+KEY = "sk-secret-key-of-this-test"
+
+Connect = Callable[..., BaseChatModel]
+
+QUICK = Retry(times=3, first_pause=0.001, longest_pause=0.002)
+ONCE = Retry(times=0)
+
+
+@pytest.fixture
+def connect() -> Connect:
+    """Makes a model that talks to a fake server."""
+
+    def connect(server: FakeOpenAI, *, timeout: float = 10.0) -> BaseChatModel:
+        return create_openai_model("gpt-test", base_url=server.base_url, api_key=SecretStr(KEY), timeout=timeout)
+
+    return connect

@@ -1,0 +1,127 @@
+"""OpenAI's newest models take tools only at `/v1/responses`: what `stream_message` promises holds there too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from graph.models.problems import ModelProblem, Trouble
+from graph.models.streaming import stream_message
+from tests.models.conftest import ONCE
+
+ARGUMENTS = '{"title": "buy milk"}'
+CALL = {"id": "fc_1", "type": "function_call", "call_id": "call_0", "name": "tasks__add", "status": "completed"}
+TEXT = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+PART = {"type": "output_text", "annotations": [], "logprobs": []}
+OUTPUT = [{**TEXT, "content": [{**PART, "text": "I will."}]}, {**CALL, "arguments": ARGUMENTS}]
+USAGE = {
+    "input_tokens": 12,
+    "output_tokens": 7,
+    "total_tokens": 19,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}
+
+
+def response(status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "model": "gpt-test",
+        "status": status,
+        "output": output,
+        "usage": USAGE,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+EVENTS: list[dict[str, Any]] = [
+    {"type": "response.created", "response": response("in_progress", [])},
+    {"type": "response.output_item.added", "output_index": 0, "item": {**TEXT, "content": []}},
+    {"type": "response.content_part.added", "output_index": 0, "content_index": 0, "item_id": "msg_1", "part": PART},
+    *(
+        {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": 0,
+            "item_id": "msg_1",
+            "delta": piece,
+            "logprobs": [],
+        }
+        for piece in ("I ", "will.")
+    ),
+    {"type": "response.output_item.done", "output_index": 0, "item": OUTPUT[0]},
+    {"type": "response.output_item.added", "output_index": 1, "item": {**CALL, "arguments": ""}},
+    *(
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "fc_1", "delta": piece}
+        for piece in (ARGUMENTS[:9], ARGUMENTS[9:])
+    ),
+    {"type": "response.output_item.done", "output_index": 1, "item": OUTPUT[1]},
+    {"type": "response.completed", "response": response("completed", OUTPUT)},
+]
+
+
+@asynccontextmanager
+async def service(events: list[dict[str, Any]], journal: list[dict[str, Any]]) -> AsyncIterator[ChatOpenAI]:
+    async def answer(request: web.Request) -> web.Response:
+        journal.append(await request.json())
+        lines = [
+            f"event: {e['type']}\ndata: {json.dumps({**e, 'sequence_number': n})}\n\n" for n, e in enumerate(events)
+        ]
+        return web.Response(text="".join(lines), content_type="text/event-stream")
+
+    app = web.Application()
+    app.router.add_post("/v1/responses", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        address = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        yield ChatOpenAI(
+            model="gpt-test",
+            base_url=address,
+            api_key=SecretStr("k"),
+            max_retries=0,
+            use_responses_api=True,
+            store=False,
+            streaming=True,
+        )
+    finally:
+        await runner.cleanup()
+
+
+async def test_text_calls_and_usage_come_back_as_from_chat_completions() -> None:
+    shown: list[str] = []
+    journal: list[dict[str, Any]] = []
+    long = "slack:T1:C1:1732150000.123456.0.0" * 3
+    earlier: Any = {"name": "tasks__list", "args": {}, "id": long, "type": "tool_call"}
+    messages = [HumanMessage("hi"), AIMessage("", tool_calls=[earlier]), ToolMessage("[]", tool_call_id=long)]
+    async with service(EVENTS, journal) as model:
+        message = await stream_message(model, messages, shown.append, retry=ONCE)
+    assert shown == ["I ", "will."]
+    assert message.content == "I will."
+    assert [(c["name"], c["args"]) for c in message.tool_calls] == [("tasks__add", {"title": "buy milk"})]
+    assert message.usage_metadata is not None
+    assert message.usage_metadata["total_tokens"] == 19
+    assert journal[0]["store"] is False
+    ids = {item["call_id"] for item in journal[0]["input"] if "call_id" in item}
+    assert len(ids) == 1
+    assert all(len(call_id) <= 40 for call_id in ids)
+
+
+async def test_a_stream_without_its_end_is_no_answer() -> None:
+    async with service(EVENTS[:-1], []) as model:
+        with pytest.raises(ModelProblem) as caught:
+            await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+    assert caught.value.trouble is Trouble.BROKE_OFF
