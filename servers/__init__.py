@@ -1,0 +1,1 @@
+"""Bundled MCP servers: real processes that speak MCP and know nothing of the bot."""

@@ -1,0 +1,1 @@
+"""The calendar MCP server: calendars and their events in one SQLite file."""

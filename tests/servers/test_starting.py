@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.servers.conftest import ROOT, Client
+
+
+@asynccontextmanager
+async def process(*arguments: str, environment: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    started = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        *arguments,
+        env=environment,
+        cwd=ROOT,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.terminate()
+        await started.communicate()
+
+
+async def address_of(server: asyncio.subprocess.Process) -> str:
+    """Where it serves, which it says on stderr once it does."""
+    assert server.stderr is not None
+    async with asyncio.timeout(60):
+        while line := (await server.stderr.readline()).decode():
+            if match := re.search(r"http://127\.0\.0\.1:\d+", line):
+                return match[0]
+    raise AssertionError("the server ended without saying where it serves")
+
+
+@pytest.mark.parametrize(("name", "tool"), [("calendar", "create_event"), ("tasks", "add")])
+async def test_it_is_served_over_http_on_this_machine_too(environment: dict[str, str], name: str, tool: str) -> None:
+    async with process(f"servers.{name}", "--http", "0", environment=environment) as server:
+        address = await address_of(server)
+        async with (
+            streamable_http_client(f"{address}/mcp") as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            client = Client(session)
+            assert tool in await client.tools()
+            assert "“title” is missing" in await client.refusal(tool)
+
+
+@pytest.mark.parametrize("port", ["65536", "²"])
+async def test_a_port_that_is_none_ends_it_with_a_sentence(environment: dict[str, str], port: str) -> None:
+    async with process("servers.tasks", f"--http={port}", environment=environment) as server:
+        _, told = await server.communicate()
+    assert server.returncode == 2
+    assert "is not a port; give a number from 0 to 65535" in told.decode()
+
+
+async def test_a_database_that_cannot_be_used_ends_it_with_a_sentence(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    environment["CALENDAR_DB"] = str(tmp_path / "file" / "calendar.db")
+    async with process("servers.calendar", environment=environment) as server:
+        _, told = await server.communicate()
+    assert server.returncode == 1
+    assert "Set CALENDAR_DB to a writable file." in told.decode()
+    assert "Traceback" not in told.decode()
