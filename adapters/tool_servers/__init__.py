@@ -1,0 +1,25 @@
+"""The house's MCP client: runs the tool servers of `mcp.json` and calls their tools, as `graph.ports.Tools`.
+
+config = load_config(Path("mcp.json"), os.environ)      # ConfigError: path, line, reason
+servers = ToolServers(config)
+await servers.start()                                   # returns at once
+await servers.settled(20)
+...
+await servers.close()
+"""
+
+from __future__ import annotations
+
+from adapters.tool_servers.config import ConfigError, ServerConfig, ToolServersConfig, load_config
+from adapters.tool_servers.server import Timings
+from adapters.tool_servers.servers import ServerStatus, ToolServers
+
+__all__ = [
+    "ConfigError",
+    "ServerConfig",
+    "ServerStatus",
+    "Timings",
+    "ToolServers",
+    "ToolServersConfig",
+    "load_config",
+]

@@ -1,0 +1,249 @@
+"""Reads `mcp.json`: which tool servers there are, how they are run, and what the operator says of their tools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from adapters.tool_servers.entries import Entry, File, check_server_name, check_url, complaint
+from adapters.tool_servers.positions import Located, NotJsonError, locate
+from adapters.tool_servers.redaction import names_a_secret, secret_parts
+from adapters.tool_servers.text import one_line
+from adapters.tool_servers.variables import BadReferenceError, fill
+from policies.model import canonical_json
+
+Auth = Literal["none", "headers", "oauth"]
+
+
+class ConfigError(Exception):
+    """`mcp.json` cannot be used. Says where (`path`, `line` from 1) and why; holds no configured value."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        self.path = path
+        self.line = line
+        self.reason = one_line(reason, 500)
+        super().__init__(f"{path}, line {line}: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """A server that is a child process and speaks over its standard streams."""
+
+    command: str
+    args: tuple[str, ...] = field(repr=False)
+    env: Mapping[str, str] = field(repr=False)
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """A server behind a streamable HTTP endpoint."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """One server of `mcp.json`, checked and filled in."""
+
+    name: str
+    transport: Stdio | Http
+    fingerprint: str
+    """SHA-256, hexadecimal, of what determines what runs; see `fingerprint_of`."""
+    category: str = "general"
+    tools: frozenset[str] | None = None
+    """Only these tools; `None`: all that the server has."""
+    require_approval: frozenset[str] = frozenset()
+    auth: Auth = "none"
+    trust_annotations: bool = False
+    timeout: float = 60.0
+    """Seconds that one call may take."""
+    idempotent_tools: frozenset[str] = frozenset()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What was given to the server and must never be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServersConfig:
+    """All configured servers, in the order of the file."""
+
+    servers: tuple[ServerConfig, ...] = ()
+
+
+def load_config(path: Path, environ: Mapping[str, str]) -> ToolServersConfig:
+    """Read and check the file; one that is not there means that there are no servers. Raises `ConfigError`."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        return ToolServersConfig()
+    except OSError as error:
+        raise ConfigError(path, 1, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(path, error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8 text") from None
+    return parse_config(text, path, environ)
+
+
+def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> ToolServersConfig:
+    """Check the text of a file that stands at `path`. Raises `ConfigError`."""
+    try:
+        located = locate(text)
+    except NotJsonError as error:
+        raise ConfigError(path, error.line, error.reason) from None
+    try:
+        file = File.model_validate(located.value)
+    except ValidationError as error:
+        raise _first_complaint(error, located, path) from None
+    readers = (_EntryReader(name, entry, path, located, environ) for name, entry in file.mcpServers.items())
+    return ToolServersConfig(tuple(reader.server() for reader in readers))
+
+
+def _first_complaint(error: ValidationError, located: Located, path: Path) -> ConfigError:
+    complaints = []
+    for details in error.errors(include_url=False):
+        is_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
+        where = tuple(part for part in details["loc"] if part != "[key]")
+        line = located.line_of(where, key=is_key or details["type"] == "missing")
+        complaints.append((line, f"{_dotted(where)}{complaint(details)}"))
+    line, reason = min(complaints)
+    return ConfigError(path, line, reason)
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return f"{dotted}: " if dotted else ""
+
+
+def fingerprint_of(entry: Entry, filled: Mapping[str, Any]) -> str:
+    """The fingerprint of what determines what runs: an approval given under one is void under another.
+
+    Command, arguments, folder and URL count with their values; so do variables and headers, except those whose names
+    say that they are credentials: of these only the name counts, so that renewing a token voids nothing.
+    """
+
+    def telling(named: Mapping[str, str]) -> dict[str, str | None]:
+        return {name: None if names_a_secret(name) else value for name, value in named.items()}
+
+    parts = {
+        "command": entry.command,
+        "args": list(filled["args"]),
+        "env": telling(filled["env"]),
+        "cwd": entry.cwd,  # as written: the same setup in another folder is the same server
+        "url": filled["url"],
+        "headers": telling({name.lower(): value for name, value in filled["headers"].items()}),
+        "auth": entry.auth,
+    }
+    return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _EntryReader:
+    """Turns one entry into a `ServerConfig`, or says on which line it cannot be."""
+
+    def __init__(self, name: str, entry: Entry, path: Path, located: Located, environ: Mapping[str, str]) -> None:
+        self._name = name
+        self._entry = entry
+        self._path = path
+        self._located = located
+        self._environ = environ
+        self._secrets: set[str] = set()
+
+    def server(self) -> ServerConfig:
+        entry = self._entry
+        try:
+            check_server_name(self._name)
+        except ValueError as error:
+            raise self._error((), str(error), key=True) from None
+        self._check_transport()
+        self._check_auth()
+        self._check_tool_lists()
+        args = [self._fill(("args", index), template) for index, template in enumerate(entry.args)]
+        env = {name: self._fill(("env", name), template) for name, template in entry.env.items()}
+        url = None if entry.url is None else self._url(entry.url)
+        headers = {name: self._header(name, template) for name, template in entry.headers.items()}
+        filled = {"args": args, "env": env, "url": url, "headers": headers}
+        for name, value in (*env.items(), *headers.items()):
+            self._secrets |= secret_parts(name, value)
+        transport: Stdio | Http
+        if url is not None:
+            transport = Http(url, headers)
+        else:
+            folder = (self._path.parent / (entry.cwd or ".")).resolve()
+            transport = Stdio(entry.command or "", tuple(args), env, folder)
+        return ServerConfig(
+            name=self._name,
+            transport=transport,
+            fingerprint=fingerprint_of(entry, filled),
+            category=entry.category,
+            tools=None if entry.tools is None else frozenset(entry.tools),
+            require_approval=frozenset(entry.requireApproval),
+            auth=entry.auth or ("headers" if headers else "none"),
+            trust_annotations=entry.trustAnnotations,
+            timeout=entry.timeoutSeconds,
+            idempotent_tools=frozenset(entry.idempotentTools),
+            secrets=frozenset(self._secrets),
+        )
+
+    def _check_transport(self) -> None:
+        entry = self._entry
+        if entry.command is None and entry.url is None:
+            raise self._error((), "needs either `command` (a program to start) or `url` (an HTTP endpoint)", key=True)
+        if entry.command is not None and entry.url is not None:
+            raise self._error((self._later("command", "url"),), "has both `command` and `url`: keep one", key=True)
+        wants_stdio = entry.type == "stdio" if entry.type else entry.url is None
+        if wants_stdio != (entry.url is None):
+            raise self._error(("type",), f'"{entry.type}" does not go with `{"url" if entry.url else "command"}`')
+        foreign = ("headers",) if entry.url is None else ("args", "env", "cwd")
+        for key in foreign:
+            if key in entry.model_fields_set:
+                other = "url" if entry.url is None else "command"
+                raise self._error((key,), f"`{key}` goes only with `{other}`", key=True)
+
+    def _check_auth(self) -> None:
+        entry = self._entry
+        if entry.auth in {"headers", "oauth"} and entry.url is None:
+            raise self._error(("auth",), f'"{entry.auth}" goes only with `url`')
+        if entry.auth == "headers" and not entry.headers:
+            raise self._error(("auth",), 'is "headers", but there are no `headers`')
+
+    def _check_tool_lists(self) -> None:
+        entry = self._entry
+        if entry.tools is None:
+            return
+        for key, names in (("requireApproval", entry.requireApproval), ("idempotentTools", entry.idempotentTools)):
+            for index, name in enumerate(names):
+                if name not in entry.tools:
+                    raise self._error((key, index), f'"{name}" is not among `tools`')
+
+    def _url(self, template: str) -> str:
+        try:
+            return check_url(self._fill(("url",), template))
+        except ValueError as error:
+            raise self._error(("url",), str(error)) from None
+
+    def _header(self, name: str, template: str) -> str:
+        value = self._fill(("headers", name), template)
+        if any(not c.isascii() or not c.isprintable() for c in value):
+            raise self._error(("headers", name), "a header's value may hold printable ASCII characters only")
+        return value
+
+    def _fill(self, where: tuple[str | int, ...], template: str) -> str:
+        try:
+            filled = fill(template, self._environ)
+        except BadReferenceError as error:
+            raise self._error(where, str(error)) from None
+        if "\x00" in filled.text:
+            raise self._error(where, "must not hold a NUL character")
+        self._secrets |= filled.secrets
+        return filled.text
+
+    def _later(self, *keys: str) -> str:
+        return max(keys, key=lambda key: self._located.keys[("mcpServers", self._name, key)])
+
+    def _error(self, where: tuple[str | int, ...], reason: str, *, key: bool = False) -> ConfigError:
+        path = ("mcpServers", self._name, *where)
+        return ConfigError(self._path, self._located.line_of(path, key=key), f"{_dotted(path)}{reason}")

@@ -1,0 +1,67 @@
+"""Takes secrets out of what a tool server says.
+
+Two kinds: the secrets that we ourselves handed to the server (known exactly, taken out everywhere), and what looks
+like a credential (guessed, so taken out of errors and log lines only: a tool's result belongs to the person).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+REDACTED = "[redacted]"
+
+SHORTEST_SECRET = 8
+"""Characters. Shorter values would turn up in ordinary words, and taking those out would break results."""
+
+_SECRET_NAMES = re.compile(
+    r"key|token|secret|passw|passphrase|pwd|credential|auth|cookie|signature|(?:^|[_-])pat(?:$|[_-])", re.IGNORECASE
+)
+_USERINFO = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)")
+_GUESSES = (
+    (_USERINFO, REDACTED),
+    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {REDACTED}"),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), REDACTED),
+    (
+        re.compile(r"\b(?:sk|pk|rk|xox[abeprs]|xapp|gh[opsur]|github_pat|glpat|AKIA|AIza)[-_]?[A-Za-z0-9_-]{12,}"),
+        REDACTED,
+    ),
+    (
+        re.compile(
+            r"""\b([\w-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?)["']?\s*[=:]\s*)"""
+            r"""(?!\[redacted\])("[^"]*"|'[^']*'|[^\s,;&"']+)""",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+)
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the name of a header or variable suggests that its value is a credential."""
+    return _SECRET_NAMES.search(name) is not None
+
+
+def secret_parts(name: str, value: str) -> frozenset[str]:
+    """What of a named value must never be shown: all of it when the name says so, or the user part of a URL in it."""
+    parts = {match.group() for match in _USERINFO.finditer(value)}
+    parts |= {userinfo.partition(":")[2] for userinfo in parts}
+    if names_a_secret(name):
+        # "Bearer abc": the scheme is no secret, and the token alone must be found as well
+        parts |= {value.strip(), value.strip().rpartition(" ")[2]}
+    return frozenset(part for part in parts if len(part) >= SHORTEST_SECRET)
+
+
+def without_known(text: str, secrets: Iterable[str]) -> str:
+    """The text with every one of `secrets` replaced; the longest first, so that no rest of one stays."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, REDACTED)
+    return text
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """The text with the known secrets and whatever looks like a credential replaced."""
+    text = without_known(text, secrets)
+    for pattern, replacement in _GUESSES:
+        text = pattern.sub(replacement, text)
+    return text

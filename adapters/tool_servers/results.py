@@ -1,0 +1,136 @@
+"""What a tool returned, as text for the model. Pure: plain JSON in, text out; whatever comes, nothing is raised.
+
+Content blocks are those of MCP 2025-11-25 (`CallToolResult`); blocks of a kind that is not known yet are named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from adapters.tool_servers.redaction import without_known, without_secrets
+from adapters.tool_servers.text import clean, cut_to_bytes, one_line, shorten
+from graph.ports import Failed, Succeeded
+
+LONGEST_ERROR = 1_000
+"""Characters of a server's own account of an error."""
+
+NOTHING = "Done. The tool returned nothing."
+
+
+def succeeded(
+    content: Sequence[Any], structured: Any, *, limit: int, secrets: Collection[str] = (), owner: str | None = None
+) -> Succeeded:
+    """The outcome of a call that went well; `limit`: bytes of UTF-8 that the model gets."""
+    whole = without_known(_text_of(content, structured), secrets)
+    text = bounded(whole, limit)
+    return Succeeded(text=text, whole="" if text == whole else whole, owner=owner)
+
+
+def failed(server: str, content: Sequence[Any], structured: Any, *, secrets: Collection[str] = ()) -> Failed:
+    """The outcome of a call that the server reported as failed (`isError`)."""
+    return Failed(reported(server, _text_of(content, structured), secrets=secrets))
+
+
+def reported(server: str, account: str, *, secrets: Collection[str] = ()) -> str:
+    """A server's own account of an error as a sentence that is safe to show."""
+    # Cut after taking secrets out: half a secret is no longer recognised.
+    account = shorten(without_secrets(clean(account), secrets), LONGEST_ERROR)
+    return f"{server} reported an error: {account or 'it did not say which.'}"
+
+
+def bounded(text: str, limit: int) -> str:
+    """The text when it is at most `limit` bytes of UTF-8, else its beginning and how much was left out."""
+    size = len(text.encode("utf-8", "replace"))
+    if size <= limit:
+        return text
+    room = limit - len(_left_out(size, size).encode())
+    kept = cut_to_bytes(text, room)
+    return cut_to_bytes(kept + _left_out(size - len(kept.encode()), size), limit)
+
+
+def _left_out(missing: int, size: int) -> str:
+    return f"\n\n[Cut here: {missing:,} of {size:,} bytes were left out.]"
+
+
+def _text_of(content: Sequence[Any], structured: Any) -> str:
+    texts = [block["text"] for block in content if _is_text(block)]
+    parts = [_block(block) for block in content]
+    if structured is not None and not _says_the_same(texts, structured):
+        parts.append(_json(structured))
+    return clean("\n".join(part for part in parts if part)) or NOTHING
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _says_the_same(texts: Sequence[str], structured: Any) -> bool:
+    """Whether the text blocks already say what the structured content says.
+
+    Servers repeat structured content as text, by the specification; some put one element of a list into each block,
+    and wrap what is no object in one: `{"result": …}`, `{"content": …}`.
+    """
+    wrapped = isinstance(structured, Mapping) and len(structured) == 1
+    meanings = [structured, *structured.values()] if wrapped else [structured]
+    values = [_value(text) for text in texts]
+    said = [values, list(texts), *values[:1], *texts[:1]] if len(texts) == 1 else [values, list(texts)]
+    return any(meaning == each for meaning in meanings for each in said)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _block(block: Any) -> str:
+    if not isinstance(block, Mapping):
+        return "[something that is no content block]"
+    match block.get("type"):
+        case "text":
+            return _text(block.get("text"))
+        case "image" | "audio" as kind:
+            return f"[{kind}: {_name(block.get('mimeType'), 'unknown type')}, {_size(block.get('data'))}, left out]"
+        case "resource_link":
+            title = _name(block.get("title") or block.get("name"), "resource")
+            return f"[link: {title}, {_name(block.get('uri'), 'no address')}]"
+        case "resource":
+            return _resource(block.get("resource"))
+        case kind:
+            return f"[{_name(kind, 'unknown content')}, left out]"
+
+
+def _resource(resource: Any) -> str:
+    if not isinstance(resource, Mapping):
+        return "[resource, left out]"
+    uri = _name(resource.get("uri"), "no address")
+    if isinstance(resource.get("text"), str):
+        return f"[resource: {uri}]\n{resource['text']}"
+    return (
+        f"[resource: {uri}, {_name(resource.get('mimeType'), 'unknown type')}, {_size(resource.get('blob'))}, left out]"
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _name(value: Any, otherwise: str) -> str:
+    return one_line(value, 200) if isinstance(value, str) and value.strip() else otherwise
+
+
+def _size(base64_data: Any) -> str:
+    if not isinstance(base64_data, str):
+        return "unknown size"
+    size = len(base64_data.rstrip("=")) * 3 // 4
+    return f"{size:,} bytes" if size < 10_000 else f"{size // 1_000:,} kB"
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "[something that cannot be shown as JSON]"

@@ -1,0 +1,116 @@
+"""All configured tool servers together: the `graph.ports.Tools` of the house."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from adapters.tool_servers.config import ToolServersConfig
+from adapters.tool_servers.server import Server, State, Timings
+from graph.ports import Caller, Failed, Progress, ToolOutcome, Unavailable
+from policies.model import Tool
+
+log = structlog.get_logger(__name__)
+
+SMALLEST_RESULT_LIMIT = 256
+"""Bytes: less would not hold the sentence that says how much was left out."""
+
+NO_PERSONAL_SIGN_IN = "needs every person to sign in, which this version cannot do yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How one server is, for the health check."""
+
+    server: str
+    state: str
+    """`starting`, `up`, `down`, `misconfigured`, `closed` or `unsupported`."""
+    tools: int
+    """How many of its tools can be called now."""
+    reason: str
+    """Ends a sentence that begins with the server's name; empty while it is up. Safe to show."""
+
+
+class ToolServers:
+    """Runs the servers of `mcp.json` and calls their tools.
+
+    `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). To be started and closed by
+    the loop that calls it.
+    """
+
+    def __init__(
+        self, config: ToolServersConfig, *, result_limit: int = 16_000, timings: Timings | None = None
+    ) -> None:
+        if result_limit < SMALLEST_RESULT_LIMIT:
+            raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
+        self._names = tuple(server.name for server in config.servers)
+        self._servers = {
+            server.name: Server(server, result_limit=result_limit, timings=timings or Timings())
+            for server in config.servers
+            # A session is shared by everybody, so it must not carry one person's account.
+            if server.auth != "oauth"
+        }
+
+    async def start(self) -> None:
+        """Begin to connect to every server; returns at once."""
+        for server in self._servers.values():
+            server.start()
+
+    async def settled(self, timeout: float) -> bool:  # noqa: ASYNC109 - a question with a limit, not a deadline
+        """Wait until every server is up or has failed to start, `timeout` seconds at most; whether they have."""
+        waiting = [asyncio.create_task(server.settled()) for server in self._servers.values()]
+        if not waiting:
+            return True
+        try:
+            _, unsettled = await asyncio.wait(waiting, timeout=timeout)
+        finally:
+            for task in waiting:
+                task.cancel()
+        return not unsettled
+
+    async def close(self) -> None:
+        """End every server, within 5 seconds; calls in flight break off."""
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    def status(self) -> list[ServerStatus]:
+        """How every configured server is, in the order of the file."""
+        return [self._status_of(name) for name in self._names]
+
+    def available(self) -> Sequence[Tool]:
+        """The tools that can be called now: in the order of the file, each server's by name."""
+        return [tool for server in self._servers.values() if server.state is State.UP for tool in server.tools]
+
+    def unavailable(self) -> Sequence[Unavailable]:
+        """The servers whose tools cannot be called now."""
+        return [Unavailable(each.server, each.reason) for each in self.status() if each.state != State.UP]
+
+    def find(self, full_name: str) -> Tool | None:
+        """The tool of that name, also while its server is being started again; `None`: there is none."""
+        for server in self._servers.values():
+            if server.state is State.MISCONFIGURED:
+                continue
+            for tool in server.tools:
+                if tool.full_name == full_name:
+                    return tool
+        return None
+
+    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
+        """Call a tool once. Never raises, cancellation aside."""
+        server = self._servers.get(tool.server)
+        if server is None:
+            return Failed(f"There is no tool server {tool.server} to call. Nothing was called.")
+        with structlog.contextvars.bound_contextvars(server=tool.server, tool=tool.name, call_id=caller.call_id):
+            outcome = await server.call(tool, arguments, progress)
+            log.info("tool_called", outcome=type(outcome).__name__)
+            return outcome
+
+    def _status_of(self, name: str) -> ServerStatus:
+        server = self._servers.get(name)
+        if server is None:
+            return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
+        usable = len(server.tools) if server.state is State.UP else 0
+        return ServerStatus(name, server.state, usable, server.reason)

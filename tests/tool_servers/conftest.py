@@ -1,0 +1,94 @@
+"""Shared by the tests of the tool servers: real servers in real processes, from a written `mcp.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.tool_servers import Timings, ToolServers, load_config
+from graph.ports import Caller, ToolOutcome
+
+PROGRAMS = Path(__file__).parent / "programs"
+CALLER = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
+QUICK = Timings(start=30, ping_every=0.1, ping=1.0, first_pause=0.02, longest_pause=0.2, stable_after=30, patience=20)
+
+
+@dataclass
+class Heard:
+    """A `Progress` that remembers."""
+
+    steps: list[tuple[str, float | None]] = field(default_factory=list)
+
+    def __call__(self, message: str, fraction: float | None) -> None:
+        self.steps.append((message, fraction))
+
+
+def server(program: str, *arguments: str | Path, **more: Any) -> dict[str, Any]:
+    """An entry of `mcp.json` for one of the programs here."""
+    return {"command": "python", "args": [str(PROGRAMS / program), *map(str, arguments)], **more}
+
+
+@asynccontextmanager
+async def running(
+    folder: Path,
+    entries: Mapping[str, Any],
+    *,
+    environ: Mapping[str, str] | None = None,
+    timings: Timings = QUICK,
+    result_limit: int = 16_000,
+) -> AsyncIterator[ToolServers]:
+    """Tool servers that are started and settled, and closed in the end."""
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": entries}))
+    servers = ToolServers(
+        load_config(file, os.environ if environ is None else environ), timings=timings, result_limit=result_limit
+    )
+    await servers.start()
+    try:
+        assert await servers.settled(60), servers.status()
+        yield servers
+    finally:
+        await servers.close()
+
+
+async def call(servers: ToolServers, full_name: str, heard: Heard | None = None, **arguments: Any) -> ToolOutcome:
+    """Call a tool by the name that the model uses."""
+    tool = servers.find(full_name)
+    assert tool is not None, f"no tool {full_name} among {[each.full_name for each in servers.available()]}"
+    return await servers.call(tool, arguments, CALLER, heard or Heard())
+
+
+def lines(file: Path) -> list[str]:
+    """The lines of a file; none when it is not there."""
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    import psutil
+
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+async def until(condition: Any, what: str, within: float = 20.0) -> None:
+    """Wait for a condition, polling; fails after `within` seconds."""
+    import asyncio
+
+    deadline = asyncio.get_running_loop().time() + within
+    while not condition():
+        if asyncio.get_running_loop().time() > deadline:
+            pytest.fail(f"{what} did not happen within {within} s")
+        await asyncio.sleep(0.01)
+
+
+def interpreter() -> str:
+    """The running Python, for programs that are started without the code under test."""
+    return sys.executable

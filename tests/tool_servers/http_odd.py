@@ -1,0 +1,112 @@
+"""A server on the bare protocol over HTTP, in the test's own loop, that misbehaves by the name of the tool called."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+TOOLS = (
+    "echo",
+    "hang",
+    "unauthorized",
+    "too_many",
+    "crash",
+    "page",
+    "no_json",
+    "cut_json",
+    "cut_events",
+    "end_events",
+    "forget",
+)
+
+
+@dataclass
+class OddHttp:
+    """What came in, and how to behave."""
+
+    url: str = ""
+    token: str = ""
+    """When set, requests must bear it."""
+    calls: list[str] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
+    _ids: Any = field(default_factory=itertools.count)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            return web.Response(status=401)
+        if request.method != "POST":
+            return web.Response(status=405)
+        message = await request.json()
+        if message["method"] == "initialize":
+            session = f"s{next(self._ids)}"
+            self.sessions.add(session)
+            about = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "odd", "version": "1"}}
+            return answer(message, about, headers={"Mcp-Session-Id": session})
+        if request.headers.get("Mcp-Session-Id") not in self.sessions:
+            return web.Response(status=404)
+        match message["method"]:
+            case "tools/list":
+                tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+                return answer(message, {"tools": tools})
+            case "tools/call":
+                return await self.call(request, message)
+            case "ping":
+                return answer(message, {})
+            case _:
+                return web.Response(status=202)
+
+    async def call(self, request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+        name = message["params"]["name"]
+        self.calls.append(name)
+        match name:
+            case "hang":
+                await self.hanging.wait()
+            case "unauthorized" | "too_many" | "crash":
+                return web.Response(status={"unauthorized": 401, "too_many": 429, "crash": 500}[name])
+            case "page":
+                return web.Response(text="<h1>Sign in</h1>", content_type="text/html")
+            case "no_json":
+                return web.Response(text="{oops", content_type="application/json")
+            case "cut_json" | "cut_events" | "end_events":
+                return await self.stop_early(request, name)
+            case "forget" if self.calls.count("forget") == 1:
+                self.sessions.clear()
+                return web.Response(status=404)
+        return answer(message, {"content": [{"type": "text", "text": f"{name} done"}]})
+
+    async def stop_early(self, request: web.Request, how: str) -> web.StreamResponse:
+        kind = "application/json" if how == "cut_json" else "text/event-stream"
+        response = web.StreamResponse(headers={"Content-Type": kind})
+        await response.prepare(request)
+        await response.write(b'{"jsonrpc":' if how == "cut_json" else b"event: message\ndata: \n\n")
+        if how != "end_events" and request.transport:
+            request.transport.close()
+        return response
+
+
+def answer(message: dict[str, Any], result: dict[str, Any], **more: Any) -> web.Response:
+    return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result}, **more)
+
+
+@asynccontextmanager
+async def odd_http(port: int = 0) -> AsyncIterator[OddHttp]:
+    """The server, listening on loopback."""
+    odd = OddHttp()
+    app = web.Application()
+    app.router.add_route("*", "/mcp", odd.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    await site.start()
+    odd.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    try:
+        yield odd
+    finally:
+        await runner.cleanup()

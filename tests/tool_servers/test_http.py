@@ -1,0 +1,146 @@
+"""Calls over streamable HTTP: a well-behaved server in a process of its own, and one that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from adapters.tool_servers import Timings, ToolServers
+from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
+
+from .conftest import PROGRAMS, Heard, call, running, until
+from .http_odd import odd_http
+
+
+@asynccontextmanager
+async def friendly_http(port: int = 0) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(PROGRAMS / "friendly.py"), "http", str(port), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout
+    try:
+        yield process, int(await process.stdout.readline())
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def state(servers: ToolServers) -> str:
+    return servers.status()[0].state
+
+
+async def test_everything_works_as_over_stdio(tmp_path: Path) -> None:
+    async with friendly_http() as (_, port):
+        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        async with running(tmp_path, {"friendly": entry}) as servers:
+            assert await call(servers, "friendly__echo", text="a", times=3) == Succeeded("aaa")
+            heard = Heard()
+            assert await call(servers, "friendly__slow", heard, steps=2) == Succeeded("done")
+            assert heard.steps == [("step 1", 0.5), ("step 2", 1.0)]
+            link = await call(servers, "friendly__link_needed")
+            assert link == SignInNeeded("https://drive.test/connect?e=1", "Connect your drive", "e1")
+            assert await call(servers, "friendly__grow") == Succeeded("changed")
+            await until(lambda: servers.find("friendly__grown"), "the new tool")
+
+
+async def test_a_server_that_dies_in_mid_call_breaks_it_off_and_is_found_again(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        _, port = await stack.enter_async_context(friendly_http())
+        servers = await stack.enter_async_context(
+            running(tmp_path, {"friendly": {"url": f"http://127.0.0.1:{port}/mcp"}})
+        )
+        assert isinstance(await call(servers, "friendly__die"), BrokeOff)
+        await until(lambda: state(servers) == "down", "the notice")
+        gone = await call(servers, "friendly__echo", text="x")
+        assert gone == Failed("friendly is unavailable: it cannot be reached. Nothing was called.")
+        await stack.enter_async_context(friendly_http(port))
+        await until(lambda: state(servers) == "up", "the return")
+        assert await call(servers, "friendly__echo", text="back") == Succeeded("back")
+
+
+async def test_an_idle_server_that_dies_is_noticed_without_a_health_check(tmp_path: Path) -> None:
+    async with friendly_http() as (process, port):
+        entry = {"url": f"http://127.0.0.1:{port}/mcp"}
+        async with running(tmp_path, {"friendly": entry}, timings=Timings(ping_every=600)) as servers:
+            process.kill()
+            await until(lambda: state(servers) != "up", "the notice")
+
+
+async def test_a_session_that_an_idle_server_has_forgotten_is_renewed(tmp_path: Path) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        odd.sessions.clear()
+        await until(lambda: len(odd.sessions) == 1, "a new session")
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+
+
+async def test_the_configured_headers_are_sent(tmp_path: Path) -> None:
+    async with odd_http() as odd:
+        odd.token = "hunter2hunter2"
+        headers = {"Authorization": "Bearer ${TOKEN}"}
+        entries = {"right": {"url": odd.url, "headers": headers}, "wrong": {"url": odd.url}}
+        async with running(tmp_path, entries, environ={"TOKEN": "hunter2hunter2"}) as servers:
+            assert await call(servers, "right__echo") == Succeeded("echo done")
+            (wrong,) = servers.unavailable()
+            assert (wrong.server, wrong.reason) == ("wrong", "did not accept our credentials (HTTP 401)")
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("unauthorized", "odd did not accept our credentials (HTTP 401). Nothing was done."),
+        ("too_many", "odd refused the request (HTTP 429). Nothing was done."),
+    ],
+)
+async def test_a_refusal_fails_that_call_alone(tmp_path: Path, tool: str, text: str) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        hanging = asyncio.create_task(call(servers, "odd__hang"))
+        await until(lambda: odd.calls == ["hang"], "the call's arrival")
+        assert await call(servers, f"odd__{tool}") == Failed(text)
+        odd.hanging.set()
+        assert await hanging == Succeeded("hang done")
+        assert len(odd.sessions) == 1
+
+
+@pytest.mark.parametrize("tool", ["crash", "page", "no_json", "cut_json", "cut_events", "end_events"])
+async def test_no_proper_answer_leaves_that_call_open_at_once_and_no_other(tmp_path: Path, tool: str) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        hanging = asyncio.create_task(call(servers, "odd__hang"))
+        await until(lambda: odd.calls == ["hang"], "the call's arrival")
+        async with asyncio.timeout(10):  # far less than a call may take
+            assert isinstance(await call(servers, f"odd__{tool}"), BrokeOff)
+        odd.hanging.set()
+        assert await hanging == Succeeded("hang done")
+        assert odd.calls == ["hang", tool]
+
+
+async def test_a_call_that_the_server_refused_for_a_forgotten_session_goes_over_a_new_one(tmp_path: Path) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        assert await call(servers, "odd__forget") == Succeeded("forget done")
+        assert odd.calls == ["forget", "forget"]
+
+
+async def test_a_call_that_could_not_be_sent_has_failed(tmp_path: Path) -> None:
+    async with odd_http() as odd:
+        context = running(tmp_path, {"odd": {"url": odd.url}})
+        servers = await context.__aenter__()
+    try:
+        got = await call(servers, "odd__echo")
+        assert got == Failed("odd is unavailable: it cannot be reached. Nothing was called.")
+    finally:
+        await context.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("/mcp", "cannot be reached"), ("/elsewhere", "does not know the session or the address")]
+)
+async def test_an_address_without_a_server_is_reported(tmp_path: Path, path: str, reason: str) -> None:
+    async with odd_http() as odd:
+        url = odd.url.replace("/mcp", path) if path != "/mcp" else "http://127.0.0.1:9/mcp"
+        async with running(tmp_path, {"odd": {"url": url}}) as servers:
+            assert reason in servers.unavailable()[0].reason

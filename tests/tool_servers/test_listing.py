@@ -1,0 +1,176 @@
+"""What becomes of the tools that a server lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.tool_servers.config import ServerConfig, Stdio
+from adapters.tool_servers.listing import LARGEST_SCHEMA, MOST_TOOLS, Listing, read_listing
+from policies.model import Annotations
+
+OBJECT = {"type": "object"}
+
+
+def listing(*entries: Any, **said: Any) -> Listing:
+    transport = Stdio("x", (), {}, Path())
+    return read_listing(ServerConfig(name="one", transport=transport, fingerprint="f", **said), entries)
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": OBJECT, **more}
+
+
+def names(found: Listing) -> list[str]:
+    return [each.name for each in found.tools]
+
+
+def test_a_tool_is_known_with_all_that_its_server_and_the_operator_say() -> None:
+    found = listing(
+        tool(
+            "write",
+            title="Write\nit",
+            description="Writes.\x00",
+            annotations={"readOnlyHint": False, "destructiveHint": True, "idempotentHint": "yes"},
+        ),
+        category="office",
+        require_approval=frozenset({"write"}),
+        trust_annotations=True,
+    )
+    (write,) = found.tools
+    assert (write.full_name, write.title, write.description) == ("one__write", "Write it", "Writes.")
+    assert write.annotations == Annotations(read_only=False, destructive=True, idempotent=None, open_world=None)
+    assert (write.category, write.fingerprint, write.input_schema) == ("office", "f", OBJECT)
+    assert write.annotations_trusted
+    assert write.requires_approval
+    assert not write.repeatable
+    assert not write.personal
+
+
+def test_without_annotations_nothing_is_assumed() -> None:
+    (read,) = listing(tool("read")).tools
+    assert read.annotations == Annotations()
+    assert not (read.annotations_trusted or read.repeatable)
+
+
+@pytest.mark.parametrize(
+    ("said", "repeatable"),
+    [
+        ({"trust_annotations": True}, True),
+        ({"trust_annotations": False}, False),
+        ({"idempotent_tools": frozenset({"read"})}, True),
+    ],
+)
+def test_a_tool_may_be_repeated_when_the_operator_says_so(*, said: dict[str, Any], repeatable: bool) -> None:
+    (read,) = listing(tool("read", annotations={"readOnlyHint": True}), **said).tools
+    assert read.repeatable is repeatable
+
+
+def test_the_title_in_the_annotations_comes_first() -> None:
+    assert listing(tool("a", title="A", annotations={"title": "B"})).tools[0].title == "B"
+
+
+def test_the_tools_come_in_the_order_of_their_names() -> None:
+    assert names(listing(tool("b"), tool("a"))) == ["a", "b"]
+
+
+def test_only_the_chosen_tools_are_there() -> None:
+    found = listing(tool("a"), tool("b"), tools=frozenset({"a"}))
+    assert names(found) == ["a"]
+    assert found.skipped == ()
+
+
+def test_names_that_no_tool_has_are_reported() -> None:
+    found = listing(tool("a"), tools=frozenset({"a", "b"}), idempotent_tools=frozenset({"c"}))
+    assert [sentence.split()[0] for sentence in found.skipped] == ["b", "c"]
+    assert found.problem is None
+
+
+def test_an_approval_for_a_tool_that_is_not_there_withholds_them_all() -> None:
+    found = listing(tool("a"), require_approval=frozenset({"a", "delet"}))
+    assert found.problem is not None
+    assert found.problem.endswith("does not have: delet")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        "a tool",
+        {},
+        {"name": 7, "inputSchema": OBJECT},
+        {"name": "", "inputSchema": OBJECT},
+        {"name": "a b", "inputSchema": OBJECT},
+        {"name": "a\n", "inputSchema": OBJECT},
+        {"name": "<!channel>", "inputSchema": OBJECT},
+        {"name": "\u202eevil", "inputSchema": OBJECT},
+        {"name": "x" * 129, "inputSchema": OBJECT},
+        {"name": "no-schema"},
+        {"name": "list", "inputSchema": {"type": "array"}},
+        {"name": "any", "inputSchema": {}},
+        {"name": "true", "inputSchema": True},
+        {"name": "bad", "inputSchema": {"type": "object", "properties": 7}},
+        {"name": "unknown-type", "inputSchema": {"type": "object", "properties": {"a": {"type": "colour"}}}},
+        {"name": "huge", "inputSchema": {"type": "object", "description": "x" * LARGEST_SCHEMA}},
+    ],
+)
+def test_a_tool_that_is_not_in_order_is_left_out_and_the_others_stay(entry: Any) -> None:
+    found = listing(entry, tool("good"))
+    assert names(found) == ["good"]
+    (sentence,) = found.skipped
+    assert "was left out" in sentence
+    assert sentence.isprintable()
+
+
+def test_the_second_tool_of_a_name_is_left_out() -> None:
+    found = listing(tool("a", description="first"), tool("a", description="second"))
+    assert [each.description for each in found.tools] == ["first"]
+    assert found.skipped == ("'a' was left out: there is another one of that name",)
+
+
+def test_there_is_a_limit_to_tools_and_descriptions() -> None:
+    found = listing(*(tool(f"t{i:03}", description="x" * 2_000) for i in range(MOST_TOOLS + 2)))
+    assert len(found.tools) == MOST_TOOLS
+    assert len(found.skipped) == 2
+    assert all(len(each.description) == 1_024 for each in found.tools)
+
+
+def test_long_names_are_shortened_for_the_model_and_stay_apart() -> None:
+    found = listing(tool("x" * 100 + "1"), tool("x" * 100 + "2"))
+    full_names = {each.full_name for each in found.tools}
+    assert len(full_names) == 2
+    assert all(len(name) <= 64 for name in full_names)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "inputSchema", "type", "properties", "annotations", "$ref", "$schema", "$id"]),
+            inner,
+        )
+    ),
+)
+SCHEMAS = st.dictionaries(
+    st.sampled_from(["properties", "required", "$ref", "$schema", "$id", "$defs", "allOf", "pattern", "enum"]), ANYTHING
+).map(lambda schema: {**schema, "type": "object"})
+ENTRIES = ANYTHING | st.fixed_dictionaries(
+    {"name": st.text(max_size=5), "inputSchema": ANYTHING | SCHEMAS},
+    optional={"annotations": ANYTHING, "title": ANYTHING},
+)
+
+
+@settings(max_examples=50, deadline=None)  # a busy machine is no mistake
+@given(st.lists(ENTRIES, max_size=5))
+def test_no_listing_makes_it_fail(entries: list[Any]) -> None:
+    found = listing(*entries)
+    assert len({each.full_name for each in found.tools}) == len(found.tools)
+    for each in found.tools:
+        json.dumps(dict(each.input_schema))
+        assert each.schema_hash

@@ -1,0 +1,62 @@
+"""What counts as a secret, and what is left of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.tool_servers.redaction import REDACTED, secret_parts, without_known, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "parts"),
+    [
+        ("API_KEY", "hunter2hunter2", {"hunter2hunter2"}),
+        ("Authorization", "Bearer hunter2hunter2", {"Bearer hunter2hunter2", "hunter2hunter2"}),
+        ("DATABASE_URL", "postgres://bob:swordfish@db/x", {"bob:swordfish", "swordfish"}),
+        ("API_KEY", "short", set()),
+        ("PLACE", "the long street", set()),
+    ],
+)
+def test_names_and_addresses_tell_what_is_secret(name: str, value: str, parts: set[str]) -> None:
+    assert set(secret_parts(name, value)) == parts
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Bearer abcdefgh1234",
+        "authorization: Basic YWJjOmRlZg==",
+        "password=abcdefgh1234",
+        'DB_PASSWORD="abcdefgh 1234"',
+        '{"api_key": "abcdefgh1234"}',
+        "client_secret: abcdefgh1234",
+        "https://bob:abcdefgh1234@host/",
+        "sk-abcdefgh1234abcdefgh1234",
+        "ghp_abcdefgh1234abcdefgh1234",
+        "xoxb-1234-abcdefgh1234",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefgh1234",
+    ],
+)
+def test_what_looks_like_a_credential_is_taken_out_of_an_error(said: str) -> None:
+    got = without_secrets(f"it failed: {said}", ())
+    assert got.startswith("it failed: ")
+    assert REDACTED in got
+    assert "abcdefgh1234" not in got
+    assert "YWJj" not in got
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["the token has expired", "no such file: a.txt", "password is wrong", "https://host/path?x=1", "task 7 failed"],
+)
+def test_ordinary_errors_stay_as_they_are(said: str) -> None:
+    assert without_secrets(said, ()) == said
+
+
+@settings(deadline=None)  # a busy machine is no mistake
+@given(st.text(), st.sets(st.text(st.characters(exclude_characters=REDACTED), min_size=8), max_size=3))
+def test_a_known_secret_is_never_left(text: str, secrets: set[str]) -> None:
+    got = without_known(text + "".join(secrets), secrets)
+    assert not any(secret in got for secret in secrets)
