@@ -1,0 +1,1 @@
+"""A conversation, whatever the platform: deliveries in, turns run, approvals kept, posts out."""

@@ -1,0 +1,282 @@
+"""One delivery → run or resume → posts. Whatever is killed when, handling the delivery again ends in the same place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from bot.clarifications import ClarificationBook
+from bot.clock import Clock
+from bot.inbox.engine import Engine
+from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, waits_for
+from bot.platform import Platform
+from bot.posts import Posts, notice, said
+from bot.records import clarifications, deliveries, threads, waiting
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+from bot.records.posts import NewPost
+from bot.records.threads import ThreadRow
+from bot.vocabulary import Notice
+from bot.waits import Settlement, Waits
+from graph.models import ModelProblem
+from graph.ports import Live
+from graph.running import Agent, Look, Verb
+from graph.state import Silent, Turn
+
+log = structlog.get_logger(__name__)
+
+MAX_TRIES = 4
+"""Times a delivery is handled before it is parked, when handling it fails."""
+MAX_DEATHS = 12
+"""Times a delivery is taken up again after the process died in it, before it is parked."""
+PAUSES = (1.0, 5.0, 15.0)
+"""Seconds before the second, third and fourth try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a conversation is handled with."""
+
+    database: Database
+    agent: Agent
+    posts: Posts
+    waits: Waits
+    clarifications: ClarificationBook
+    platforms: Mapping[str, Platform]
+    clock: Clock
+
+
+class Conversation:
+    """Handles deliveries, one at a time per thread (the engine sees to that)."""
+
+    def __init__(self, surroundings: Surroundings, engine: Engine) -> None:
+        self._s = surroundings
+        self._engine = engine
+
+    async def handle(self, delivery: Delivery) -> None:
+        """See a delivery through: to its effects, or to the next try, or parked. Raises only if not even that can be
+        recorded."""
+        with structlog.contextvars.bound_contextvars(thread_id=delivery.thread_id, delivery=delivery.key):
+            async with self._s.database.reading() as tx:
+                thread = await threads.get(tx, delivery.thread_id)
+            if thread is None:
+                await self._park(delivery, None, "its thread is not known")
+                return
+            live = self._live(thread)
+            try:
+                await self._handle(delivery, thread, live)
+            except ModelProblem as problem:
+                log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
+                await self._give_up(delivery, problem.sentence)
+            except Exception as cause:
+                log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
+                await self._after_failure(delivery, thread, cause)
+            finally:
+                live.status("")
+
+    async def _handle(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
+        match delivery.kind:
+            case "message":
+                await self._message(delivery, thread, live)
+            case "resume":
+                await self._resume(delivery, live)
+            case "timer":
+                async with self._s.database.writing() as tx:
+                    await self._s.waits.expire(tx, delivery.body["approval"], delivery.key)
+                await self._resume(delivery, live)
+            case "stop":
+                await self._stop(delivery)
+
+    # ------------------------------------------------------------------------------------------- a message
+
+    async def _message(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
+        key = delivery.key
+        look = await self._s.agent.look(delivery.thread_id)
+        if look.has_begun(key):
+            await self._conclude(delivery, await self._taken_up_again(delivery, look, live))
+            return
+        if not look.at_rest:
+            look = await self._settle(delivery, "a turn that was broken off")
+        settled = await self._settled(look)
+        if any(s.key == key for s in settled.values()):
+            await self._begun_before(delivery, look, settled, live)
+            return
+        if settled:
+            look = await self._resume_settled(delivery, look, live)
+        await self._interpret(delivery, thread, look, live)
+
+    async def _interpret(self, delivery: Delivery, thread: ThreadRow, look: Look, live: Live) -> None:
+        author, addressed = delivery.body["person"], delivery.body["addressed"]
+        async with self._s.database.reading() as tx:
+            open_ = await waiting.in_thread(tx, delivery.thread_id)
+        requester = look.turn["requester"] if look.turn else thread.requester
+        match meaning(author, addressed=addressed, requester=requester, waiting=open_):
+            case NewTurn():
+                await self._begin(delivery, thread, live)
+            case AnswersClarification(clarification_id=clarification_id):
+                async with self._s.database.writing() as tx:
+                    question = await clarifications.get(tx, clarification_id)
+                    if question is not None:
+                        await self._s.clarifications.answer_text(tx, question, delivery.body["text"], delivery.key)
+                await self._conclude(delivery, await self._resume_settled(delivery, look, live))
+            case Supersedes():
+                await self._settle(delivery, f"{delivery.body['name']} wrote something new")
+                await self._begin(delivery, thread, live)
+            case ToldToWait():
+                text = (
+                    f"This conversation waits for {waits_for(open_)}. "
+                    "Please start a conversation of your own, and I will help you there."
+                )
+                told = notice(f"wait:{delivery.key}", delivery.thread_id, Notice(text), only_for=author)
+                await self._conclude(delivery, look, told)
+            case Ignored():
+                await self._conclude(delivery, look)
+
+    async def _begun_before(
+        self, delivery: Delivery, look: Look, settled: Mapping[str, Settlement], live: Live
+    ) -> None:
+        """The process died after this message had settled rows: go on from there."""
+        thread = await self._thread(delivery.thread_id)
+        kinds = {w.asked.kind for w in look.waits if w.interrupt_id in settled}
+        if kinds == {"clarification"} and any(s.answer.kind == "answered" for s in settled.values()):
+            await self._conclude(delivery, await self._resume_settled(delivery, look, live))
+            return
+        await self._settle(delivery, f"{delivery.body['name']} wrote something new")
+        await self._begin(delivery, thread, live)
+
+    async def _begin(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
+        body = delivery.body
+        turn = Turn(
+            delivery=delivery.key,
+            requester=body["person"],
+            requester_name=body["name"],
+            time_zone=body["time_zone"],
+            platform=thread.place.platform,
+            channel=thread.place.channel,
+            thread_id=delivery.thread_id,
+        )
+        live.status("Thinking…")
+        await self._conclude(delivery, await self._s.agent.begin(turn, body["text"], live))
+
+    # ------------------------------------------------------------------------------------------- going on
+
+    async def _resume(self, delivery: Delivery, live: Live) -> None:
+        look = await self._s.agent.look(delivery.thread_id)
+        if not look.at_rest:
+            look = await self._taken_up_again(delivery, look, live)
+        await self._conclude(delivery, await self._resume_settled(delivery, look, live))
+
+    async def _resume_settled(self, delivery: Delivery, look: Look, live: Live) -> Look:
+        """Resume every pending interrupt whose row is settled, until none is left."""
+        while True:
+            async with self._s.database.writing() as tx:
+                await self._s.waits.record(tx, delivery.thread_id, look.waits)
+            settled = await self._settled(look)
+            if not settled:
+                return look
+            answers = {interrupt_id: s.answer for interrupt_id, s in settled.items()}
+            look = await self._s.agent.resume(delivery.thread_id, delivery.key, answers, live)
+
+    async def _taken_up_again(self, delivery: Delivery, look: Look, live: Live) -> Look:
+        """Continue what a dead process left; a delivery that kills it again and again is parked."""
+        async with self._s.database.writing() as tx:
+            await deliveries.count_try(tx, delivery.key)
+        if delivery.tries >= MAX_DEATHS:
+            raise RuntimeError("the process died in this delivery too often")
+        verb: Verb = "run" if delivery.kind == "message" else "resume"
+        while not look.at_rest:
+            look = await self._s.agent.go_on(delivery.thread_id, delivery.key, verb, live)
+        return look
+
+    async def _settled(self, look: Look) -> Mapping[str, Settlement]:
+        if not look.waits:
+            return {}
+        async with self._s.database.reading() as tx:
+            return await self._s.waits.settled(tx, look.waits)
+
+    # ------------------------------------------------------------------------------------------- ending
+
+    async def _settle(self, delivery: Delivery, why: str) -> Look:
+        """End whatever is unfinished without asking the model."""
+        async with self._s.database.writing() as tx:
+            await self._s.waits.supersede(tx, delivery.thread_id, delivery.key, why)
+        return await self._s.agent.settle(delivery.thread_id, delivery.key, why)
+
+    async def _stop(self, delivery: Delivery) -> None:
+        look = await self._settle(delivery, f"{delivery.body['name']} stopped the turn")
+        stopped = notice(f"stopped:{delivery.key}", delivery.thread_id, Notice("Stopped."))
+        await self._conclude(delivery, look, stopped)
+
+    async def _conclude(self, delivery: Delivery, look: Look, *more: NewPost) -> None:
+        """Everything that follows from a delivery, in the transaction that marks it as done."""
+        async with self._s.database.writing() as tx:
+            await self._say(tx, delivery.thread_id, look)
+            for post in more:
+                await self._s.posts.say(tx, post)
+            await self._s.waits.record(tx, delivery.thread_id, look.waits)
+            if look.turn is not None:
+                await threads.set_turn(tx, delivery.thread_id, look.turn["requester"], look.turn["delivery"])
+            await deliveries.done(tx, delivery.key)
+        await self._s.agent.prune(delivery.thread_id, look)
+
+    async def _say(self, tx: Transaction, thread_id: str, look: Look) -> None:
+        for spoken in look.spoken:
+            await self._s.posts.say(tx, said(thread_id, spoken))
+
+    # ------------------------------------------------------------------------------------------- failing
+
+    async def _after_failure(self, delivery: Delivery, thread: ThreadRow, cause: Exception) -> None:
+        if delivery.tries + 1 >= MAX_TRIES:
+            await self._park(delivery, thread, f"{type(cause).__name__}: {cause}")
+            return
+        due_at = self._s.clock() + PAUSES[min(delivery.tries, len(PAUSES) - 1)]
+        async with self._s.database.writing() as tx:
+            await deliveries.retry(tx, delivery.key, due_at, f"{type(cause).__name__}: {cause}")
+            tx.afterwards(self._engine.look_again)
+
+    async def _give_up(self, delivery: Delivery, sentence: str) -> None:
+        """The turn cannot go on, and trying again would not help: say so in one sentence."""
+        look = await self._settle(delivery, "the turn could not go on")
+        await self._conclude(delivery, look, self._regret(delivery, sentence))
+
+    async def _park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
+        """Keep the delivery with its cause, tell its author, and let the thread go on."""
+        log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
+        settled_too = True
+        if thread is not None:
+            try:
+                await self._settle(delivery, "something went wrong")
+            except Exception:
+                # The next message settles again before it begins; the delivery must be out of its way first.
+                log.exception("parked_thread_not_settled", reference=reference_of(delivery))
+                settled_too = False
+        async with self._s.database.writing() as tx:
+            if thread is not None:
+                await self._s.posts.say(tx, self._regret(delivery, "Something went wrong on my side, and I gave up."))
+            await deliveries.park(tx, delivery.key, cause)
+        log.info("thread_goes_on", settled=settled_too)
+
+    def _regret(self, delivery: Delivery, sentence: str) -> NewPost:
+        text = f"{sentence} (Reference {reference_of(delivery)})"
+        return notice(f"error:{delivery.key}", delivery.thread_id, Notice(text, "error"))
+
+    # ------------------------------------------------------------------------------------------- small things
+
+    async def _thread(self, thread_id: str) -> ThreadRow:
+        async with self._s.database.reading() as tx:
+            thread = await threads.get(tx, thread_id)
+        if thread is None:
+            raise LookupError(thread_id)
+        return thread
+
+    def _live(self, thread: ThreadRow) -> Live:
+        platform = self._s.platforms.get(thread.place.platform)
+        return platform.live(thread.thread_id, thread.place) if platform else Silent()
+
+
+def reference_of(delivery: Delivery) -> str:
+    """What a user can quote and an operator can search for: 8 hexadecimal characters, the same at every try."""
+    return hashlib.sha256(delivery.key.encode()).hexdigest()[:8]

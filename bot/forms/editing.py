@@ -1,0 +1,95 @@
+"""An edit of a waiting call: its arguments as a form, and the form as new arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bot.forms.inputs import Input, inputs
+from bot.forms.moments import parse_date_time, parse_time
+from bot.forms.typed import EntryError, FormErrors, is_empty, typed_value
+from graph.fields import FieldType, FormField
+
+
+def edit_fields(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any], editable: Collection[str] | None
+) -> tuple[tuple[FormField, ...], dict[str, Any]]:
+    """The fields of an edit form, and what they show at first by name. Raises nothing.
+
+    `schema` is the tool's input schema, `editable` names the arguments that may be changed (`None`: all of them).
+    Times are shown without their UTC offset, which is in the field's help and stays as it is.
+    """
+    made = inputs(schema, arguments, editable)
+    return tuple(one.form_field for one in made), {
+        one.form_field.name: one.shown for one in made if one.shown is not None
+    }
+
+
+def read_form(
+    schema: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    editable: Collection[str] | None,
+    values: Mapping[str, Any],
+) -> dict[str, Any] | FormErrors:
+    """The new arguments of a call whose form came back with `values`. Raises nothing.
+
+    A field that was not touched (or is not in `values`) keeps its argument exactly; one that was emptied is left out,
+    or null where the schema needs it and allows that. Arguments that are not in the form stay. All of it is then
+    checked against the schema, `format` included.
+    """
+    made = {one.form_field.name: one for one in inputs(schema, arguments, editable)}
+    foreign = [str(name) for name in values if name not in made]
+    if foreign:
+        return FormErrors({"": f"This cannot be changed here: {', '.join(foreign)[:200]}."})
+    edited = dict(arguments)
+    errors: dict[str, str] = {}
+    for name, entry in values.items():
+        if _as_text(entry) == _as_text(made[name].shown) and not _is_needed_default(made[name], arguments):
+            continue
+        try:
+            _take(edited, made[name], entry)
+        except EntryError as error:
+            errors[name] = str(error)
+    if not errors:
+        from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never edit
+
+        errors = mistakes(schema, edited, made)
+    return FormErrors(errors) if errors else edited
+
+
+def _take(edited: dict[str, Any], into: Input, entry: Any) -> None:
+    name = into.form_field.name
+    if not is_empty(entry):
+        edited[name] = _styled(into, typed_value(into.kind, entry, into.choices))
+    elif into.form_field.required:
+        raise EntryError("This is needed.")
+    elif into.null_when_empty:
+        edited[name] = None
+    else:
+        edited.pop(name, None)
+
+
+def _is_needed_default(one: Input, arguments: Mapping[str, Any]) -> bool:
+    """Whether the form shows a default for an argument that the call lacks and the schema wants."""
+    return one.form_field.required and one.form_field.name not in arguments and one.shown is not None
+
+
+def _styled(into: Input, value: Any) -> Any:
+    """Times in the style of the one they replace, so that a picker does not lose an offset."""
+    if into.kind not in (FieldType.TIME, FieldType.DATE_TIME):
+        return value
+    moment = parse_time(value) if into.kind is FieldType.TIME else parse_date_time(value)
+    return value if moment is None else str(moment.in_the_style_of(into.moment))
+
+
+def _as_text(entry: Any) -> str:
+    """An entry as text, so that 5 and "5", or two kinds of line ending, do not count as a change."""
+    if entry is None:
+        return ""
+    if isinstance(entry, str):
+        return entry.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        return json.dumps(entry, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(type(entry))

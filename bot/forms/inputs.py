@@ -1,0 +1,158 @@
+"""The inputs that a waiting call's arguments are edited by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.forms.moments import Moment, parse_date, parse_date_time, parse_time
+from bot.forms.shapes import Shape, as_mapping, shape_of
+from bot.forms.typed import LONGEST_TEXT
+from bot.safe_text import labels, one_line
+from graph.fields import FieldType, FormField
+
+_LONGEST_NAME = 100
+_LONGEST_HELP = 300
+_LONG_LINE = 120
+_YES_OR_NO = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One argument in a form: how it is drawn, what it shows, and how what is typed becomes a value again."""
+
+    form_field: FormField
+    kind: FieldType
+    """What an entry becomes; not `form_field.type` where the current value cannot be drawn as it should."""
+    shown: Any
+    """What the form shows at first; `None`: nothing."""
+    null_when_empty: bool
+    """Whether an emptied input means null rather than an argument left out: the schema needs it and allows null."""
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    moment: Moment | None = None
+    """The time that is there now, whose offset an edit keeps."""
+
+
+def inputs(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any], editable: Collection[str] | None
+) -> tuple[Input, ...]:
+    """An input for each argument that the schema knows or the call has, in the schema's order; raises nothing.
+
+    Left out, and so kept as they are: names that are not in `editable` (`None`: all are), names that are empty or
+    longer than 100 characters, and values too long for an input.
+    """
+    root = as_mapping(schema)
+    properties = as_mapping(root.get("properties"))
+    required = root.get("required")
+    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
+    names = [name for name in dict.fromkeys([*properties, *arguments]) if 0 < len(name) <= _LONGEST_NAME]
+    label = labels(names)
+    made = (
+        _input(name, label[name], shape_of(properties.get(name), root), arguments, is_required=name in needed)
+        for name in names
+        if editable is None or name in editable
+    )
+    return tuple(one for one in made if one is not None)
+
+
+def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *, is_required: bool) -> Input | None:
+    value = arguments.get(name, shape.default)
+    kind = shape.kind or _kind_of(value)
+    required = is_required and not shape.nullable
+    choices = shape.choices
+    if kind is FieldType.YES_NO and value is None and not required:
+        kind, choices = FieldType.CHOICE, _YES_OR_NO  # a checkbox cannot say "left open"
+    drawn = _drawn(kind, value, choices)
+    if drawn is None:
+        return None
+    drawn_as, shown, moment = drawn
+    if drawn_as is FieldType.JSON:
+        kind = FieldType.JSON
+    form_field = FormField(
+        name=name,
+        label=one_line(label, _LONGEST_NAME),
+        type=drawn_as,
+        required=required,
+        options=tuple(choices) if drawn_as is FieldType.CHOICE else (),
+        help=_help(shape, drawn_as, moment),
+        multiline=drawn_as is FieldType.JSON or (drawn_as is FieldType.TEXT and _is_long(shape, shown)),
+        default=None if name in arguments else shown,
+    )
+    return Input(form_field, kind, shown, is_required and shape.nullable, choices, moment)
+
+
+def _kind_of(value: Any) -> FieldType:
+    match value:
+        case bool():
+            return FieldType.YES_NO
+        case int():
+            return FieldType.INTEGER
+        case float():
+            return FieldType.NUMBER
+        case str():
+            return FieldType.TEXT
+        case _:
+            return FieldType.JSON
+
+
+def _drawn(kind: FieldType, value: Any, choices: Mapping[str, Any]) -> tuple[FieldType, Any, Moment | None] | None:
+    """How a value is drawn, and as what; `None`: it is too long for any input.
+
+    A value that is not what it should be ("tomorrow" for a date) is shown as it is, so that it can be mended.
+    """
+    if value is None:
+        return kind, None, None
+    if kind is FieldType.CHOICE:
+        option = next((text for text, meant in choices.items() if type(meant) is type(value) and meant == value), None)
+        if option is not None:
+            return kind, option, None
+    elif _is_itself(kind, value):
+        return kind, value, None
+    if isinstance(value, str) and kind is not FieldType.JSON:
+        return _drawn_text(kind, value)
+    written = _written(value)
+    return None if len(written) > LONGEST_TEXT else (FieldType.JSON, written, None)
+
+
+def _drawn_text(kind: FieldType, value: str) -> tuple[FieldType, Any, Moment | None] | None:
+    if len(value) > LONGEST_TEXT:
+        return None
+    if kind is FieldType.DATE and parse_date(value):
+        return kind, value, None
+    if kind in (FieldType.TIME, FieldType.DATE_TIME):
+        moment = parse_time(value) if kind is FieldType.TIME else parse_date_time(value)
+        if moment is not None:
+            return kind, str(moment.local()), moment
+    return FieldType.TEXT, value, None
+
+
+def _is_itself(kind: FieldType, value: Any) -> bool:
+    """Whether an input for numbers or for yes and no can hold the value without turning it into text."""
+    if isinstance(value, bool):
+        return kind is FieldType.YES_NO
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    finite = whole or (isinstance(value, float) and math.isfinite(value))
+    return (kind is FieldType.INTEGER and whole) or (kind is FieldType.NUMBER and finite)
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError):
+        return " " * (LONGEST_TEXT + 1)  # not JSON at all: no input can hold it
+
+
+def _is_long(shape: Shape, shown: Any) -> bool:
+    return shape.long or (isinstance(shown, str) and ("\n" in shown or "\r" in shown or len(shown) > _LONG_LINE))
+
+
+def _help(shape: Shape, drawn_as: FieldType, moment: Moment | None) -> str:
+    hints = [shape.description]
+    if moment is not None and moment.offset:
+        hints.append("In UTC." if moment.offset in "Zz" else f"UTC offset {moment.offset}.")
+    if drawn_as is FieldType.JSON:
+        hints.append("As JSON.")
+    return one_line(" ".join(hints), _LONGEST_HELP)

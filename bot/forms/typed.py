@@ -1,0 +1,154 @@
+"""What somebody typed, as a value of the type that a form's input asks for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from bot.forms.moments import parse_date, parse_date_time, parse_time
+from graph.fields import FieldType
+
+LONGEST_TEXT = 10_000
+"""Characters in one input."""
+
+_LONGEST_NUMBER = 40
+_YES = frozenset({"yes", "true", "on", "1"})
+_NO = frozenset({"no", "false", "off", "0"})
+_NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+@dataclass(frozen=True, slots=True)
+class FormErrors:
+    """A form with mistakes; nothing was taken from it."""
+
+    errors: Mapping[str, str]
+    """Field name → what is wrong and how to mend it; the key `""` is about the form as a whole."""
+
+
+class EntryError(ValueError):
+    """Something typed does not fit; the message is a sentence for whoever typed it."""
+
+
+def is_empty(entry: Any) -> bool:
+    """Whether nothing was typed or chosen."""
+    return entry is None or (isinstance(entry, str) and not entry.strip())
+
+
+def typed_value(kind: FieldType, entry: Any, choices: Mapping[str, Any]) -> Any:
+    """The value of an entry that is not empty. Raises `EntryError`.
+
+    Platforms send text, or the value itself where theirs is already typed (a checkbox, a number). `choices` are the
+    options of a `choice` and the values they stand for; a `choice` without any is text.
+    """
+    if isinstance(entry, str) and len(entry) > LONGEST_TEXT:
+        raise EntryError(f"Please keep this to {LONGEST_TEXT:,} characters; it has {len(entry):,}.")
+    match kind:
+        case FieldType.JSON:
+            return _json(entry)
+        case FieldType.YES_NO:
+            return _yes_no(entry)
+        case FieldType.NUMBER | FieldType.INTEGER:
+            return _number(entry, kind)
+    text = _text(entry)
+    match kind:
+        case FieldType.CHOICE if choices:
+            return _chosen(text, choices)
+        case FieldType.DATE:
+            return parse_date(text.strip()) or _refuse("Please give a date such as 2026-11-21.")
+        case FieldType.TIME:
+            return str(parse_time(text.strip()) or _refuse("Please give a time such as 09:30 (24 hours)."))
+        case FieldType.DATE_TIME:
+            moment = parse_date_time(text.strip())
+            return str(moment or _refuse("Please give a date and time such as 2026-11-21T09:30."))
+        case _:
+            return text
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise EntryError(sentence)
+
+
+def _text(entry: Any) -> str:
+    if not isinstance(entry, str):
+        raise EntryError("Please give text here.")
+    if "\0" in entry or not _is_text(entry):
+        raise EntryError("This contains a character that is not text. Please type it again.")
+    return entry
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _yes_no(entry: Any) -> bool:
+    if isinstance(entry, bool):
+        return entry
+    word = entry.strip().lower() if isinstance(entry, str) else ""
+    if word not in _YES | _NO:
+        raise EntryError("Please answer yes or no.")
+    return word in _YES
+
+
+def _number(entry: Any, kind: FieldType) -> int | float:
+    if isinstance(entry, int) and not isinstance(entry, bool):
+        return entry
+    if isinstance(entry, float):
+        return _finite(entry, kind)
+    text = entry.strip() if isinstance(entry, str) else ""
+    if len(text) <= _LONGEST_NUMBER and re.fullmatch(r"[-+]?[0-9]+", text):
+        return int(text)
+    if len(text) > _LONGEST_NUMBER or not re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", text):
+        _refuse_number(kind)
+    return _finite(float(text), kind)
+
+
+def _finite(number: float, kind: FieldType) -> int | float:
+    if not math.isfinite(number):
+        _refuse_number(kind)
+    if kind is FieldType.NUMBER:
+        return number
+    if not number.is_integer():
+        _refuse_number(kind)
+    return int(number)
+
+
+def _refuse_number(kind: FieldType) -> NoReturn:
+    example = "a whole number such as 3" if kind is FieldType.INTEGER else "a number such as 1.5"
+    raise EntryError(f"Please give {example}.")
+
+
+def _chosen(text: str, choices: Mapping[str, Any]) -> Any:
+    if text not in choices:
+        raise EntryError(f"Please choose one of: {', '.join(choices)[:300]}.")
+    return choices[text]
+
+
+def _json(entry: Any) -> Any:
+    value = _parsed(entry) if isinstance(entry, str) else entry
+    try:
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise EntryError("Please give JSON: text in quotes, numbers, true, false, null, lists, objects.") from None
+    if len(written) > 2 * LONGEST_TEXT:  # escapes may make it longer than it was typed
+        raise EntryError(f"Please keep this to {LONGEST_TEXT:,} characters.")
+    if _NUL_IN_JSON.search(written) or not _is_text(written):
+        raise EntryError("This contains a character that is not text. Please type it again.")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise EntryError(f"This is not JSON ({place}: {error.msg}). Text needs quotes.") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits; thousands of brackets
+        raise EntryError("This is JSON beyond what can be read here: too deep, or too long a number.") from None

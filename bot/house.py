@@ -1,0 +1,133 @@
+"""The embedded house put together: records, books, graph, engine, desk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bot.approvals import ApprovalBook
+from bot.clarifications import ClarificationBook
+from bot.clock import Clock
+from bot.connections import SignInBook
+from bot.conversation import Conversation, Surroundings
+from bot.desk import Books, FrontDesk
+from bot.ids import random_id
+from bot.inbox.accept import Acceptance
+from bot.inbox.embedded import EmbeddedEngine
+from bot.inbox.sessions import Sessions
+from bot.ledger import AttemptLedger
+from bot.platform import Platform
+from bot.posts import Posts
+from bot.records import deliveries
+from bot.records.checkpoints import sqlite_checkpoints
+from bot.records.database import Database, sqlite_database
+from bot.records.schema import upgrade_sqlite
+from bot.secrets import Sealer
+from bot.settings import Settings
+from bot.waits import Waits
+from graph.models import close_model, create_model
+from graph.models.router import create_router
+from graph.models.streaming import Retry
+from graph.ports import Ports, Tools
+from graph.running import Agent
+from graph.workflow import build_workflow
+from policies.judging import judge
+from policies.rules import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class HouseParts:
+    """What a house is made of."""
+
+    settings: Settings
+    folder: Path
+    key: bytes
+    tools: Tools
+    policy: Policy
+    platforms: Mapping[str, Platform]
+    clock: Clock
+
+
+class House:
+    """A running house: its desk, and how it is."""
+
+    def __init__(self, desk: FrontDesk, engine: EmbeddedEngine, database: Database) -> None:
+        self.desk = desk
+        self._engine = engine
+        self._database = database
+
+    async def health(self) -> Mapping[str, int]:
+        """How many deliveries wait or are parked, and how many threads are being handled."""
+        async with self._database.reading() as tx:
+            counts = await deliveries.counts(tx)
+        return {"waiting": counts.get("waiting", 0), "parked": counts.get("parked", 0), "running": self._engine.busy}
+
+
+@asynccontextmanager
+async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIterator[House]:
+    """Everything between the adapters and the policies, while it runs. Raises `ModelProblem` when the model is not
+    configured."""
+    settings, clock = parts.settings, parts.clock
+    file = parts.folder / Path(settings.database_url.get_secret_value().removeprefix("sqlite:///")).name
+    async with AsyncExitStack() as stack:
+        await asyncio.to_thread(upgrade_sqlite, file)
+        database = sqlite_database(file)
+        await database.open()
+        stack.push_async_callback(database.close)
+        checkpoints = await stack.enter_async_context(sqlite_checkpoints(file.with_suffix(".checkpoints.db")))
+
+        posts = Posts(database, clock, parts.platforms)
+        engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+        approvals = ApprovalBook(
+            database, posts, clock, random_id, find_tool=parts.tools.find, timer_set=engine.look_again
+        )
+        questions = ClarificationBook(posts, clock, random_id)
+        sign_ins = SignInBook(database, posts, clock, random_id, Sealer(parts.key))
+        retry = Retry(times=settings.model_retries)
+        model, router_model = create_model(settings.model_spec), create_model(settings.router_spec)
+        stack.push_async_callback(close_model, model)
+        stack.push_async_callback(close_model, router_model)
+        ports = Ports(
+            model=model,
+            router=create_router(router_model, retry),
+            tools=parts.tools,
+            ledger=AttemptLedger(database, posts, clock, random_id),
+            approvals=approvals,
+            sign_ins=sign_ins,
+            judge=partial(judge, parts.policy),
+            mode=settings.agent_mode,
+            retry=retry,
+        )
+        agent = Agent(build_workflow(ports, checkpoints), checkpoints, clock)
+        waits = Waits(approvals, questions, sign_ins, posts)
+        surroundings = Surroundings(database, agent, posts, waits, questions, parts.platforms, clock)
+        conversation = Conversation(surroundings, engine)
+        desk = FrontDesk(
+            database,
+            engine,
+            Books(Acceptance(database, Sessions(), clock), approvals, questions, sign_ins),
+            posts,
+            clock,
+        )
+        await posts.start()
+        starting = asyncio.create_task(_start(engine, conversation, parts.tools), name="engine start")
+        try:
+            yield House(desk, engine, database)
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await engine.stop(shutdown_seconds)
+            await posts.stop(1.0)
+
+
+FIRST_CONNECTION = 10.0
+"""Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
+
+
+async def _start(engine: EmbeddedEngine, conversation: Conversation, tools: Tools) -> None:
+    await tools.settled(FIRST_CONNECTION)
+    await engine.start(conversation.handle)

@@ -1,0 +1,1 @@
+"""Deliveries: accepted durably, handled once, one at a time per thread."""

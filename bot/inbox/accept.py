@@ -1,0 +1,98 @@
+"""Accepting: one row, one commit, before anything is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from bot.clock import Clock
+from bot.inbox.sessions import Sessions
+from bot.records import deliveries, threads
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+from bot.vocabulary import Message, Person
+
+log = structlog.get_logger(__name__)
+
+BATCH = 64
+"""Messages kept in one commit when many arrive at once: a commit costs the same for one as for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a message at the door."""
+
+    thread_id: str
+    is_new: bool
+
+
+class Acceptance:
+    """Keeps messages durably. Those that arrive while a commit is under way share the next one."""
+
+    def __init__(self, database: Database, sessions: Sessions, clock: Clock) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._clock = clock
+        self._arrived: list[tuple[Message, asyncio.Future[Accepted]]] = []
+        self._keeper: asyncio.Task[None] | None = None
+        self._remembered: set[Person] = set()
+
+    async def accept(self, message: Message) -> Accepted:
+        """Keep a message; returns when it is on disk. Raises what the database raises."""
+        kept: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
+        self._arrived.append((message, kept))
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep(), name="acceptance")
+        return await kept
+
+    async def _keep(self) -> None:
+        while self._arrived:
+            batch: list[tuple[Message, asyncio.Future[Accepted]]] = []
+            remembered: set[Person] = set()
+            try:
+                async with self._database.writing_urgently() as tx:
+                    batch, self._arrived = self._arrived[:BATCH], self._arrived[BATCH:]
+                    results = [await self._keep_one(tx, message, remembered) for message, _ in batch]
+            except Exception as cause:  # noqa: BLE001  # every waiting caller gets it; nobody else could
+                for _, kept in batch:
+                    if not kept.done():
+                        kept.set_exception(cause)
+                continue
+            self._remembered |= remembered
+            for (_, kept), accepted in zip(batch, results, strict=True):
+                if not kept.done():
+                    kept.set_result(accepted)
+
+    async def _keep_one(self, tx: Transaction, message: Message, remembered: set[Person]) -> Accepted:
+        now = self._clock()
+        if not message.place.has_threads and await deliveries.exists(tx, message.key):
+            return Accepted("", is_new=False)
+        thread_id = await self._sessions.thread_for(tx, message, now)
+        is_new = await deliveries.add(tx, message_delivery(message, thread_id, now))
+        if is_new:
+            await threads.ensure(tx, thread_id, message.place, message.text, now)
+        if message.author not in self._remembered and message.author not in remembered:
+            await threads.remember(tx, message.author, now)
+            remembered.add(message.author)
+        return Accepted(thread_id, is_new)
+
+
+def message_delivery(message: Message, thread_id: str, now: float) -> Delivery:
+    """A message as a row of the inbox."""
+    return Delivery(
+        key=message.key,
+        thread_id=thread_id,
+        kind="message",
+        body={
+            "person": message.author.person_id,
+            "name": message.author.name,
+            "time_zone": message.author.time_zone,
+            "text": message.text,
+            "addressed": message.addressed,
+        },
+        urgent=False,
+        accepted_at=now,
+        due_at=now,
+    )

@@ -1,0 +1,28 @@
+"""The port of whatever sees to it that deliveries are handled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from bot.records.deliveries import Delivery
+
+Handler = Callable[[Delivery], Awaitable[None]]
+"""Handles a delivery and marks it as done in the same transaction as its effects."""
+
+
+class Engine(Protocol):
+    """Hands each thread's deliveries to the handler, one at a time, oldest first; threads wait for nobody else."""
+
+    def wake(self, thread_id: str) -> None:
+        """There is something to handle in this thread; returns at once."""
+        ...
+
+    def look_again(self) -> None:
+        """A timer was set: see when the next one is due."""
+        ...
+
+    def interrupt(self, thread_id: str) -> None:
+        """Break off what is being handled in this thread now. What is broken off is not handled again if its delivery
+        is no longer waiting."""
+        ...

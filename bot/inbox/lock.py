@@ -1,0 +1,26 @@
+"""One process per data folder: the embedded engine is alone with its inbox."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class FolderInUseError(Exception):
+    """Another process works with this data folder."""
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder. The system lets go of it when the process ends, however it ends. Raises `FolderInUseError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FolderInUseError(
+                f"Another Countersign works with {folder}. Stop it first, or set DATABASE_URL to another file."
+            ) from None
+        yield

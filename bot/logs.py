@@ -1,0 +1,156 @@
+"""One log for everything: console lines or JSON, with the ids of what is being worked on, and without secrets.
+
+Modules log with `structlog.get_logger(__name__)`. Libraries' `logging` records come out in the same form.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.config
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, TextIO
+from urllib.parse import quote
+
+import structlog
+from structlog.typing import Processor
+
+HIDDEN = "***"
+
+_SHORTEST_SECRET = 6
+"""Characters; shorter values would turn ordinary words into asterisks."""
+
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    # Queries of addresses carry codes, states and tokens; also those of request lines in access logs.
+    (re.compile(r"""(\bhttps?://[^\s"'<>?#]+)[?#][^\s"'<>]*"""), rf"\1?{HIDDEN}"),
+    (re.compile(r"\b((?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) [^\s?]*)\?\S*"), rf"\1?{HIDDEN}"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@\"']+@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=*-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
+    (re.compile(r"\bsk-[A-Za-z0-9_*-]{6,}"), HIDDEN),
+    (re.compile(r"\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{6,}"), HIDDEN),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
+)
+
+_CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "mcp", "aiosqlite", "asyncio", "alembic")
+"""Libraries that tell of every request or statement at the levels below warning."""
+
+
+class Mask:
+    """Takes secrets out of a text: the values it was given, and whatever looks like a token."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
+        # The longest first, so that a secret within a secret does not leave the rest of it.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._known = re.compile("|".join(re.escape(form) for form in ordered)) if ordered else None
+
+    def __call__(self, text: str) -> str:
+        """The text, with `***` in place of each secret."""
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        for pattern, replacement in _PATTERNS:
+            text = pattern.sub(replacement, text)
+        return text
+
+    def __repr__(self) -> str:
+        return "Mask(…)"
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it may stand in a log: plain, within JSON, within a Python string, within an address."""
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]} | {
+        quote(secret, safe="", errors="surrogatepass"),
+        quote(secret, errors="surrogatepass"),
+    }
+
+
+def configure_logs(
+    *,
+    level: str = "info",
+    form: Literal["console", "json"] = "console",
+    secrets: Iterable[str] = (),
+    stream: TextIO | None = None,
+) -> None:
+    """Send all logs to `stream` (standard error), from `level` (a name of `logging`) upwards.
+
+    Masking is the last thing done to a line, tracebacks included, so that no way of logging gets around it.
+    """
+    target = stream or sys.stderr
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_common(),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderer(form, Mask(secrets), colors=target.isatty()),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        if isinstance(old.formatter, structlog.stdlib.ProcessorFormatter):
+            root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(True)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_common(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+@contextmanager
+def log_context(
+    *, thread_id: str | None = None, delivery: str | None = None, call_id: str | None = None
+) -> Iterator[None]:
+    """Put these ids on every line that is logged within, in this task and in those it starts."""
+    given = {"thread_id": thread_id, "delivery": delivery, "call_id": call_id}
+    with structlog.contextvars.bound_contextvars(**{key: value for key, value in given.items() if value is not None}):
+        yield
+
+
+def _common() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+
+
+def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> list[Processor]:
+    if form == "json":
+        # Masked value by value: a mask over the finished line could take a quotation mark with it.
+        return [
+            structlog.processors.format_exc_info,
+            structlog.processors.EventRenamer("message"),
+            lambda _logger, _method, event: {key: _masked(value, mask) for key, value in event.items()},
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
+    # The plain traceback: the pretty ones show the local variables.
+    console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    return [console, lambda _logger, _method, line: mask(str(line))]
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Mapping():
+            return {mask(str(key)): _masked(inner, mask) for key, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_masked(inner, mask) for inner in value]
+        case _:
+            return mask(str(value))

@@ -1,0 +1,1 @@
+"""What is kept: tables, engine, migrations. The only SQL of the house."""

@@ -1,0 +1,186 @@
+"""Rows of `approvals` and `votes`. Every change of state is one `UPDATE … WHERE status = 'pending'`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.tables import approvals, votes
+from bot.records.upsert import insert
+from graph.interrupts import ApprovalAsked
+from policies.model import Ask, Risk
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """One tool call waiting for people, or what they said."""
+
+    approval_id: str
+    thread_id: str
+    asked: ApprovalAsked
+    status: str
+    approved_arguments: Mapping[str, Any] | None
+    approved_digest: str | None
+    edited_by: str | None
+    reason: str
+    settled_key: str | None
+    asked_at: float
+    expires_at: float | None
+    settled_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow:
+    """One person's vote."""
+
+    person_id: str
+    name: str
+    verb: str
+    reason: str
+    at: float
+
+
+async def add(
+    tx: Transaction, approval_id: str, thread_id: str, asked: ApprovalAsked, *, now: float, expires_at: float | None
+) -> bool:
+    """Record that a call waits; false when this round of it was recorded before."""
+    statement = insert(tx, approvals).values(
+        approval_id=approval_id,
+        call_id=asked.call_id,
+        round=asked.round,
+        thread_id=thread_id,
+        server=asked.server,
+        tool=asked.tool,
+        title=asked.title,
+        arguments=asked.arguments,
+        digest=asked.digest,
+        risk=[r.value for r in asked.risk],
+        ask=asked.ask.model_dump(mode="json"),
+        requesters=list(asked.requesters),
+        status="pending",
+        asked_at=now,
+        expires_at=expires_at,
+    )
+    return await tx.one(statement.on_conflict_do_nothing().returning(approvals.c.approval_id)) is not None
+
+
+async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
+    """The approval, or none."""
+    row = await tx.one(sa.select(approvals).where(approvals.c.approval_id == approval_id))
+    return _row(row) if row else None
+
+
+async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:
+    """The approval of one round of a call, or none."""
+    query = sa.select(approvals).where(approvals.c.call_id == call_id, approvals.c.round == round_)
+    row = await tx.one(query)
+    return _row(row) if row else None
+
+
+async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
+    """All rounds of a call."""
+    return [r[0] for r in await tx.all(sa.select(approvals.c.approval_id).where(approvals.c.call_id == call_id))]
+
+
+async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
+    """What waits in a thread, oldest first."""
+    query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == "pending")
+    return [_row(r) for r in await tx.all(query.order_by(approvals.c.asked_at))]
+
+
+async def settle(
+    tx: Transaction,
+    approval_id: str,
+    status: str,
+    *,
+    key: str,
+    now: float,
+    reason: str = "",
+    approved_arguments: Mapping[str, Any] | None = None,
+    approved_digest: str | None = None,
+    edited_by: str | None = None,
+) -> bool:
+    """Settle a pending approval; false when somebody was earlier."""
+    statement = (
+        sa.update(approvals)
+        .where(approvals.c.approval_id == approval_id, approvals.c.status == "pending")
+        .values(
+            status=status,
+            settled_key=key,
+            settled_at=now,
+            reason=reason,
+            approved_arguments=dict(approved_arguments) if approved_arguments is not None else None,
+            approved_digest=approved_digest,
+            edited_by=edited_by,
+        )
+    )
+    return await tx.one(statement.returning(approvals.c.approval_id)) is not None
+
+
+async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Sequence[str]:
+    """Earlier rounds that were approved and must not be used any more, since the call is asked anew."""
+    statement = (
+        sa.update(approvals)
+        .where(approvals.c.call_id == call_id, approvals.c.round < before_round)
+        .where(approvals.c.status.in_(["approved", "pending"]))
+        .values(status="void")
+    )
+    return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
+
+
+async def add_vote(
+    tx: Transaction, approval_id: str, person_id: str, name: str, verb: str, *, reason: str, key: str, now: float
+) -> bool:
+    """Count a vote; false when this person has voted already."""
+    statement = insert(tx, votes).values(
+        approval_id=approval_id, person_id=person_id, name=name, verb=verb, reason=reason, key=key, at=now
+    )
+    return await tx.one(statement.on_conflict_do_nothing().returning(votes.c.person_id)) is not None
+
+
+async def replace_vote(
+    tx: Transaction, approval_id: str, person_id: str, name: str, verb: str, *, reason: str, key: str, now: float
+) -> None:
+    """Count a vote in the place of what this person voted before: whoever approved may still reject."""
+    values = {"name": name, "verb": verb, "reason": reason, "key": key, "at": now}
+    statement = insert(tx, votes).values(approval_id=approval_id, person_id=person_id, **values)
+    await tx.run(statement.on_conflict_do_update(index_elements=["approval_id", "person_id"], set_=values))
+
+
+async def votes_on(tx: Transaction, approval_id: str) -> Sequence[VoteRow]:
+    """The votes on an approval, oldest first."""
+    rows = await tx.all(sa.select(votes).where(votes.c.approval_id == approval_id).order_by(votes.c.at))
+    return [VoteRow(r.person_id, r.name, r.verb, r.reason, r.at) for r in rows]
+
+
+def _row(r: Any) -> ApprovalRow:
+    asked = ApprovalAsked(
+        call_id=r.call_id,
+        round=r.round,
+        server=r.server,
+        tool=r.tool,
+        title=r.title,
+        arguments=r.arguments,
+        digest=r.digest,
+        risk=tuple(Risk(x) for x in r.risk),
+        ask=Ask.model_validate(r.ask),
+        requesters=tuple(r.requesters),
+    )
+    return ApprovalRow(
+        approval_id=r.approval_id,
+        thread_id=r.thread_id,
+        asked=asked,
+        status=r.status,
+        approved_arguments=r.approved_arguments,
+        approved_digest=r.approved_digest,
+        edited_by=r.edited_by,
+        reason=r.reason or "",
+        settled_key=r.settled_key,
+        asked_at=r.asked_at,
+        expires_at=r.expires_at,
+        settled_at=r.settled_at,
+    )

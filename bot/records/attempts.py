@@ -1,0 +1,132 @@
+"""Rows of `attempts`: the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.tables import attempts
+from graph.ports import CallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One try at executing a call."""
+
+    attempt_id: str
+    call_id: str
+    number: int
+    thread_id: str
+    requester: str
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    digest: str
+    status: str
+    """`started`, `done`, `failed`, `unknown`, or `nothing` (the server itself said that it did nothing)."""
+    text: str
+    owner: str | None
+    choice: str | None
+    choice_by: str | None
+    settled_key: str | None
+
+
+async def add(
+    tx: Transaction, attempt_id: str, number: int, record: CallRecord, *, approval_id: str | None, now: float
+) -> None:
+    """Record that an attempt starts. Raises `IntegrityError` when this number of it exists."""
+    await tx.run(
+        sa.insert(attempts).values(
+            attempt_id=attempt_id,
+            call_id=record.call_id,
+            number=number,
+            thread_id=record.thread_id,
+            requester=record.requester,
+            server=record.tool.server,
+            tool=record.tool.name,
+            title=record.tool.title,
+            arguments=record.arguments,
+            digest=record.digest,
+            approval_id=approval_id,
+            status="started",
+            started_at=now,
+        )
+    )
+
+
+async def latest(tx: Transaction, call_id: str) -> AttemptRow | None:
+    """The newest attempt at a call, or none."""
+    query = sa.select(attempts).where(attempts.c.call_id == call_id).order_by(attempts.c.number.desc()).limit(1)
+    row = await tx.one(query)
+    return _row(row) if row else None
+
+
+async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
+    """The attempt, or none."""
+    row = await tx.one(sa.select(attempts).where(attempts.c.attempt_id == attempt_id))
+    return _row(row) if row else None
+
+
+async def end(
+    tx: Transaction,
+    call_id: str,
+    number: int,
+    status: str,
+    *,
+    now: float,
+    text: str | None = None,
+    whole: str | None = None,
+    owner: str | None = None,
+) -> str | None:
+    """Say what came of a started attempt; its id, or none when it was not `started` any more."""
+    statement = (
+        sa.update(attempts)
+        .where(attempts.c.call_id == call_id, attempts.c.number == number, attempts.c.status == "started")
+        .values(status=status, text=text, whole=whole, owner=owner, ended_at=now)
+    )
+    row = await tx.one(statement.returning(attempts.c.attempt_id))
+    return row[0] if row else None
+
+
+async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, *, key: str) -> bool:
+    """Settle an attempt whose outcome is unknown; false when it was settled before."""
+    statement = (
+        sa.update(attempts)
+        .where(attempts.c.attempt_id == attempt_id, attempts.c.status == "unknown", attempts.c.choice.is_(None))
+        .values(choice=choice, choice_by=by, settled_key=key)
+    )
+    return await tx.one(statement.returning(attempts.c.attempt_id)) is not None
+
+
+async def undecided_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
+    """Attempts of a thread whose outcome nobody has settled yet."""
+    query = sa.select(attempts).where(
+        attempts.c.thread_id == thread_id, attempts.c.status == "unknown", attempts.c.choice.is_(None)
+    )
+    return [_row(r) for r in await tx.all(query)]
+
+
+def _row(r: Any) -> AttemptRow:
+    return AttemptRow(
+        r.attempt_id,
+        r.call_id,
+        r.number,
+        r.thread_id,
+        r.requester,
+        r.server,
+        r.tool,
+        r.title,
+        r.arguments,
+        r.digest,
+        r.status,
+        r.text or "",
+        r.owner,
+        r.choice,
+        r.choice_by,
+        r.settled_key,
+    )

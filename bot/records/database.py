@@ -1,0 +1,194 @@
+"""The database: readers that wait for nobody, and on SQLite one writer at a time, the urgent one first.
+
+SQLite's statements run in the event loop and only the commit, which waits for the disk, in a thread: a statement takes
+some tens of microseconds, and handing each to a thread and back cost ten times that
+(docs/decisions/0002-sqlite-in-the-loop.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Row
+from sqlalchemy.pool import NullPool
+
+BUSY_SECONDS = 10.0
+"""How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
+BUSY_PAUSE = 0.01
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction, and what is to happen once it is on disk."""
+
+    connection: sa.Connection
+    _afterwards: list[Callable[[], None]] = field(default_factory=list)
+
+    async def run(self, statement: sa.Executable) -> None:
+        """Execute a statement whose rows nobody needs."""
+        self.connection.execute(statement)
+
+    async def one(self, statement: sa.Executable) -> Row[Any] | None:
+        """The first row, or none."""
+        return self.connection.execute(statement).first()
+
+    async def all(self, statement: sa.Executable) -> Sequence[Row[Any]]:
+        """All rows."""
+        return self.connection.execute(statement).all()
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Do this when the transaction is committed, and never if it is not. The action must not raise."""
+        self._afterwards.append(action)
+
+    def committed(self) -> None:
+        """Do what was to be done afterwards."""
+        for action in self._afterwards:
+            action()
+
+
+class Database:
+    """The records in one SQLite file. `open` before use, `close` in the end."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._turnstile = _Turnstile()
+        self._writer: sa.Connection | None = None
+        self._reader: sa.Connection | None = None
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
+
+    async def open(self) -> None:
+        """Connect."""
+        self._writer = await asyncio.to_thread(self._engine.connect)
+        reader = await asyncio.to_thread(self._engine.connect)
+        self._reader = reader.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def close(self) -> None:
+        """Wait for the transaction that is under way, then disconnect."""
+        async with self._turnstile.passage(urgent=True):
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    connection.close()
+            self._writer = self._reader = None
+        self._disk.shutdown()
+        self._engine.dispose()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Transaction]:
+        """A look at what is committed. Waits for no writer."""
+        yield Transaction(_opened(self._reader))
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Transaction]:
+        """A transaction: all of it is on disk when the block ends, or none of it."""
+        async with self._turnstile.passage(urgent=False), self._transaction() as transaction:
+            yield transaction
+        transaction.committed()
+
+    @asynccontextmanager
+    async def writing_urgently(self) -> AsyncIterator[Transaction]:
+        """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
+        async with self._turnstile.passage(urgent=True), self._transaction() as transaction:
+            yield transaction
+        transaction.committed()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Transaction]:
+        connection = _opened(self._writer)
+        await _begin(connection)
+        try:
+            yield Transaction(connection)
+        except BaseException:
+            # Also on cancellation: the one writer must be clean for the next.
+            connection.rollback()
+            raise
+        await self._to_disk(connection.commit)
+
+    async def _to_disk(self, commit: Callable[[], None]) -> None:
+        """See a commit through although the task is cancelled: half of one leaves the writer unusable."""
+        work = asyncio.get_running_loop().run_in_executor(self._disk, commit)
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+
+
+def _opened(connection: sa.Connection | None) -> sa.Connection:
+    if connection is None:
+        raise RuntimeError("the database is not open")
+    return connection
+
+
+async def _begin(connection: sa.Connection) -> None:
+    """Take the write lock at once, and wait outside SQLite when another process has it: its own wait would block."""
+    deadline = asyncio.get_running_loop().time() + BUSY_SECONDS
+    while True:
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except sa.exc.OperationalError:
+            connection.rollback()
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(BUSY_PAUSE)
+        else:
+            return
+
+
+class _Turnstile:
+    """A lock that lets the urgent go first, and within that the earliest."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._order = count()
+
+    @asynccontextmanager
+    async def passage(self, *, urgent: bool) -> AsyncIterator[None]:
+        await self._enter(urgent=urgent)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _enter(self, *, urgent: bool) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (0 if urgent else 1, next(self._order), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
+
+def sqlite_database(path: Path) -> Database:
+    """A database in one file, durable at every commit (WAL, `synchronous=FULL`)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=0", "foreign_keys=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return Database(engine)

@@ -1,0 +1,150 @@
+"""Rows of `deliveries`: the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.tables import deliveries
+from bot.records.upsert import insert
+from bot.vocabulary import MessageView
+
+Kind = Literal["message", "resume", "stop", "timer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event from outside, to be handled once."""
+
+    key: str
+    thread_id: str
+    kind: Kind
+    body: Mapping[str, Any]
+    urgent: bool
+    accepted_at: float
+    due_at: float
+    tries: int = 0
+
+
+async def add(tx: Transaction, delivery: Delivery) -> bool:
+    """Keep a delivery; false when its key is known already."""
+    statement = insert(tx, deliveries).values(
+        key=delivery.key,
+        thread_id=delivery.thread_id,
+        kind=delivery.kind,
+        body=dict(delivery.body),
+        urgent=delivery.urgent,
+        accepted_at=delivery.accepted_at,
+        due_at=delivery.due_at,
+        status="waiting",
+        tries=delivery.tries,
+    )
+    # RETURNING, never rowcount: some drivers count a conflict as a row.
+    return await tx.one(statement.on_conflict_do_nothing().returning(deliveries.c.seq)) is not None
+
+
+async def exists(tx: Transaction, key: str) -> bool:
+    """Whether this delivery was accepted before."""
+    return await tx.one(sa.select(deliveries.c.seq).where(deliveries.c.key == key)) is not None
+
+
+async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
+    """What the thread has to handle next: the urgent first, then the oldest. Timers count from when they are due;
+    anything else that waits to be tried again holds back what came after it."""
+    query = (
+        sa.select(deliveries)
+        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting")
+        .where(sa.or_(deliveries.c.kind != "timer", deliveries.c.due_at <= now))
+        .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
+        .limit(1)
+    )
+    row = await tx.one(query)
+    if row is None or row.due_at > now:
+        return None
+    return Delivery(row.key, row.thread_id, row.kind, row.body, row.urgent, row.accepted_at, row.due_at, row.tries)
+
+
+async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:
+    """Threads in which something is due."""
+    query = sa.select(deliveries.c.thread_id).where(deliveries.c.status == "waiting", deliveries.c.due_at <= now)
+    return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
+
+
+async def next_due(tx: Transaction, now: float) -> float | None:
+    """When the next delivery that is not due yet will be."""
+    query = sa.select(sa.func.min(deliveries.c.due_at)).where(deliveries.c.status == "waiting")
+    row = await tx.one(query.where(deliveries.c.due_at > now))
+    return row[0] if row else None
+
+
+async def done(tx: Transaction, key: str) -> None:
+    """It has taken effect."""
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(status="done"))
+
+
+async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
+    """It failed and is to be tried again."""
+    values = {"tries": deliveries.c.tries + 1, "due_at": due_at, "cause": cause}
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(values))
+
+
+async def park(tx: Transaction, key: str, cause: str) -> None:
+    """It failed too often: kept with its cause, never tried again by itself."""
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(status="parked", cause=cause))
+
+
+async def count_try(tx: Transaction, key: str) -> None:
+    """The process died while this was handled: that counts as a try."""
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(tries=deliveries.c.tries + 1))
+
+
+async def waiting_messages(tx: Transaction, thread_id: str) -> Sequence[tuple[str, str]]:
+    """Key and author's person id of the messages that wait or are being handled in a thread, oldest first."""
+    query = sa.select(deliveries.c.key, deliveries.c.body).where(
+        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind == "message"
+    )
+    return [(r.key, r.body["person"]) for r in await tx.all(query.order_by(deliveries.c.seq))]
+
+
+async def is_busy(tx: Transaction, thread_id: str) -> bool:
+    """Whether anything but timers waits or is being handled in a thread."""
+    query = sa.select(deliveries.c.seq).where(
+        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind != "timer"
+    )
+    return await tx.one(query.limit(1)) is not None
+
+
+async def drop(tx: Transaction, thread_id: str, keys: Sequence[str]) -> None:
+    """These messages, and whatever was to be resumed, shall not be handled any more: their turn was ended."""
+    mine = sa.or_(deliveries.c.key.in_(keys), deliveries.c.kind == "resume")
+    await tx.run(
+        sa.update(deliveries)
+        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", mine)
+        .values(status="done", cause="stopped")
+    )
+
+
+async def counts(tx: Transaction) -> Mapping[str, int]:
+    """How many deliveries wait and how many are parked."""
+    query = sa.select(deliveries.c.status, sa.func.count().label("n")).where(deliveries.c.status != "done")
+    return {r.status: r.n for r in await tx.all(query.group_by(deliveries.c.status))}
+
+
+async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[MessageView]:
+    """What people wrote in a thread, oldest first, the newest `limit` of them."""
+    query = (
+        sa.select(deliveries.c.key, deliveries.c.body, deliveries.c.accepted_at)
+        .where(deliveries.c.thread_id == thread_id, deliveries.c.kind.in_(["message", "stop"]))
+        .order_by(deliveries.c.seq.desc())
+        .limit(limit)
+    )
+    rows = await tx.all(query)
+    return [
+        MessageView(r.key, r.body["name"], r.body["person"], r.body["text"], r.accepted_at)
+        for r in reversed(rows)
+        if r.body.get("text")
+    ]

@@ -1,0 +1,216 @@
+"""The schema, one for SQLite and PostgreSQL. Times are seconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""SQLite counts only an INTEGER primary key by itself."""
+
+threads = sa.Table(
+    "threads",
+    metadata,
+    sa.Column("thread_id", sa.Text, primary_key=True),
+    sa.Column("platform", sa.Text, nullable=False),
+    sa.Column("place_key", sa.Text, nullable=False),
+    sa.Column("place", sa.JSON, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("requester", sa.Text),
+    sa.Column("turn", sa.Text),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("updated_at", sa.Float, nullable=False),
+    sa.Index(None, "platform", "updated_at"),
+    sa.Index(None, "place_key", "created_at"),
+)
+
+people = sa.Table(
+    "people",
+    metadata,
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("time_zone", sa.Text, nullable=False),
+    sa.Column("locale", sa.Text, nullable=False),
+    sa.Column("seen_at", sa.Float, nullable=False),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("seq", Sequence, primary_key=True, autoincrement=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("body", sa.JSON, nullable=False),
+    sa.Column("urgent", sa.Boolean, nullable=False),
+    sa.Column("accepted_at", sa.Float, nullable=False),
+    sa.Column("due_at", sa.Float, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("cause", sa.Text),
+    sa.Index(None, "thread_id", "seq"),
+    sa.Index(
+        "ix_deliveries_waiting",
+        "due_at",
+        sqlite_where=sa.text("status = 'waiting'"),
+        postgresql_where=sa.text("status = 'waiting'"),
+    ),
+)
+
+posts = sa.Table(
+    "posts",
+    metadata,
+    sa.Column("seq", Sequence, primary_key=True, autoincrement=True),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text),
+    sa.Column("content", sa.JSON),
+    sa.Column("only_for", sa.Text),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("sent_revision", sa.Integer, nullable=False),
+    sa.Column("reference", sa.JSON),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("cause", sa.Text),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Index(None, "thread_id", "seq"),
+    sa.Index(None, "subject"),
+    sa.Index(
+        "ix_posts_unsent",
+        "thread_id",
+        sqlite_where=sa.text("sent_revision < revision"),
+        postgresql_where=sa.text("sent_revision < revision"),
+    ),
+)
+
+approvals = sa.Table(
+    "approvals",
+    metadata,
+    sa.Column("approval_id", sa.Text, primary_key=True),
+    sa.Column("call_id", sa.Text, nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("arguments", sa.JSON, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("risk", sa.JSON, nullable=False),
+    sa.Column("ask", sa.JSON, nullable=False),
+    sa.Column("requesters", sa.JSON, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("approved_arguments", sa.JSON),
+    sa.Column("approved_digest", sa.Text),
+    sa.Column("edited_by", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("asked_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+    sa.Column("settled_at", sa.Float),
+    sa.UniqueConstraint("call_id", "round"),
+    sa.Index(
+        "ix_approvals_pending",
+        "thread_id",
+        sqlite_where=sa.text("status = 'pending'"),
+        postgresql_where=sa.text("status = 'pending'"),
+    ),
+)
+
+votes = sa.Table(
+    "votes",
+    metadata,
+    sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id"), primary_key=True),
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("verb", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+
+clarifications = sa.Table(
+    "clarifications",
+    metadata,
+    sa.Column("clarification_id", sa.Text, primary_key=True),
+    sa.Column("call_id", sa.Text, nullable=False, unique=True),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("context", sa.Text, nullable=False),
+    sa.Column("fields", sa.JSON, nullable=False),
+    sa.Column("requester", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("answer", sa.JSON),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("asked_at", sa.Float, nullable=False),
+    sa.Column("settled_at", sa.Float),
+    sa.Index(
+        "ix_clarifications_open",
+        "thread_id",
+        sqlite_where=sa.text("status = 'open'"),
+        postgresql_where=sa.text("status = 'open'"),
+    ),
+)
+
+sign_ins = sa.Table(
+    "sign_ins",
+    metadata,
+    sa.Column("sign_in_id", sa.Text, primary_key=True),
+    sa.Column("call_id", sa.Text, nullable=False),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("sealed_link", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("asked_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+    sa.Column("settled_at", sa.Float),
+    sa.Index(None, "call_id"),
+    sa.Index(
+        "ix_sign_ins_open",
+        "thread_id",
+        sqlite_where=sa.text("status = 'open'"),
+        postgresql_where=sa.text("status = 'open'"),
+    ),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("attempt_id", sa.Text, primary_key=True),
+    sa.Column("call_id", sa.Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("requester", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("arguments", sa.JSON, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("approval_id", sa.Text),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("text", sa.Text),
+    sa.Column("whole", sa.Text),
+    sa.Column("owner", sa.Text),
+    sa.Column("choice", sa.Text),
+    sa.Column("choice_by", sa.Text),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.UniqueConstraint("call_id", "number"),
+    sa.Index(
+        "ix_attempts_undecided",
+        "thread_id",
+        sqlite_where=sa.text("status = 'unknown' AND choice IS NULL"),
+        postgresql_where=sa.text("status = 'unknown' AND choice IS NULL"),
+    ),
+)

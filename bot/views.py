@@ -1,0 +1,208 @@
+"""From rows to what is shown: every card is a view of the records as they are now."""
+
+from __future__ import annotations
+
+import json
+
+from bot.records import approvals, attempts, clarifications, sign_ins, threads
+from bot.records.approvals import ApprovalRow
+from bot.records.attempts import AttemptRow
+from bot.records.clarifications import ClarificationRow
+from bot.records.database import Transaction
+from bot.records.posts import PostRow
+from bot.safe_text import one_line
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Content,
+    Notice,
+    OutcomeView,
+    Place,
+    Post,
+    Said,
+    SignInView,
+    Vote,
+)
+from policies.describing import describe_approvers
+
+RESULT_LIMIT = 200
+"""Characters of a result on a card."""
+
+
+async def post_of(tx: Transaction, row: PostRow, place: Place) -> Post | None:
+    """The post as it is to be shown now; `None` when what it showed is gone."""
+    content = await content_of(tx, row)
+    if content is None:
+        return None
+    return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for)
+
+
+async def content_of(tx: Transaction, row: PostRow) -> Content | None:
+    """What a post shows."""
+    kept, subject = row.content or {}, row.subject or ""
+    match row.kind:
+        case "said":
+            return Said(kept["text"])
+        case "notice":
+            return Notice(kept["text"], kept["tone"])
+        case "approval":
+            return await approval_view(tx, subject)
+        case "clarification":
+            return await clarification_view(tx, subject)
+        case "sign_in":
+            return await sign_in_view(tx, subject)
+        case "outcome":
+            return await outcome_view(tx, subject)
+        case _:
+            raise ValueError(f"unknown kind of post: {row.kind}")
+
+
+async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | None:
+    """An approval's card."""
+    row = await approvals.get(tx, approval_id)
+    if row is None:
+        return None
+    cast = await approvals.votes_on(tx, approval_id)
+    named = [*row.asked.requesters, *row.asked.ask.approvers, *([row.edited_by] if row.edited_by else [])]
+    names = await threads.names(tx, named)
+    requesters = tuple(names[r] for r in row.asked.requesters)
+    result, tone = await _result(tx, row)
+    return ApprovalView(
+        approval_id=approval_id,
+        status=row.status,  # type: ignore[arg-type]  # the column holds only these words
+        server=row.asked.server,
+        tool=row.asked.tool,
+        title=row.asked.title,
+        arguments=row.approved_arguments if row.approved_arguments is not None else row.asked.arguments,
+        asked_arguments=row.asked.arguments if row.approved_arguments is not None else None,
+        risk=tuple(r.value for r in row.asked.risk),
+        requester=", ".join(requesters),
+        may_decide=describe_approvers(row.asked.ask, requesters, lambda p: names.get(p, p)),
+        rule=row.asked.ask.rule,
+        quorum=row.asked.ask.quorum,
+        votes=tuple(Vote(v.name, v.verb, v.at) for v in cast),  # type: ignore[arg-type]  # likewise
+        asked_at=row.asked_at,
+        expires_at=row.expires_at,
+        reason_required=row.asked.ask.reason_required,
+        editable=bool(row.asked.arguments) and row.asked.ask.editable != (),
+        decided_by=tuple(v.name for v in cast if _counts(v.verb, row.status)),
+        decided_at=row.settled_at,
+        reason=row.reason,
+        result=result,
+        result_tone=tone,  # type: ignore[arg-type]  # likewise
+    )
+
+
+def _counts(verb: str, status: str) -> bool:
+    return (verb, status) in {("approve", "approved"), ("approve", "void"), ("reject", "rejected")}
+
+
+async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
+    """What came of the call, in one line. A personal result is its owner's alone, so a card shows only that it is
+    there."""
+    if row.status == "void":
+        return "The call changed afterwards and is asked anew.", "info"
+    attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
+    if attempt is None:
+        return "", "info"
+    match attempt.status:
+        case "done":
+            return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
+        case "failed":
+            return f"Failed: {one_line(attempt.text, RESULT_LIMIT)}", "error"
+        case "started":
+            return "Running…", "info"
+        case "unknown":
+            return _unknown(attempt), "warning"
+        case _:
+            return "Waiting for a sign-in.", "info"
+
+
+def result_line(text: str) -> str:
+    """A result in one line for people: the plain values of a JSON object, or the text as it is."""
+    try:
+        result = json.loads(text)
+    except ValueError:
+        result = None
+    if isinstance(result, dict):
+        plain = {k: v for k, v in result.items() if isinstance(v, str | int | float) and v != ""}
+        text = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in plain.items()) or text
+    return one_line(text, RESULT_LIMIT)
+
+
+def _unknown(attempt: AttemptRow) -> str:
+    match attempt.choice:
+        case "it_was_done":
+            return f"Done, as {attempt.choice_by} confirmed."
+        case "skip":
+            return f"Outcome unknown; skipped by {attempt.choice_by}."
+        case _:
+            return "Outcome unknown."
+
+
+async def clarification_view(tx: Transaction, clarification_id: str) -> ClarificationView | None:
+    """A question's card."""
+    row = await clarifications.get(tx, clarification_id)
+    if row is None:
+        return None
+    names = await threads.names(tx, [row.requester])
+    return ClarificationView(
+        clarification_id=clarification_id,
+        status=row.status,  # type: ignore[arg-type]  # the column holds only these words
+        question=row.question,
+        context=row.context,
+        fields=row.fields,
+        requester=names[row.requester],
+        requester_id=row.requester,
+        answer=answer_text(row),
+    )
+
+
+def answer_text(row: ClarificationRow) -> str:
+    """An answer in one piece of text: as written, or `label: value` lines."""
+    if not row.answer:
+        return ""
+    values = row.answer.get("values")
+    if not values:
+        return str(row.answer.get("text", ""))
+    labels = {f.name: f.label or f.name for f in row.fields}
+    shown = {True: "yes", False: "no"}
+    return "\n".join(
+        f"{labels.get(k, k)}: {shown[v] if isinstance(v, bool) else v}" for k, v in values.items() if v is not None
+    )
+
+
+async def sign_in_view(tx: Transaction, sign_in_id: str) -> SignInView | None:
+    """A sign-in's card; the link is not on it."""
+    row = await sign_ins.get(tx, sign_in_id)
+    if row is None:
+        return None
+    names = await threads.names(tx, [row.person_id])
+    return SignInView(
+        sign_in_id=sign_in_id,
+        status=row.status,  # type: ignore[arg-type]  # the column holds only these words
+        server=row.server,
+        host=row.host,
+        message=row.message,
+        owner=names[row.person_id],
+        owner_id=row.person_id,
+    )
+
+
+async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:
+    """The card of an attempt that broke off."""
+    row = await attempts.get(tx, attempt_id)
+    if row is None:
+        return None
+    names = await threads.names(tx, [row.requester])
+    return OutcomeView(
+        outcome_id=attempt_id,
+        status=row.choice or "open",  # type: ignore[arg-type]  # the column holds only these words
+        server=row.server,
+        tool=row.tool,
+        title=row.title,
+        arguments=row.arguments,
+        requester=names[row.requester],
+        requester_id=row.requester,
+        settled_by=row.choice_by or "",
+    )

@@ -1,0 +1,113 @@
+"""Between the graph's interrupts and the rows that people decide: rows are made from interrupts, answers from rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot import approvals as approval_book
+from bot import clarifications as clarification_book
+from bot import connections
+from bot.approvals import ApprovalBook
+from bot.clarifications import ClarificationBook
+from bot.connections import SignInBook
+from bot.posts import Posts
+from bot.records import approvals, attempts, clarifications, sign_ins, waiting
+from bot.records.attempts import AttemptRow
+from bot.records.database import Transaction
+from graph.interrupts import (
+    Answer,
+    ApprovalAsked,
+    Asked,
+    ClarificationAsked,
+    OutcomeAsked,
+    OutcomeSettled,
+    SignInAsked,
+    Superseded,
+)
+from graph.running import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """An answer, and which delivery or click gave it."""
+
+    answer: Answer
+    key: str | None
+
+
+class Waits:
+    """The open questions of all kinds, treated alike."""
+
+    def __init__(
+        self, approvals: ApprovalBook, clarifications: ClarificationBook, sign_ins: SignInBook, posts: Posts
+    ) -> None:
+        self._approvals = approvals
+        self._clarifications = clarifications
+        self._sign_ins = sign_ins
+        self._posts = posts
+
+    async def record(self, tx: Transaction, thread_id: str, waits: Iterable[Wait]) -> None:
+        """Make the rows that are missing: those of interrupts can always be made from the checkpoint."""
+        for wait in waits:
+            match wait.asked:
+                case ApprovalAsked() as asked:
+                    await self._approvals.record(tx, thread_id, asked)
+                case ClarificationAsked() as asked:
+                    await self._clarifications.record(tx, thread_id, asked)
+                case SignInAsked() | OutcomeAsked():
+                    pass  # recorded in the transaction that led to the interrupt: it knows what the graph must not
+
+    async def settled(self, tx: Transaction, waits: Sequence[Wait]) -> Mapping[str, Settlement]:
+        """By interrupt id, the answers that there are; always from the rows, never from a delivery."""
+        found = {wait.interrupt_id: await _settlement(tx, wait.asked) for wait in waits}
+        return {interrupt_id: settlement for interrupt_id, settlement in found.items() if settlement is not None}
+
+    async def expire(self, tx: Transaction, approval_id: str, key: str) -> None:
+        """The time of an approval is over."""
+        await self._approvals.expire(tx, approval_id, key)
+
+    async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
+        """Give up everything that is open in a thread."""
+        open_ = await waiting.in_thread(tx, thread_id)
+        for approval in open_.approvals:
+            await self._approvals.supersede(tx, approval, key, why)
+        for question in open_.clarifications:
+            await self._clarifications.supersede(tx, question, key)
+        for sign_in in open_.sign_ins:
+            await self._sign_ins.supersede(tx, sign_in, key)
+        for attempt in open_.outcomes:
+            await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=key)
+            await self._posts.show_again(tx, [attempt.attempt_id])
+
+
+async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:
+    answer: Answer | None
+    match asked:
+        case ApprovalAsked(call_id=call_id, round=round_):
+            approval = await approvals.of_call(tx, call_id, round_)
+            answer = await approval_book.answer_of(tx, approval) if approval else None
+            key = approval.settled_key if approval else None
+        case ClarificationAsked(call_id=call_id):
+            question = await clarifications.of_call(tx, call_id)
+            answer = clarification_book.answer_of(question) if question else None
+            key = question.settled_key if question else None
+        case SignInAsked(sign_in_id=sign_in_id):
+            sign_in = await sign_ins.get(tx, sign_in_id)
+            answer = connections.answer_of(sign_in) if sign_in else Superseded()
+            key = sign_in.settled_key if sign_in else None
+        case OutcomeAsked(call_id=call_id):
+            attempt = await attempts.latest(tx, call_id)
+            answer = _outcome_answer(attempt) if attempt else Superseded()
+            key = attempt.settled_key if attempt else None
+    return Settlement(answer, key) if answer is not None else None
+
+
+def _outcome_answer(row: AttemptRow) -> Answer | None:
+    match row.choice:
+        case "it_was_done" | "try_again" | "skip":
+            return OutcomeSettled(choice=row.choice, by=row.choice_by or "")
+        case "superseded":
+            return Superseded()
+        case _:
+            return None

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.logs import Mask, configure_logs, log_context
+
+SECRET = 'p"ass/wörd\\1'
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_trace() -> Iterator[None]:
+    """Gives the process its logging back as it was."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(False)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def as_json(**options: Any) -> io.StringIO:
+    stream = io.StringIO()
+    configure_logs(form="json", stream=stream, **options)
+    return stream
+
+
+def test_a_json_line_has_level_logger_time_message_and_values() -> None:
+    stream = as_json()
+    structlog.get_logger("bot.inbox").info("accepted", count=3)
+    (line,) = lines(stream)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"level": "info", "logger": "bot.inbox", "message": "accepted", "count": 3}
+
+
+def test_a_console_line_is_readable_and_without_colours_off_a_terminal() -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    structlog.get_logger("bot.inbox").info("accepted", count=3)
+    assert "accepted" in stream.getvalue()
+    assert "count=3" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_ids_are_on_every_line_within_their_context_and_on_none_after() -> None:
+    stream = as_json()
+    log = structlog.get_logger("x")
+    with log_context(thread_id="web:1", delivery="d1"):
+        with log_context(call_id="d1.0.0"):
+            log.info("inner")
+            logging.getLogger("a.library").info("from a library")
+        log.info("outer")
+    log.info("after")
+    inner, library, outer, after = lines(stream)
+    assert (inner["thread_id"], inner["delivery"], inner["call_id"]) == ("web:1", "d1", "d1.0.0")
+    assert (library["message"], library["call_id"]) == ("from a library", "d1.0.0")
+    assert outer["delivery"] == "d1"
+    assert "call_id" not in outer
+    assert "thread_id" not in after
+
+
+async def test_tasks_keep_their_own_ids() -> None:
+    stream = as_json()
+    both_inside = asyncio.Barrier(2)
+
+    async def work(thread_id: str) -> None:
+        with log_context(thread_id=thread_id):
+            await both_inside.wait()
+            structlog.get_logger("x").info(thread_id)
+
+    await asyncio.gather(work("web:1"), work("web:2"))
+    assert all(line["thread_id"] == line["message"] for line in lines(stream))
+
+
+def test_lines_below_the_level_are_left_out() -> None:
+    stream = as_json(level="warning")
+    structlog.get_logger("x").info("no")
+    logging.getLogger("y").info("no")
+    structlog.get_logger("x").warning("yes")
+    assert [line["message"] for line in lines(stream)] == ["yes"]
+
+
+def test_configuring_again_replaces_the_first_configuration() -> None:
+    first = as_json()
+    log = structlog.get_logger("x")
+    log.info("one")
+    second = as_json()
+    log.info("two")
+    assert [line["message"] for line in lines(first)] == ["one"]
+    assert [line["message"] for line in lines(second)] == ["two"]
+
+
+def fail_because_of(cause: Exception, error: Exception) -> None:
+    token = "only-in-a-local-variable"  # noqa: F841 (a traceback with local variables would show it)
+    raise error from cause
+
+
+def test_an_exception_is_told_once_with_its_cause() -> None:
+    stream = as_json()
+    try:
+        fail_because_of(ConnectionError("the line is dead"), RuntimeError("could not fetch"))
+    except RuntimeError:
+        structlog.get_logger("x").exception("turn failed")
+    (line,) = lines(stream)
+    assert line["exception"].count("RuntimeError: could not fetch") == 1
+    assert line["exception"].count("ConnectionError: the line is dead") == 1
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_no_way_of_logging_gets_a_known_secret_out(form: Any) -> None:
+    stream = io.StringIO()
+    configure_logs(form=form, secrets=[SECRET], stream=stream)
+    log = structlog.get_logger("x")
+    message = f"in the message {SECRET}"
+    log.info(message)
+    log.info("in a value", value=SECRET, nested={"deep": [SECRET]})
+    logging.getLogger("y").warning("in an argument %s", SECRET)
+    log.info("in an address", to=f"https://x.example/{quote(SECRET, safe='')}/y")
+    try:
+        fail_because_of(OSError(f"in a cause {SECRET}"), ValueError(f"in an exception {SECRET}"))
+    except ValueError:
+        log.exception("failed", value=repr(SECRET))
+    text = stream.getvalue()
+    assert "in the message ***" in text
+    for form_of_it in (SECRET, json.dumps(SECRET)[1:-1], repr(SECRET)[1:-1], quote(SECRET, safe="")):
+        assert form_of_it not in text
+
+
+def test_local_variables_are_not_in_tracebacks() -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    try:
+        fail_because_of(OSError("y"), ValueError("x"))
+    except ValueError:
+        structlog.get_logger("x").exception("failed")
+    assert "ValueError: x" in stream.getvalue()
+    assert "'only-in-a-local-variable'" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Authorization: Bearer abcdefgh.ijkl", "Authorization: Bearer ***"),
+        ("Incorrect API key provided: sk-proj-ab***********yz.", "Incorrect API key provided: ***."),
+        ("token=xoxb-123456-abcdef", "token=***"),
+        ("token=xapp-1-A123456-abcdef", "token=***"),
+        ("to postgresql://bot:pw@db/x", "to postgresql://***@db/x"),
+        ("see https://a.example/cb?code=1&state=2 now", "see https://a.example/cb?*** now"),
+        ('127.0.0.1 "GET /oauth/callback?code=1 HTTP/1.1" 200', '127.0.0.1 "GET /oauth/callback?*** HTTP/1.1" 200'),
+        ("jwt eyJhbGciOiJI.eyJzdWIi.c2ln", "jwt ***"),
+        ("a question? an answer: the-task is done", "a question? an answer: the-task is done"),
+        ("https://a.example/path stays", "https://a.example/path stays"),
+    ],
+)
+def test_what_looks_like_a_token_is_masked_and_ordinary_text_is_not(text: str, masked: str) -> None:
+    assert Mask()(text) == masked
+
+
+def test_an_access_log_has_no_query_strings() -> None:
+    stream = as_json()
+    logging.getLogger("aiohttp.access").info(
+        '127.0.0.1 [21/Nov/2026] "POST /api/x?token=t1&y=2 HTTP/1.1" 200 10 "http://localhost/?secret=t2" "Agent/1 (?)"'
+    )
+    (line,) = lines(stream)
+    assert "POST /api/x?*** HTTP/1.1" in line["message"]
+    assert "t1" not in line["message"]
+    assert "t2" not in line["message"]
+
+
+def test_a_short_value_does_not_turn_words_into_asterisks() -> None:
+    assert Mask(["a", ""])("a banana") == "a banana"
+
+
+def test_a_mask_does_not_show_its_secrets() -> None:
+    assert SECRET not in repr(Mask([SECRET]))
+
+
+_WORDS = st.text(st.characters(exclude_characters="*"), max_size=30)
+
+
+@given(secret=_WORDS.filter(lambda text: len(text) >= 6), before=_WORDS, after=_WORDS)
+def test_a_known_secret_never_remains(secret: str, before: str, after: str) -> None:
+    assert secret not in Mask([secret])(before + secret + after)
+
+
+@given(secret=_WORDS.filter(lambda text: len(text) >= 6), text=_WORDS)
+def test_a_masked_json_line_is_still_json(secret: str, text: str) -> None:
+    stream = as_json(secrets=[secret])
+    structlog.get_logger("x").info(text, value=text + secret, url=f"https://x.example/?{text}")
+    (line,) = [json.loads(line) for line in stream.getvalue().split("\n") if line]
+    assert secret not in line["value"]

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, example, load_settings, variable
+from policies.model import Mode
+
+ROOT = Path(__file__).parents[2]
+
+Load = Callable[..., Settings]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
+    """Loads settings from exactly the variables given, whatever the machine has set."""
+    for field in Settings.model_fields:
+        monkeypatch.delenv(variable(field), raising=False)
+
+    def load(**variables: str) -> Settings:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            return load_settings(tmp_path / ".env")
+
+    return load
+
+
+def problems(load: Load, **variables: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load(**variables)
+    return list(caught.value.problems)
+
+
+def test_nothing_set_gives_the_defaults_of_the_contract(load: Load) -> None:
+    s = load()
+    assert (s.host, s.port, s.public_url) == ("127.0.0.1", 3978, None)
+    assert s.database_url.get_secret_value() == "sqlite:///data/countersign.db"
+    assert (s.mcp_config, s.policy_file) == (Path("mcp.json"), Path("policies/default.yaml"))
+    assert (s.agent_mode, s.agent_strict_readonly) == (Mode.DEFAULT, False)
+    assert s.slack_api_url == "https://slack.com/api/"
+    assert s.microsoft_app_type == "SingleTenant"
+    assert (s.log_level, s.log_format) == ("info", "console")
+    assert (s.model_timeout_seconds, s.model_retries, s.turn_concurrency) == (60.0, 3, 8)
+
+
+def test_without_a_key_the_model_is_the_demo_and_with_a_key_openais(load: Load) -> None:
+    assert load().model_name == "demo"
+    assert load(OPENAI_API_KEY="sk-test-key").model_name == MODEL_WITH_A_KEY
+    assert load(OPENAI_API_KEY="sk-test-key", LLM_MODEL="demo").model_name == "demo"
+
+
+def test_the_router_uses_the_same_model_unless_told_otherwise(load: Load) -> None:
+    assert load(OPENAI_API_KEY="sk-test-key").router_spec.name == MODEL_WITH_A_KEY
+    s = load(OPENAI_API_KEY="sk-test-key", ROUTER_MODEL="demo")
+    assert (s.model_spec.name, s.router_spec.name) == (MODEL_WITH_A_KEY, "demo")
+
+
+def test_a_local_service_needs_no_key(load: Load) -> None:
+    spec = load(LLM_MODEL="qwen3", OPENAI_BASE_URL="http://127.0.0.1:11434/v1").model_spec
+    assert (spec.name, spec.base_url, spec.api_key) == ("qwen3", "http://127.0.0.1:11434/v1", None)
+
+
+def test_googles_models_get_googles_key_and_no_address(load: Load) -> None:
+    spec = load(LLM_MODEL="google:gemini-3", GOOGLE_API_KEY="g-key", OPENAI_API_KEY="sk-test-key").model_spec
+    assert spec.base_url is None
+    assert spec.api_key is not None
+    assert spec.api_key.get_secret_value() == "g-key"
+
+
+def test_an_empty_variable_counts_as_not_set(load: Load) -> None:
+    assert load(PORT="", SLACK_BOT_TOKEN="", AGENT_MODE="") == load()
+
+
+def test_a_dot_env_file_is_read_and_the_environment_wins(load: Load, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("PORT=4000\nHOST=::1\nSOMETHING_ELSE=1\n")
+    s = load(PORT="5000")
+    assert (s.host, s.port) == ("::1", 5000)
+
+
+def test_a_dot_env_file_that_is_not_text_is_one_clear_problem(load: Load, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"PORT=\xff\xfe")
+    assert "UTF-8" in problems(load)[0]
+
+
+def test_the_web_page_is_on_while_no_other_platform_is(load: Load) -> None:
+    slack = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_SIGNING_SECRET": "s"}
+    assert load().web_enabled
+    assert not load(**slack).web_enabled
+    assert load(**slack, WEB_ENABLED="true").web_enabled
+    assert not load(WEB_ENABLED="false").web_enabled
+
+
+def test_a_platform_is_on_when_its_variables_are_set(load: Load) -> None:
+    assert not load().slack_configured
+    assert not load().teams_configured
+    assert load(SLACK_BOT_TOKEN="xoxb-1", SLACK_APP_TOKEN="xapp-1").slack_configured
+    assert load(SLACK_CLIENT_ID="1.2", SLACK_CLIENT_SECRET="s", SLACK_SIGNING_SECRET="s").slack_configured
+    assert load(MICROSOFT_APP_ID="app", MICROSOFT_APP_PASSWORD="p", MICROSOFT_APP_TENANT_ID="t").teams_configured
+    assert load(TEAMS_LOCAL_UNAUTHENTICATED="true").teams_configured
+
+
+def test_lists_are_separated_by_commas(load: Load) -> None:
+    assert load(TEAMS_ALLOWED_TENANTS="a, b,,c ").teams_allowed_tenants == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("variables", "named", "says"),
+    [
+        ({"PORT": "http"}, "PORT", "whole number"),
+        ({"PORT": "70000"}, "PORT", "at most 65535"),
+        ({"HOST": "http://localhost"}, "HOST", "127.0.0.1"),
+        ({"HOST": "a host"}, "HOST", "127.0.0.1"),
+        ({"PUBLIC_URL": "http://bot.example.com"}, "PUBLIC_URL", "https"),
+        ({"PUBLIC_URL": "bot.example.com"}, "PUBLIC_URL", "https://"),
+        ({"PUBLIC_URL": "https://bot.example.com/bot"}, "PUBLIC_URL", "host and a port"),
+        ({"PUBLIC_URL": "https://bot.example.com:port"}, "PUBLIC_URL", "port"),
+        ({"DATABASE_URL": "mysql://localhost/x"}, "DATABASE_URL", "postgresql://"),
+        ({"DATABASE_URL": "sqlite://data.db"}, "DATABASE_URL", "three slashes"),
+        ({"DATABASE_URL": "postgresql://localhost"}, "DATABASE_URL", "names no database"),
+        ({"AGENT_MODE": "readonly"}, "AGENT_MODE", "readOnly"),
+        ({"AGENT_STRICT_READONLY": "maybe"}, "AGENT_STRICT_READONLY", "true nor false"),
+        ({"ENCRYPTION_KEY": "too-short"}, "ENCRYPTION_KEY", "Fernet"),
+        ({"WEB_PASSWORD": "short"}, "WEB_PASSWORD", "8 characters"),
+        ({"LOG_LEVEL": "loud"}, "LOG_LEVEL", "warning"),
+        ({"LOG_FORMAT": "xml"}, "LOG_FORMAT", "json"),
+        ({"MODEL_TIMEOUT_SECONDS": "0"}, "MODEL_TIMEOUT_SECONDS", "more than 0"),
+        ({"MODEL_TIMEOUT_SECONDS": "soon"}, "MODEL_TIMEOUT_SECONDS", "number"),
+        ({"TURN_CONCURRENCY": "0"}, "TURN_CONCURRENCY", "at least 1"),
+        ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL", "http"),
+        ({"MICROSOFT_APP_TYPE": "Single"}, "MICROSOFT_APP_TYPE", "SingleTenant"),
+        ({"WEB_ENABLED": "perhaps"}, "WEB_ENABLED", "true nor false"),
+        ({"LLM_MODEL": "gpt-5.5"}, "OPENAI_API_KEY", "LLM_MODEL=demo"),
+        ({"ROUTER_MODEL": "gpt-5.5"}, "OPENAI_API_KEY", "ROUTER_MODEL=demo"),
+        ({"LLM_MODEL": "google:gemini-3"}, "GOOGLE_API_KEY", "Set it"),
+        ({"LLM_MODEL": "google:", "GOOGLE_API_KEY": "k"}, "LLM_MODEL", "google:{model}"),
+        ({"SLACK_BOT_TOKEN": "xoxb-1"}, "SLACK_SIGNING_SECRET", "Socket Mode"),
+        ({"SLACK_SIGNING_SECRET": "s"}, "SLACK_BOT_TOKEN", "remove"),
+        ({"MICROSOFT_APP_PASSWORD": "s"}, "MICROSOFT_APP_ID", "remove"),
+        ({"MICROSOFT_APP_ID": "a", "MICROSOFT_APP_PASSWORD": "s"}, "MICROSOFT_APP_TENANT_ID", "tenant"),
+        ({"TEAMS_LOCAL_UNAUTHENTICATED": "1", "HOST": "0.0.0.0"}, "TEAMS_LOCAL_UNAUTHENTICATED", "127.0.0.1"),
+        (
+            {"TEAMS_LOCAL_UNAUTHENTICATED": "1", "PUBLIC_URL": "https://x.example"},
+            "TEAMS_LOCAL_UNAUTHENTICATED",
+            "PUBLIC_URL",
+        ),
+        ({"LANGFUSE_PUBLIC_KEY": "p"}, "LANGFUSE_SECRET_KEY", "Set both"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_is_wrong_and_what_to_do(
+    load: Load, variables: dict[str, str], named: str, says: str
+) -> None:
+    lines = problems(load, **variables)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{named}: ")
+    assert says in lines[0]
+    assert "\n" not in lines[0]
+
+
+def test_all_problems_are_told_at_once(load: Load) -> None:
+    named = [line.split(":")[0] for line in problems(load, PORT="x", LOG_LEVEL="y", ENCRYPTION_KEY="z")]
+    assert sorted(named) == ["ENCRYPTION_KEY", "LOG_LEVEL", "PORT"]
+
+
+def test_good_values_are_taken(load: Load) -> None:
+    key = Fernet.generate_key().decode()
+    s = load(
+        PUBLIC_URL="https://bot.example.com/",
+        DATABASE_URL="postgresql://bot:pw@db:5432/countersign",
+        ENCRYPTION_KEY=key,
+        LOG_LEVEL="DEBUG",
+        AGENT_MODE="safeWrite",
+        PORT="0",
+    )
+    assert s.public_url == "https://bot.example.com"
+    assert s.encryption_key is not None
+    assert s.encryption_key.get_secret_value() == key
+    assert (s.log_level, s.agent_mode, s.port) == ("debug", Mode.SAFE_WRITE, 0)
+    assert load(PUBLIC_URL="http://127.0.0.1:3978").public_url == "http://127.0.0.1:3978"
+
+
+SECRETS = {
+    "DATABASE_URL": "postgresql://bot:hunter2-database@db/countersign",
+    "OPENAI_API_KEY": "hunter2-openai",
+    "OPENAI_BASE_URL": "https://me:hunter2-proxy@models.example/v1",
+    "SLACK_BOT_TOKEN": "hunter2-bot",
+    "SLACK_SIGNING_SECRET": "hunter2-signing",
+    "WEB_PASSWORD": "hunter2-web",
+}
+
+
+def test_no_secret_shows_when_settings_are_shown(load: Load) -> None:
+    s = load(**{name: value for name, value in SECRETS.items() if name != "OPENAI_BASE_URL"})
+    assert "hunter2" not in f"{s!r} {s}"
+
+
+def test_every_secret_is_known_to_the_logs(load: Load) -> None:
+    known = load(**SECRETS).secret_values
+    assert {v for v in known if v.startswith("hunter2")} == {
+        "hunter2-database",
+        "hunter2-openai",
+        "hunter2-proxy",
+        "hunter2-bot",
+        "hunter2-signing",
+        "hunter2-web",
+    }
+
+
+SECRET_FIELDS = ["ENCRYPTION_KEY", "DATABASE_URL", "WEB_PASSWORD", "PUBLIC_URL", "OPENAI_BASE_URL", "PORT"]
+
+
+@given(name=st.sampled_from(SECRET_FIELDS), value=st.text("abcXYZ0129:/@?#[]%._-", min_size=5, max_size=40))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_no_value_is_repeated_in_an_error_whatever_it_is(load: Load, name: str, value: str) -> None:
+    secret = f"q{value}q"
+    try:
+        load(**{name: secret})
+    except SettingsError as error:
+        assert secret not in str(error)
+        assert error.__cause__ is None
+
+
+def test_the_example_file_is_current() -> None:
+    assert (ROOT / ".env.example").read_text() == example(), "run: python -m bot.settings > .env.example"
+
+
+def test_the_example_names_every_variable_and_changes_nothing_when_copied(load: Load, tmp_path: Path) -> None:
+    text = example()
+    for field, info in Settings.model_fields.items():
+        assert f"# {variable(field)}=" in text
+        assert info.description
+    (tmp_path / ".env").write_text(text)
+    assert load() == Settings(_env_file=None)
+
+
+def test_the_example_uncommented_is_the_defaults(load: Load, tmp_path: Path) -> None:
+    lines = example().splitlines()
+    (tmp_path / ".env").write_text("\n".join(line[2:] for line in lines if line[2:].split("=")[0].isupper()))
+    assert load() == Settings(_env_file=None)
+
+
+def test_reading_settings_imports_no_model_and_no_platform() -> None:
+    code = (
+        "import sys, bot.settings; "
+        "heavy = {'langchain_core', 'openai', 'aiohttp', 'langgraph', 'sqlalchemy', 'cryptography', 'mcp'}; "
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
