@@ -1,0 +1,179 @@
+"""Bodies of requests: read with limits, checked, and turned into typed values. Every defect is a `RefusalError`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from math import isfinite
+from typing import Annotated, Any, Literal, TypeVar
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from adapters.web.refusal import RefusalError
+
+MAX_BODY = 256 * 1024
+"""Bytes of a JSON body."""
+MAX_TEXT = 20_000
+"""Characters of a message."""
+MAX_REASON = 2_000
+"""Characters of a reason for a rejection; Slack's inputs take 3,000."""
+MAX_DEPTH = 32
+"""How deep a JSON body may nest; no form needs more, and no walker of ours recurses deeper."""
+BODY_SECONDS = 15.0
+"""How long a client may take to send a body."""
+
+ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""Made by the page for each click and message, so that the same one sent twice is known again."""
+AnyId = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class WhoBody(_Body):
+    """Who somebody is: a local name, or the password."""
+
+    person: AnyId | None = None
+    password: Annotated[str, Field(max_length=1_000)] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> WhoBody:
+        if (self.person is None) == (self.password is None):
+            raise ValueError("send either a person or a password")
+        return self
+
+
+class MessageBody(_Body):
+    """A person's message."""
+
+    id: ClientId
+    text: str
+
+
+class DecisionBody(_Body):
+    """A click on Approve, Reject, Approve all, or an edited call's form."""
+
+    id: ClientId
+    approvals: Annotated[list[AnyId], Field(min_length=1, max_length=100)]
+    verb: Literal["approve", "reject"]
+    reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
+    values: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _values_belong_to_one_approval(self) -> DecisionBody:
+        if self.values is not None and (self.verb != "approve" or len(self.approvals) != 1):
+            raise ValueError("values go with the approval of one call")
+        return self
+
+
+class AnswerBody(_Body):
+    """A clarification's form."""
+
+    id: ClientId
+    values: dict[str, Any]
+
+
+class OutcomeBody(_Body):
+    """What came of an attempt that broke off."""
+
+    id: ClientId
+    choice: Literal["it_was_done", "try_again", "skip"]
+
+
+class SignInBody(_Body):
+    """Whether somebody has signed in."""
+
+    id: ClientId
+    done: bool
+
+
+class StopBody(_Body):
+    """A click on Stop."""
+
+    id: ClientId
+
+
+BodyT = TypeVar("BodyT", bound=_Body)
+
+
+async def read_body(request: web.Request, shape: type[BodyT]) -> BodyT:
+    """The request's body as `shape`. Raises `RefusalError`: 400 malformed, 408 too slow, 413 too large."""
+    if request.content_type != "application/json":
+        raise RefusalError(400, "The body must be JSON: send Content-Type: application/json.")
+    value = _parse(await _read_bytes(request))
+    try:
+        return shape.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise RefusalError(400, f"{where}: {first['msg']}.") from None
+
+
+def checked_text(text: str) -> str:
+    """A message's text, unless it is blank (400) or too long (413)."""
+    if not text.strip():
+        raise RefusalError(400, "The message is empty.")
+    if len(text) > MAX_TEXT:
+        raise RefusalError(413, f"The message has {len(text):,} characters; at most {MAX_TEXT:,} are taken.")
+    return text
+
+
+async def _read_bytes(request: web.Request) -> bytes:
+    too_large = RefusalError(413, f"The body is larger than {MAX_BODY // 1024} KiB.")
+    if (request.content_length or 0) > MAX_BODY:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    raise too_large
+    except TimeoutError:
+        raise RefusalError(408, "The body did not arrive in time.") from None
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+        raise RefusalError(400, "The body broke off.") from None
+    return bytes(body)
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        value = json.loads(body.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        # The decoder's own message would quote the body.
+        raise RefusalError(400, "The body is not valid JSON.") from None
+    _refuse_unkeepable(value)
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _refuse_unkeepable(value: Any) -> None:
+    """Refuse what JSON can say and the records cannot keep: NUL, half characters, infinite numbers, deep nesting."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                _refuse_bad_text(item)
+            elif isinstance(item, float) and not isfinite(item):
+                raise RefusalError(400, "The body holds a number that is too large.")
+            elif isinstance(item, dict):
+                below += item.keys()
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        if not below:
+            return
+        level = below
+    raise RefusalError(400, f"The body nests deeper than {MAX_DEPTH} levels.")
+
+
+def _refuse_bad_text(text: str) -> None:
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise RefusalError(400, "The body holds a character that is no text (NUL or half of a surrogate pair).")

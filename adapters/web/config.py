@@ -1,0 +1,80 @@
+"""What the web platform has to be told: where it is served, to whom, and what the page says about the house."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from bot.vocabulary import Person
+
+DEFAULT_PEOPLE = (
+    Person(person_id="web:ana", name="Ana"),
+    Person(person_id="web:ben", name="Ben"),
+    Person(person_id="web:chloe", name="Chloe"),
+)
+
+MINIMUM_SECRET = 16
+"""Bytes; less could be guessed by trying (NIST SP 800-107: a MAC key has at least 112 bits)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """Where the page is served, and to whom.
+
+    Raises `ValueError` when the secret is too short or nobody is named.
+    """
+
+    host: str
+    """The address the server listens on (`HOST`)."""
+    port: int
+    public_url: str | None = None
+    """What people outside type to reach the page (`PUBLIC_URL`), when a proxy stands in front of it."""
+    password: str | None = field(default=None, repr=False)
+    """`WEB_PASSWORD`; none (or empty): the page is for this machine alone."""
+    secret: bytes = field(default=b"", repr=False)
+    """Signs the session cookies; the same on every replica, at least 16 bytes."""
+    people: tuple[Person, ...] = DEFAULT_PEOPLE
+    """The local names that "You are" offers."""
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < MINIMUM_SECRET:
+            raise ValueError(f"The secret for the web page's cookies needs at least {MINIMUM_SECRET} bytes.")
+        if not self.people:
+            raise ValueError("The web page needs at least one person to be.")
+
+    @property
+    def needs_password(self) -> bool:
+        """Whether a password stands before the page."""
+        return bool(self.password)
+
+    @property
+    def is_https(self) -> bool:
+        """Whether people reach the page over TLS, so that its cookie may be marked `Secure`."""
+        return self.public_url is not None and urlsplit(self.public_url).scheme == "https"
+
+    def person(self, person_id: str) -> Person | None:
+        """The local person of that id; `None`: there is none (any more)."""
+        return next((person for person in self.people if person.person_id == person_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServerFacts:
+    """How one configured tool server is, for people to read."""
+
+    name: str
+    state: str
+    """One word, such as `connected`, `starting` or `unavailable`."""
+    tools: int = 0
+    """How many tools it offers now."""
+    reason: str = ""
+    """Why it is not connected, safe to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """What the page says about the house itself; asked for anew each time somebody looks."""
+
+    model_notice: str = ""
+    """Shown as a banner, such as "No language model is connected…"; empty: no banner."""
+    mode: str = "default"
+    tool_servers: tuple[ToolServerFacts, ...] = ()

@@ -1,0 +1,98 @@
+"""The one event stream of an open page: first everything there is, then what changes.
+
+Connecting again sends the same snapshot again. Entries have ids and revisions, so the page ends up the same however
+often it reconnects and whatever it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+
+from aiohttp import web
+
+from adapters.web.door import SECURITY_HEADERS, Visitor
+from adapters.web.hub import THREADS_CHANGED, EndedError, Hub, Reader, frame
+from adapters.web.inbound import thread_id_of
+from adapters.web.live import LiveBoard
+from adapters.web.render import person_json, thread_json, threads_json
+from bot.platform import Desk
+from bot.vocabulary import ThreadView
+
+HEARTBEAT_SECONDS = 15.0
+"""Proxies close what is silent for longer; 30 to 60 s is usual."""
+THREADS_EVERY_SECONDS = 0.25
+"""The list of threads is read at most this often for one page, whatever happens."""
+WRITE_SECONDS = 10.0
+"""A page that takes nothing for so long is disconnected."""
+RETRY_MILLISECONDS = 1000
+
+_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+    **SECURITY_HEADERS,
+}
+
+
+class EventStreams:
+    """Serves `GET /api/events?thread=ID`."""
+
+    def __init__(self, desk: Desk, hub: Hub, board: LiveBoard) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._board = board
+
+    async def events(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
+        """Send the snapshot and then every event until either side goes away."""
+        thread_id = thread_id_of(request.query.get("thread", ""))
+        person = visitor.person
+        with self._hub.reading(thread_id, person.person_id, visitor.session.session_id) as reader:
+            snapshot = await self._snapshot(thread_id, visitor)
+            response = web.StreamResponse(headers=_HEADERS)
+            try:
+                await response.prepare(request)
+                await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)
+                async for chunk in self._changes(reader):
+                    await _write(response, chunk)
+            except (ConnectionError, TimeoutError):
+                # The page went away or takes nothing: it comes back by itself and catches up.
+                if request.transport is not None:
+                    request.transport.abort()
+        return response
+
+    async def _snapshot(self, thread_id: str, visitor: Visitor) -> bytes:
+        # A conversation that nobody has written in yet has an id (the page's) and no row.
+        view = await self._desk.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
+        thread = thread_json(view) | {"live": self._board.snapshot(thread_id)}
+        me = frame("session", {"me": person_json(visitor.person)})
+        return me + await self._threads() + frame("thread", thread)
+
+    async def _changes(self, reader: Reader) -> AsyncIterator[bytes]:
+        threads_from = monotonic() + THREADS_EVERY_SECONDS
+        threads_due = False
+        while True:
+            within = max(0.0, threads_from - monotonic()) if threads_due else HEARTBEAT_SECONDS
+            try:
+                event = await reader.next(within)
+            except EndedError:
+                return
+            if event == THREADS_CHANGED:
+                threads_due = True
+            elif event is not None:
+                yield event
+            elif not threads_due:
+                yield b": still here\n\n"
+            if threads_due and monotonic() >= threads_from:
+                threads_due = False
+                threads_from = monotonic() + THREADS_EVERY_SECONDS
+                yield await self._threads()
+
+    async def _threads(self) -> bytes:
+        return frame("threads", threads_json(await self._desk.threads("web")))
+
+
+async def _write(response: web.StreamResponse, chunk: bytes) -> None:
+    async with asyncio.timeout(WRITE_SECONDS):
+        await response.write(chunk)

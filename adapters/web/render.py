@@ -1,0 +1,286 @@
+"""Our words → JSON for the page. Pure.
+
+Every text passes `visible`, so that nothing invisible or reversed reaches a reader unmarked. Nothing is escaped as
+HTML: the page builds its nodes from text and never parses HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from adapters.web.config import PageFacts
+from bot.safe_text import argument_lines, one_line, visible
+from bot.vocabulary import (
+    AlreadySettled,
+    ApprovalView,
+    ClarificationView,
+    ClickResult,
+    Content,
+    Form,
+    Invalid,
+    MessageView,
+    Notice,
+    OutcomeView,
+    Person,
+    Post,
+    Refused,
+    Said,
+    Settled,
+    SignInView,
+    ThreadSummary,
+    ThreadView,
+    Unknown,
+    Vote,
+)
+from graph.fields import FormField
+
+Json = dict[str, Any]
+
+SHOWN_CHARACTERS = 600
+"""Characters of one argument that a card shows at first; the rest is behind "Show all"."""
+SHOWN_LINES = 12
+"""Lines of one argument that a card shows at first."""
+TITLE_LIMIT = 120
+"""Characters of a title."""
+RESULT_LIMIT = 400
+"""Characters of a result's one line."""
+
+
+# ------------------------------------------------------------------------------------------------ threads
+
+
+def thread_json(view: ThreadView) -> Json:
+    """A whole thread, oldest entry first."""
+    entries = [message_json(e) if isinstance(e, MessageView) else post_json(e) for e in view.entries]
+    return {"thread_id": view.thread_id, "title": _line(view.title, TITLE_LIMIT), "entries": entries}
+
+
+def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
+    """The list of threads."""
+    return {
+        "threads": [
+            {
+                "thread_id": summary.thread_id,
+                "title": _line(summary.title, TITLE_LIMIT),
+                "updated_at": summary.updated_at,
+                "waiting": summary.waiting,
+            }
+            for summary in summaries
+        ]
+    }
+
+
+def message_json(view: MessageView) -> Json:
+    """A person's message."""
+    return {
+        "kind": "message",
+        "id": view.key,
+        "author": _line(view.author, TITLE_LIMIT),
+        "author_id": view.author_id,
+        "text": visible(view.text),
+        "at": view.at,
+    }
+
+
+def post_json(post: Post) -> Json:
+    """Something the bot said."""
+    return {
+        "kind": "post",
+        "id": post.post_id,
+        "thread_id": post.thread_id,
+        "revision": post.revision,
+        "at": post.at,
+        "private": post.only_for is not None,
+        "content": content_json(post.content),
+    }
+
+
+# ------------------------------------------------------------------------------------------------ contents
+
+
+def content_json(content: Content) -> Json:
+    """What a post shows; `kind` says which card it is."""
+    match content:
+        case Said():
+            return {"kind": "said", "text": visible(content.text)}
+        case Notice():
+            return {"kind": "notice", "text": visible(content.text), "tone": content.tone}
+        case ApprovalView():
+            return _approval(content)
+        case ClarificationView():
+            return _clarification(content)
+        case SignInView():
+            return _sign_in(content)
+        case OutcomeView():
+            return _outcome(content)
+        case _:
+            assert_never(content)
+
+
+def _approval(view: ApprovalView) -> Json:
+    return {
+        "kind": "approval",
+        "id": view.approval_id,
+        "status": view.status,
+        **_what(view.server, view.tool, view.title),
+        "arguments": arguments_json(view.arguments),
+        "asked_arguments": None if view.asked_arguments is None else arguments_json(view.asked_arguments),
+        "risk": [visible(word) for word in view.risk],
+        "requester": visible(view.requester),
+        "may_decide": visible(view.may_decide),
+        "rule": visible(view.rule),
+        "quorum": view.quorum,
+        "votes": [_vote(vote) for vote in view.votes],
+        "asked_at": view.asked_at,
+        "expires_at": view.expires_at,
+        "reason_required": view.reason_required,
+        "editable": view.editable,
+        "decided_by": [visible(name) for name in view.decided_by],
+        "decided_at": view.decided_at,
+        "reason": visible(view.reason),
+        "result": _line(view.result, RESULT_LIMIT),
+        "result_tone": view.result_tone,
+    }
+
+
+def _clarification(view: ClarificationView) -> Json:
+    return {
+        "kind": "clarification",
+        "id": view.clarification_id,
+        "status": view.status,
+        "question": visible(view.question),
+        "context": visible(view.context),
+        "fields": [field_json(field) for field in view.fields],
+        "requester": visible(view.requester),
+        "requester_id": view.requester_id,
+        "answer": visible(view.answer),
+    }
+
+
+def _sign_in(view: SignInView) -> Json:
+    return {
+        "kind": "sign_in",
+        "id": view.sign_in_id,
+        "status": view.status,
+        "server": visible(view.server),
+        "host": visible(view.host),
+        "message": visible(view.message),
+        "owner": visible(view.owner),
+        "owner_id": view.owner_id,
+    }
+
+
+def _outcome(view: OutcomeView) -> Json:
+    return {
+        "kind": "outcome",
+        "id": view.outcome_id,
+        "status": view.status,
+        **_what(view.server, view.tool, view.title),
+        "arguments": arguments_json(view.arguments),
+        "requester": visible(view.requester),
+        "requester_id": view.requester_id,
+        "settled_by": visible(view.settled_by),
+    }
+
+
+def _line(text: str, limit: int) -> str:
+    return one_line(visible(text), limit)
+
+
+def _what(server: str, tool: str, title: str) -> Json:
+    return {"server": visible(server), "tool": visible(tool), "title": _line(title, TITLE_LIMIT)}
+
+
+def _vote(vote: Vote) -> Json:
+    return {"name": visible(vote.name), "verb": vote.verb, "at": vote.at}
+
+
+def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
+    """Arguments as lines of a definition list: each whole, and how much of it a card shows at first."""
+    lines = []
+    for name, value in argument_lines(arguments):
+        shown = first_part(value)
+        lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
+    return lines
+
+
+def first_part(text: str) -> str:
+    """As much of a text as a card shows at first: at most 600 characters and 12 lines."""
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
+
+
+# ------------------------------------------------------------------------------------------------ forms and clicks
+
+
+def form_json(form: Form) -> Json:
+    """A form and its values. Values are as they are, since they come back; what is invisible in one is in `notes`."""
+    notes = {
+        name: f"Holds characters that cannot be seen: {visible(value)}"
+        for name, value in form.values.items()
+        if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n")
+    }
+    return {
+        "title": _line(form.title, TITLE_LIMIT),
+        "fields": [field_json(field) for field in form.fields],
+        "values": dict(form.values),
+        "notes": notes,
+    }
+
+
+def field_json(field: FormField) -> Json:
+    """One input."""
+    return {
+        "name": field.name,
+        "label": visible(field.label or field.name),
+        "type": field.type.value,
+        "required": field.required,
+        "options": [{"value": option, "label": visible(option)} for option in field.options],
+        "help": visible(field.help),
+        "multiline": field.multiline,
+        "default": field.default,
+    }
+
+
+def click_json(result: ClickResult) -> Json:
+    """What a click gets."""
+    match result:
+        case Settled():
+            return {"kind": "settled", "text": visible(result.text), "final": result.final}
+        case AlreadySettled():
+            return {"kind": "already_settled", "text": visible(result.text)}
+        case Refused():
+            return {"kind": "refused", "text": visible(result.text)}
+        case Unknown():
+            return {"kind": "unknown", "text": visible(result.text)}
+        case Invalid():
+            errors = {name: visible(error) for name, error in result.errors.items()}
+            return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
+        case _:
+            assert_never(result)
+
+
+# ------------------------------------------------------------------------------------------------ people and the house
+
+
+def person_json(person: Person) -> Json:
+    """A person of the page."""
+    return {"person_id": person.person_id, "name": visible(person.name)}
+
+
+def facts_json(facts: PageFacts) -> Json:
+    """What the page says about the house."""
+    return {
+        "model_notice": visible(facts.model_notice),
+        "mode": visible(facts.mode),
+        "tool_servers": [
+            {
+                "name": visible(server.name),
+                "state": visible(server.state),
+                "tools": server.tools,
+                "reason": visible(server.reason),
+            }
+            for server in facts.tool_servers
+        ],
+    }

@@ -1,0 +1,48 @@
+"""Every address of the page, and which check stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from adapters.web.config import PageFacts, WebConfig
+from adapters.web.door import Door
+from adapters.web.events import EventStreams
+from adapters.web.hub import Hub
+from adapters.web.inbound import Inbound
+from adapters.web.live import LiveBoard
+from adapters.web.pages import Pages
+from adapters.web.reception import Reception
+from adapters.web.sessions import Sessions
+from bot.clock import Clock
+from bot.platform import Desk
+
+
+def make_routes(
+    *, config: WebConfig, facts: Callable[[], PageFacts], desk: Desk, hub: Hub, board: LiveBoard, clock: Clock
+) -> list[web.RouteDef]:
+    """The routes of the page and of what it calls."""
+    sessions = Sessions(config, clock)
+    door = Door(config, sessions)
+    pages = Pages()
+    reception = Reception(config, sessions, facts, hub)
+    inbound = Inbound(desk, hub, clock)
+    streams = EventStreams(desk, hub, board)
+    return [
+        web.get("/", door.page(pages.index)),
+        web.get("/static/{name}", door.page(pages.static)),
+        web.get("/api/session", door.hello(reception.who)),
+        web.post("/api/session", door.sign_in(reception.become)),
+        web.delete("/api/session", door.sign_in(reception.leave)),
+        web.get("/api/threads", door.reading(inbound.threads)),
+        web.get("/api/events", door.reading(streams.events), allow_head=False),
+        web.post("/api/threads/{id}/messages", door.acting(inbound.message)),
+        web.post("/api/threads/{id}/stop", door.acting(inbound.stop)),
+        web.post("/api/approvals/decisions", door.acting(inbound.decide)),
+        web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
+        web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
+        web.post("/api/outcomes/{id}", door.acting(inbound.outcome)),
+        web.get("/api/sign-ins/{id}/link", door.reading(inbound.sign_in_link)),
+        web.post("/api/sign-ins/{id}", door.acting(inbound.sign_in_reply)),
+    ]

@@ -1,0 +1,66 @@
+// Everything the page asks of the server, except the event stream.
+
+let csrf = "";
+
+/** The server refused: `message` is a sentence for people, `status` the HTTP status, `body` what else it said. */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body.error || "That did not work.");
+    this.status = status;
+    this.body = body;
+  }
+}
+
+const SECONDS = 20;
+
+async function call(method, path, body) {
+  const headers = { Accept: "application/json", "X-Time-Zone": Intl.DateTimeFormat().resolvedOptions().timeZone ?? "" };
+  if (method !== "GET") headers["X-CSRF-Token"] = csrf;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      signal: AbortSignal.timeout(SECONDS * 1000),
+    });
+  } catch {
+    throw new Refused(0, { error: "The server cannot be reached. Please try again." });
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, answer);
+  return answer;
+}
+
+/** Keeps the token of a session that the server has just told us about. */
+async function session(method, body) {
+  const answer = await call(method, "/api/session", body);
+  csrf = answer.csrf;
+  return answer;
+}
+
+const part = encodeURIComponent;
+
+/** A new id for a click or a message: the same one sent twice has the same id. */
+export function newId() {
+  // randomUUID exists only in secure contexts; the page may be served over plain HTTP in a trusted network.
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export const api = {
+  session: () => session("GET"),
+  giveName: (person) => session("POST", { person }),
+  givePassword: (password) => session("POST", { password }),
+  signOut: () => session("DELETE"),
+  sendMessage: (threadId, id, text) => call("POST", `/api/threads/${part(threadId)}/messages`, { id, text }),
+  stop: (threadId) => call("POST", `/api/threads/${part(threadId)}/stop`, { id: newId() }),
+  decide: (decision) => call("POST", "/api/approvals/decisions", { id: newId(), ...decision }),
+  editForm: (id) => call("GET", `/api/approvals/${part(id)}/form`),
+  answer: (id, values) => call("POST", `/api/clarifications/${part(id)}/answer`, { id: newId(), values }),
+  settleOutcome: (id, choice) => call("POST", `/api/outcomes/${part(id)}`, { id: newId(), choice }),
+  signInLink: (id) => call("GET", `/api/sign-ins/${part(id)}/link`),
+  signInReply: (id, done) => call("POST", `/api/sign-ins/${part(id)}`, { id: newId(), done }),
+};

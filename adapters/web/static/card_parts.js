@@ -1,0 +1,130 @@
+// What the cards have in common: what is to be called, its arguments, and the answer to a click.
+
+import { freshId, h, icon, ICONS } from "./dom.js";
+
+/** "calendar · create_event", and then the server's own title, never alone. */
+export function what({ server, tool, title }) {
+  const name = h("span", { className: "what-name" }, h("b", {}, server), h("span", { className: "sep", "aria-hidden": "true" }, " › "), h("b", {}, tool));
+  const own = title && title !== tool ? h("span", { className: "what-title" }, title) : null;
+  return h("div", { className: "what" }, name, own);
+}
+
+/**
+ * The arguments as a definition list. `before` are those that were asked for, when somebody changed them.
+ * Has `node`, and `hidden()`: how many characters are not shown now.
+ */
+export function argumentList(lines, before = null, onChange = () => {}) {
+  const hidden = new Map();
+  const old = new Map((before ?? []).map((line) => [line.name, line]));
+  const list = h("dl", { className: "arguments" });
+  const total = () => [...hidden.values()].reduce((sum, count) => sum + count, 0);
+
+  for (const line of lines) {
+    const was = old.get(line.name);
+    old.delete(line.name);
+    const changed = before !== null && was?.value !== line.value;
+    const value = h("dd", { dir: "auto" }, changed && was ? [h("del", {}, was.shown), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()))) : longText(line, hidden, () => onChange(total())));
+    list.append(h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, line.name), value));
+  }
+  for (const line of old.values()) {
+    list.append(h("div", { className: "argument changed" }, h("dt", {}, line.name), h("dd", { dir: "auto" }, h("del", {}, line.shown))));
+  }
+  if (!lines.length && !old.size) list.append(h("div", { className: "argument" }, h("dt", {}, "Arguments"), h("dd", {}, "none")));
+  return { node: list, hidden: total };
+}
+
+function longText(line, hidden, onChange) {
+  if (!line.hidden) return [line.value || h("i", { className: "muted" }, "empty")];
+  hidden.set(line.name, line.hidden);
+  const id = freshId("value");
+  const text = h("span", { id }, line.shown);
+  const button = h("button", { type: "button", className: "link-button", "aria-expanded": "false", "aria-controls": id });
+  const label = () => {
+    const whole = !hidden.has(line.name);
+    text.textContent = whole ? line.value : `${line.shown}…`;
+    button.textContent = whole ? "Show less" : `Show all (${line.hidden.toLocaleString("en")} more characters)`;
+    button.setAttribute("aria-expanded", String(whole));
+    onChange();
+  };
+  button.onclick = () => {
+    if (!hidden.delete(line.name)) hidden.set(line.name, line.hidden);
+    label();
+  };
+  label();
+  return [text, " ", button];
+}
+
+const CHIP_ICONS = { good: ICONS.check, bad: ICONS.cross, waiting: ICONS.clock, quiet: ICONS.info };
+
+/** A small label whose colour is never alone: it has a sign and a word. */
+export function chip(tone, text) {
+  return h("span", { className: `chip ${tone}` }, icon(CHIP_ICONS[tone]), text);
+}
+
+/** A card: an article with a heading, so that it can be reached and named. */
+export function card({ kind, tone, sign, label, heading, side, body }) {
+  const id = freshId("card");
+  return h(
+    "article",
+    { className: `card ${kind} ${tone}`, "aria-labelledby": id, tabIndex: -1 },
+    h(
+      "header",
+      { className: "card-head" },
+      h("span", { className: "card-sign" }, icon(sign)),
+      h("div", { className: "card-heading", id }, h("p", { className: "card-kind" }, label), heading),
+      side,
+    ),
+    h("div", { className: "card-body" }, body),
+  );
+}
+
+/**
+ * The line where the answer to a click on a card appears, for the person who clicked alone. A card may be drawn anew
+ * between click and answer, so the answer is kept in `memory` and shown by whatever card is there when it comes.
+ */
+export function answerLine(memory) {
+  const text = memory.remembered?.text ?? "";
+  return h("p", { className: "click-answer", role: "status", dataset: { answerFor: memory.id } }, text);
+}
+
+/** Show the answer to a click on the card it belongs to. */
+export function showAnswer(memory, result) {
+  memory.remember(result);
+  for (const line of document.querySelectorAll("[data-answer-for]")) {
+    if (line.dataset.answerFor === memory.id) line.textContent = result.text;
+  }
+}
+
+/** On a card that is settled: the answer to one's own click, if somebody else was earlier. */
+export function lateAnswer(memory) {
+  return memory.remembered?.kind === "settled" ? null : answerLine(memory);
+}
+
+/**
+ * A row of buttons and the answer line. `buttons` are `[name, tone, act]`; `act()` resolves to the server's result
+ * of the click (`kind`, `text`), or to null when nothing was clicked after all, or throws an error with a sentence.
+ */
+export function actions(buttons, memory, before = null) {
+  const row = buttons.map(([name, tone, act]) => h("button", { type: "button", className: `button ${tone}`, onclick: () => click(act) }, name));
+  let busy = false;
+  // Not `disabled`: that would take the focus away from the button, and it has to come back there after a dialog.
+  const setBusy = (is) => {
+    busy = is;
+    row.forEach((button) => (is ? button.setAttribute("aria-disabled", "true") : button.removeAttribute("aria-disabled")));
+  };
+
+  async function click(act) {
+    if (busy) return;
+    setBusy(true);
+    try {
+      const result = await act();
+      if (result) showAnswer(memory, result);
+    } catch (problem) {
+      showAnswer(memory, { kind: problem.body?.kind ?? "error", text: problem.message });
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return h("div", { className: "card-actions" }, before, h("div", { className: "buttons" }, row), answerLine(memory));
+}

@@ -1,0 +1,30 @@
+// The message box.
+
+import { byId } from "./dom.js";
+
+const TALLEST = 220;
+
+/** Wires the box up; `send(text)` is called with what was typed. */
+export function wireComposer(send) {
+  const box = byId("message");
+  const fit = () => {
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight, TALLEST)}px`;
+  };
+  byId("composer").onsubmit = (event) => {
+    event.preventDefault();
+    const text = box.value.trim();
+    if (!text) return;
+    box.value = "";
+    fit();
+    send(text);
+    box.focus();
+  };
+  box.oninput = fit;
+  box.onkeydown = (event) => {
+    // While an input method composes a character, Enter belongs to it.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("composer").requestSubmit();
+  };
+}

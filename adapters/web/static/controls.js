@@ -1,0 +1,112 @@
+// One input for one type of field: what the browser has for it, or plain text where a value does not fit.
+
+import { h } from "./dom.js";
+
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?$/;
+const FITS = {
+  date: /^\d{4}-\d\d-\d\d$/,
+  time: /^\d\d:\d\d(:\d\d)?$/,
+};
+
+/** The control of a field: `element`, `kind`, `original` (the value as it came), `touched()`, `isEmpty()`, `read()`. */
+export function makeControl(field, value) {
+  const original = value ?? (field.type === "yes-no" ? false : "");
+  const made = makers[field.type]?.(field, original) ?? textual(field, original);
+  const before = made.get();
+  return {
+    kind: "input",
+    suffix: "",
+    read: () => ({ value: made.get() }),
+    ...made,
+    original,
+    touched: () => made.get() !== before,
+    isEmpty: () => made.get() === "",
+  };
+}
+
+const makers = {
+  text: textual,
+  choice: (field, value) => (field.options.length ? choice(field, value) : textual(field, value)),
+  date: (field, value) => simple("date", field, value),
+  time: (field, value) => simple("time", field, value),
+  "date-time": dateTime,
+  number: (field, value) => number(field, value, "any"),
+  integer: (field, value) => number(field, value, "1"),
+  "yes-no": yesNo,
+  json,
+};
+
+function textual(field, value) {
+  const text = asText(value);
+  const long = field.multiline || text.includes("\n") || text.length > 120;
+  const element = long ? h("textarea", { rows: Math.min(10, Math.max(3, text.split("\n").length)) }) : h("input", { type: "text" });
+  element.value = text;
+  return { element, get: () => element.value };
+}
+
+function simple(type, field, value) {
+  const text = asText(value);
+  if (text && !FITS[type].test(text)) return textual(field, value);
+  const element = h("input", { type, step: type === "time" && text.length > 5 ? "1" : null });
+  element.value = text;
+  return { element, get: () => element.value };
+}
+
+function dateTime(field, value) {
+  const text = asText(value);
+  const match = DATE_TIME.exec(text);
+  if (text && !match) return textual(field, value);
+  const [, day = "", minutes = "", seconds = "", offset = ""] = match ?? [];
+  const element = h("input", { type: "datetime-local", step: seconds && seconds !== ":00" ? "1" : null });
+  if (day) element.value = `${day}T${minutes}${seconds === ":00" ? "" : seconds}`;
+  return {
+    element,
+    suffix: offset && `UTC${offset === "Z" ? "" : offset}`,
+    get: () => element.value,
+    read: () => ({ value: element.value && element.value + (seconds && element.value.length === 16 ? ":00" : "") + offset }),
+  };
+}
+
+function number(field, value, step) {
+  const element = h("input", { type: "number", step, inputMode: step === "1" ? "numeric" : "decimal" });
+  element.value = asText(value);
+  if (asText(value) && !element.value) return textual(field, value);
+  return { element, get: () => element.value };
+}
+
+function choice(field, value) {
+  const text = asText(value);
+  const element = h("select", {});
+  if (!field.required || !text) element.append(h("option", { value: "" }, field.required ? "Choose…" : "—"));
+  for (const option of field.options) element.append(h("option", { value: option.value }, option.label));
+  if (text && !field.options.some((option) => option.value === text)) element.append(h("option", { value: text }, text));
+  element.value = text;
+  return { element, get: () => element.value };
+}
+
+function yesNo(field, value) {
+  const element = h("input", { type: "checkbox", checked: value === true || value === "true" || value === "yes" });
+  return { kind: "checkbox", element, get: () => element.checked };
+}
+
+function json(field, value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const element = h("textarea", { className: "code", spellcheck: false, rows: Math.min(14, Math.max(3, text.split("\n").length)) });
+  element.value = text;
+  return {
+    element,
+    get: () => element.value,
+    read() {
+      try {
+        if (element.value.trim()) JSON.parse(element.value);
+      } catch (problem) {
+        return { error: `This is not valid JSON: ${problem.message}.` };
+      }
+      return { value: element.value };
+    },
+  };
+}
+
+function asText(value) {
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,124 @@
+// The conversation in the middle: draws entries and drafts, and keeps the reader's place and focus.
+
+import { showAnswer } from "./card_parts.js";
+import { byId, h } from "./dom.js";
+import { draftView, entryView } from "./entry_views.js";
+
+const NEAR = 120;
+const EXAMPLES = [
+  "What is on my calendar?",
+  "Create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm",
+  "Add a task to buy milk",
+  "Schedule something",
+];
+
+/** Draws into the page. `say(text)` sends an example. */
+export class Conversation {
+  #log = byId("log");
+  #drafts = byId("drafts");
+  #scroller = byId("scroller");
+  #toBottom = byId("to-bottom");
+  #drawn = new Map();
+  #memory = new Map();
+
+  constructor(say) {
+    byId("welcome").append(
+      h("h2", {}, "What can I do for you?"),
+      h("p", { className: "muted" }, "I read freely and change nothing until the right person has pressed Approve."),
+      h("ul", { className: "examples" }, EXAMPLES.map((text) => h("li", {}, h("button", { type: "button", className: "example", onclick: () => say(text) }, text)))),
+    );
+    this.#toBottom.onclick = () => this.toBottom();
+    this.#scroller.onscroll = () => {
+      if (this.#isNearEnd()) this.#toBottom.hidden = true;
+    };
+  }
+
+  /** Start anew, for another thread or another person. */
+  clear() {
+    this.#drawn.clear();
+    this.#memory.clear();
+    this.#log.replaceChildren();
+    this.#drafts.replaceChildren();
+    this.#toBottom.hidden = true;
+  }
+
+  /** Draw the entries; only those that changed get a new element. */
+  draw(entries, around) {
+    const stay = this.#isNearEnd();
+    const seen = new Set();
+    let previous = null;
+    let added = false;
+    for (const entry of entries) {
+      seen.add(entry.id);
+      const known = this.#drawn.get(entry.id);
+      let element = known?.element;
+      if (known?.entry !== entry) {
+        element = entryView(entry, { ...around, memoryOf: (id) => this.#memoryOf(id) });
+        if (known) replaceKeepingFocus(known.element, element);
+        else added = true;
+        this.#drawn.set(entry.id, { entry, element });
+      }
+      const place = previous ? previous.nextSibling : this.#log.firstChild;
+      if (element !== place) this.#log.insertBefore(element, place);
+      previous = element;
+    }
+    for (const [id, { element }] of this.#drawn) {
+      if (seen.has(id)) continue;
+      element.remove();
+      this.#drawn.delete(id);
+    }
+    this.#settleScroll(stay, added);
+  }
+
+  /** Draw what is being written. */
+  drawDrafts(drafts) {
+    const stay = this.#isNearEnd();
+    this.#drafts.replaceChildren(...drafts.map(draftView));
+    this.#settleScroll(stay, false);
+  }
+
+  /** Show the answer to a click on the card of that id. */
+  answer(id, result) {
+    showAnswer(this.#memoryOf(id), result);
+  }
+
+  /** While a whole thread is drawn, a screen reader does not read it out. */
+  loading(is) {
+    this.#log.setAttribute("aria-busy", String(is));
+  }
+
+  /** Show the examples, or not. */
+  welcome(shown) {
+    byId("welcome").hidden = !shown;
+  }
+
+  toBottom() {
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    this.#toBottom.hidden = true;
+  }
+
+  #isNearEnd() {
+    return this.#scroller.scrollHeight - this.#scroller.scrollTop - this.#scroller.clientHeight < NEAR;
+  }
+
+  #settleScroll(stay, added) {
+    if (stay) this.toBottom();
+    else if (added) this.#toBottom.hidden = false;
+  }
+
+  #memoryOf(id) {
+    return { id, remembered: this.#memory.get(id), remember: (result) => this.#memory.set(id, result) };
+  }
+}
+
+/** A card that is drawn anew keeps the focus: on the same button if it is still there, else on the card. */
+function replaceKeepingFocus(old, fresh) {
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const name = focused?.textContent;
+  const opened = [...old.querySelectorAll("details")].map((details) => details.open);
+  old.replaceWith(fresh);
+  [...fresh.querySelectorAll("details")].forEach((details, index) => (details.open = opened[index] ?? false));
+  if (!focused) return;
+  const same = focused.tagName === "BUTTON" && [...fresh.querySelectorAll("button")].find((button) => button.textContent === name);
+  (same || fresh.querySelector("article") || fresh).focus?.({ preventScroll: true });
+}

@@ -1,0 +1,97 @@
+// What the buttons of the cards do. Each resolves to the server's result of the click (`kind`, `text`) for whoever
+// clicked, or to null when the dialog was closed.
+
+import { api } from "./api.js";
+import { openDialog } from "./dialogs.js";
+import { h } from "./dom.js";
+import { makeForm } from "./forms.js";
+
+const MAX_REASON = 2000;
+
+/** Approve as it stands. */
+export async function approve(view) {
+  return resultOf(await api.decide({ approvals: [view.id], verb: "approve" }), view.id);
+}
+
+/** Approve several at once; resolves to the result of each, by id. */
+export async function approveAll(views) {
+  return (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;
+}
+
+/** Ask for the reason, then reject. */
+export async function reject(view) {
+  const box = h("textarea", { rows: 3, maxLength: MAX_REASON, id: "reject-reason", "aria-required": view.reason_required ? "true" : null });
+  const help = view.reason_required ? "This one needs a reason." : "Optional. It is passed on, so that the next proposal can be better.";
+  let said = null;
+  await openDialog({
+    title: `Reject ${view.server} › ${view.tool}?`,
+    submit: "Reject",
+    tone: "danger",
+    body: h("div", { className: "field" }, h("label", { for: "reject-reason" }, "Reason"), box, h("p", { className: "field-help" }, help)),
+    async act() {
+      if (view.reason_required && !box.value.trim()) throw new Error("Please give a reason.");
+      const result = resultOf(await api.decide({ approvals: [view.id], verb: "reject", reason: box.value.trim() }), view.id);
+      if (result.kind === "invalid") throw new Error(result.text);
+      said = result;
+      return true;
+    },
+  });
+  return said;
+}
+
+/** Open the edit form, then approve with the changes. */
+export async function edit(view) {
+  const form = makeForm(await api.editForm(view.id));
+  const { title } = view;
+  let said = null;
+  await openDialog({
+    title: `Edit ${view.server} › ${view.tool}`,
+    submit: "Approve with changes",
+    tone: "approve",
+    body: [title ? h("p", { className: "muted" }, title) : null, form.nodes],
+    async act() {
+      const values = form.values();
+      if (values === null) return false;
+      const result = resultOf(await api.decide({ approvals: [view.id], verb: "approve", values }), view.id);
+      if (result.kind === "invalid") {
+        form.showErrors(result.errors);
+        return false;
+      }
+      said = result;
+      return true;
+    },
+  });
+  return said;
+}
+
+/** Open a question's form; a question without fields is answered in the message box. */
+export async function answer(view) {
+  if (!view.fields.length) {
+    document.getElementById("message").focus();
+    return { kind: "info", text: "Type your answer below." };
+  }
+  const form = makeForm({ fields: view.fields });
+  let said = null;
+  await openDialog({
+    title: view.question.length > 120 ? "Your answer" : view.question,
+    submit: "Send answer",
+    body: form.nodes,
+    async act() {
+      const values = form.values();
+      if (values === null) return false;
+      try {
+        said = await api.answer(view.id, values);
+        return true;
+      } catch (problem) {
+        if (problem.body?.kind !== "invalid") throw problem;
+        form.showErrors(problem.body.errors);
+        return false;
+      }
+    },
+  });
+  return said;
+}
+
+function resultOf({ results }, id) {
+  return results[id] ?? { kind: "unknown", text: "The server did not say what became of this click." };
+}

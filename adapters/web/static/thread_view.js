@@ -1,0 +1,198 @@
+// The open thread: keeps its entries, follows its events, and has everything drawn.
+
+import { api, newId } from "./api.js";
+import { Conversation } from "./conversation.js";
+import * as deciding from "./deciding.js";
+import { byId } from "./dom.js";
+import { Drafts, Entries } from "./entries.js";
+import { drawThreads } from "./sidebar.js";
+import { follow } from "./stream.js";
+
+const DRAFTS_LINGER = 3000;
+const CONNECTION_GRACE = 400;
+
+/**
+ * One open thread at a time. `session` is who the browser is; `sessionChanged()` is called when it is
+ * another, `refused()` when the server does not let us read (any more).
+ */
+export class ThreadView {
+  #conversation = new Conversation((text) => this.send(text));
+  #entries = new Entries();
+  #drafts = new Drafts();
+  #stream = null;
+  #threads = [];
+  #lingering = null;
+  #connection = null;
+  #frame = null;
+
+  constructor({ session, sessionChanged, refused }) {
+    this.session = session;
+    this.sessionChanged = sessionChanged;
+    this.refused = refused;
+    this.threadId = "";
+    byId("stop").onclick = () => this.#stop();
+    byId("approve-all").onclick = () => this.#approveAll();
+  }
+
+  open(threadId) {
+    this.#stream?.close();
+    clearTimeout(this.#lingering);
+    this.threadId = threadId;
+    this.#entries = new Entries();
+    this.#drafts.clear();
+    this.#conversation.clear();
+    this.#conversation.welcome(false);
+    this.#status("");
+    this.#note("");
+    byId("title").textContent = this.#title();
+    this.#drawApproveAll();
+    drawThreads(this.#threads, threadId);
+    this.#stream = follow(threadId, this.#events());
+  }
+
+  close() {
+    this.#stream?.close();
+  }
+
+  async send(text, id = newId()) {
+    const key = `${this.threadId}:${id}`;
+    const threadId = this.threadId;
+    const entries = this.#entries;
+    const { me } = this.session;
+    const entry = { kind: "message", id: key, client_id: id, author: me.name, author_id: me.person_id, text, at: Date.now() / 1000, sending: true };
+    entries.remove(key);
+    entries.put(entry);
+    this.#draw();
+    this.#conversation.toBottom();
+    this.#note("");
+    try {
+      await api.sendMessage(threadId, id, text);
+      // The event of the stream usually was faster and has replaced it already.
+      if (entries.get(key)?.sending) entries.put({ ...entry, sending: false });
+    } catch (problem) {
+      if (entries.get(key)?.sending) entries.put({ ...entry, failed: `Not sent. ${problem.message}` });
+    }
+    if (entries === this.#entries) this.#draw();
+  }
+
+  #events() {
+    return {
+      session: ({ me }) => {
+        if (me.person_id !== this.session.me.person_id) this.sessionChanged();
+      },
+      threads: ({ threads }) => {
+        this.#threads = threads;
+        drawThreads(threads, this.threadId);
+        byId("title").textContent = this.#title();
+      },
+      thread: ({ entries, live }) => {
+        this.#conversation.loading(true);
+        this.#entries.replaceAll(entries);
+        this.#drafts.replaceAll(live.drafts);
+        this.#status(live.status);
+        this.#draw();
+        this.#drawDrafts();
+        requestAnimationFrame(() => this.#conversation.loading(false));
+      },
+      post: (entry) => {
+        if (entry.ends_draft && this.#drafts.remove(entry.ends_draft)) this.#drawDrafts();
+        if (this.#entries.put(entry)) this.#draw();
+      },
+      message: (entry) => {
+        if (this.#entries.put(entry)) this.#draw();
+      },
+      text: (part) => {
+        if (this.#drafts.add(part)) this.#drawDraftsSoon();
+      },
+      status: ({ text }) => {
+        this.#status(text);
+        // The finished answer usually follows at once; what no answer replaces was broken off.
+        if (!text) this.#lingering = setTimeout(() => this.#endDrafts(), DRAFTS_LINGER);
+      },
+      connected: (is) => this.#connected(is),
+      refused: () => this.refused(),
+    };
+  }
+
+  #draw() {
+    const entries = this.#entries.list();
+    this.#conversation.welcome(entries.length === 0);
+    this.#conversation.draw(entries, { me: this.session.me.person_id, can: deciding, retry: (entry) => this.send(entry.text, entry.client_id) });
+    this.#drawApproveAll();
+  }
+
+  #drawDraftsSoon() {
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = null;
+      this.#drawDrafts();
+    });
+  }
+
+  #drawDrafts() {
+    this.#conversation.drawDrafts(this.#drafts.list());
+  }
+
+  #endDrafts() {
+    this.#drafts.clear();
+    this.#drawDrafts();
+  }
+
+  #drawApproveAll() {
+    const waiting = this.#entries.pendingApprovals().length;
+    if (waiting < 2 && document.activeElement === byId("approve-all")) byId("message").focus();
+    byId("approve-all-bar").hidden = waiting < 2;
+    if (waiting >= 2) byId("approve-all-text").textContent = `${waiting} approvals are waiting.`;
+  }
+
+  async #approveAll() {
+    await this.#tell("approve-all", async () => {
+      const results = Object.entries(await deciding.approveAll(this.#entries.pendingApprovals()));
+      for (const [id, result] of results) this.#conversation.answer(id, result);
+      const counted = results.filter(([, result]) => result.kind === "settled").length;
+      return counted === results.length ? "" : `${counted} of ${results.length} approved; the cards say why.`;
+    });
+  }
+
+  async #stop() {
+    await this.#tell("stop", async () => (await api.stop(this.threadId)).text);
+  }
+
+  /** Do what a button outside the cards does, once at a time, and show what came of it. */
+  async #tell(buttonId, act) {
+    const button = byId(buttonId);
+    if (button.ariaDisabled === "true") return;
+    button.ariaDisabled = "true";
+    try {
+      this.#note(await act());
+    } catch (problem) {
+      this.#note(problem.message);
+    } finally {
+      button.ariaDisabled = null;
+    }
+  }
+
+  #status(text) {
+    clearTimeout(this.#lingering);
+    const line = byId("status");
+    line.classList.toggle("busy", Boolean(text));
+    line.textContent = text;
+    const stop = byId("stop");
+    if (!text && document.activeElement === stop) byId("message").focus();
+    stop.hidden = !text;
+  }
+
+  /** The answer to a click that belongs to no card. */
+  #note(text) {
+    byId("note").textContent = text;
+  }
+
+  #connected(is) {
+    clearTimeout(this.#connection);
+    if (is) byId("connection").textContent = "";
+    else this.#connection = setTimeout(() => (byId("connection").textContent = "Reconnecting…"), CONNECTION_GRACE);
+  }
+
+  #title() {
+    return this.#threads.find((thread) => thread.thread_id === this.threadId)?.title || "New conversation";
+  }
+}
