@@ -1,0 +1,148 @@
+"""Countersign: settings → records → tools → graph → platforms → one aiohttp server. `python app.py` starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from adapters.tool_servers import ConfigError, ToolServers, load_config
+from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
+from bot.clock import system_clock
+from bot.house import House, HouseParts, open_house
+from bot.inbox.lock import FolderInUseError, folder_lock
+from bot.logs import configure_logs
+from bot.platform import Platform
+from bot.secrets import kept_key
+from bot.settings import Settings, SettingsError, load_settings
+from graph.models import DEMO, ModelProblem
+from policies.reading import load_policy
+from policies.rules import PolicyError
+
+log = structlog.get_logger(__name__)
+
+SHUTDOWN_SECONDS = 7.0
+"""For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
+NO_MODEL = (
+    "No language model is connected: the built-in demo model answers by rules. "
+    "Set OPENAI_API_KEY (see the README) to talk with a real one."
+)
+
+
+class ConfigurationError(Exception):
+    """Something in the configuration is wrong; the message says what, where, and what to do."""
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[web.Application]:
+    """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
+    folder = data_folder(settings)
+    try:
+        tool_config = load_config(settings.mcp_config, os.environ)
+        policy = load_policy(settings.policy_file)
+    except (ConfigError, PolicyError) as error:
+        raise ConfigurationError(str(error)) from error
+    async with AsyncExitStack() as stack:
+        try:
+            stack.enter_context(folder_lock(folder))
+        except FolderInUseError as error:
+            raise ConfigurationError(str(error)) from error
+        key = settings.encryption_key.get_secret_value().encode() if settings.encryption_key else kept_key(folder)
+        tools = ToolServers(tool_config)
+        await tools.start()
+        stack.push_async_callback(tools.close)
+        page = _web_platform(settings, tools, key) if settings.web_enabled else None
+        platforms: dict[str, Platform] = {page.name: page} if page else {}
+        parts = HouseParts(settings, folder, key, tools, policy, platforms, system_clock)
+        house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
+        application = web.Application(client_max_size=1024**2)
+        application.router.add_get("/health-check", partial(_health, house=house, tools=tools, settings=settings))
+        if page is not None:
+            application.add_routes(page.routes(house.desk))
+            stack.push_async_callback(page.close)
+        yield application
+
+
+def data_folder(settings: Settings) -> Path:
+    """Where the embedded engine keeps its files. Raises `ConfigurationError` for a database it cannot run on."""
+    url = settings.database_url.get_secret_value()
+    if not url.startswith("sqlite:///"):
+        raise ConfigurationError(
+            "DATABASE_URL: PostgreSQL is not supported by this version yet. Use sqlite:///data/countersign.db."
+        )
+    return Path(url.removeprefix("sqlite:///")).parent
+
+
+async def _health(_: web.Request, *, house: House, tools: ToolServers, settings: Settings) -> web.Response:
+    servers = {s.server: {"state": s.state, "tools": s.tools, "reason": s.reason} for s in tools.status()}
+    body = {
+        "status": "ok",
+        "platforms": ["web"] if settings.web_enabled else [],
+        "model": settings.model_name,
+        "mode": settings.agent_mode.value,
+        "tool_servers": servers,
+        "deliveries": await house.health(),
+    }
+    return web.json_response(body)
+
+
+def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlatform:
+    password = settings.web_password.get_secret_value() if settings.web_password else None
+    config = WebConfig(settings.host, settings.port, settings.public_url, password, secret=key)
+    notice = NO_MODEL if settings.model_name == DEMO else ""
+
+    def facts() -> PageFacts:
+        servers = tuple(ToolServerFacts(s.server, s.state, s.tools, s.reason) for s in tools.status())
+        return PageFacts(notice, settings.agent_mode.value, servers)
+
+    return WebPlatform(config, facts)
+
+
+async def serve(settings: Settings) -> None:
+    """Run until SIGINT or SIGTERM. Raises `ConfigurationError`."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stopping.set)
+    async with running(settings) as application:
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        site = web.TCPSite(runner, settings.host, settings.port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigurationError(
+                f"HOST, PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+            ) from error
+        host, port = runner.addresses[0][:2]
+        log.info("listening", url=settings.public_url or f"http://{host}:{port}", model=settings.model_name)
+        try:
+            await stopping.wait()
+            log.info("stopping")
+        finally:
+            await site.stop()
+            await runner.cleanup()
+
+
+def main() -> int:
+    """The command. Exits with 2 when the configuration is wrong."""
+    try:
+        settings = load_settings()
+        configure_logs(level=settings.log_level, form=settings.log_format, secrets=settings.secret_values)
+        asyncio.run(serve(settings))
+    except (SettingsError, ConfigurationError, ModelProblem) as error:
+        sys.stderr.write(f"countersign: {getattr(error, 'sentence', error)}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""A model that does what the message says, so that a test reads as what happens.
+
+`use make what=lamp; look what=lamp` calls those tools of the workshop in one message; `ask WHAT` asks a question;
+anything else is answered. After the results it repeats them.
+"""
+
+from __future__ import annotations
+
+from tests.fakes.openai_server import Reply, Request, ToolUse
+
+SERVER = "workshop"
+
+
+def obedient(request: Request) -> Reply:
+    """The answer to a request."""
+    messages = request["messages"]
+    last_person = max(i for i, m in enumerate(messages) if m["role"] == "user")
+    results = [m["content"] for m in messages[last_person:] if m["role"] == "tool"]
+    if results:
+        return Reply(text="Results: " + " | ".join(results))
+    text = messages[last_person]["content"]
+    text = text.split(": ", 1)[-1] if ": " in text[:12] else text
+    match text.split(" ", 1):
+        case ["use", calls]:
+            return Reply(text="On it.", calls=[_call(c) for c in calls.split(";")])
+        case ["ask", what]:
+            fields = [{"name": "size", "label": "Size", "type": "number"}]
+            arguments = {"question": f"Which {what}?", "fields": fields}
+            return Reply(calls=[ToolUse("request_clarification", arguments)])
+        case _:
+            return Reply(text=f"You said: {text}")
+
+
+def _call(text: str) -> ToolUse:
+    name, *pairs = text.split()
+    arguments = dict(p.split("=", 1) for p in pairs)
+    return ToolUse(f"{SERVER}__{name}", {k: int(v) if v.isdigit() else v for k, v in arguments.items()})

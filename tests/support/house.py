@@ -1,0 +1,133 @@
+"""A whole house on loopback: in this process, or as the process a person would start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from app import running
+from bot.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+STARTS_WITHIN = 60.0
+"""Seconds for a process to start on a machine that runs many tests at once."""
+
+
+@dataclass
+class HouseFolder:
+    """Everything a house has on disk, in one folder of a test."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """The variables that the house is started with."""
+        return {
+            "HOST": "127.0.0.1",
+            "PORT": "0",
+            "DATABASE_URL": f"sqlite:///{self.folder}/data/countersign.db",
+            "CALENDAR_DB": str(self.folder / "calendar.db"),
+            "TASKS_DB": str(self.folder / "tasks.db"),
+            "MODEL_RETRIES": "0",
+            **self.variables,
+        }
+
+    def tool_servers(self, servers: Mapping[str, Any]) -> None:
+        """Write its `mcp.json`."""
+        path = self.folder / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": servers}))
+        self.variables["MCP_CONFIG"] = str(path)
+
+    def policy(self, text: str) -> None:
+        """Write its policy file."""
+        path = self.folder / "policy.yaml"
+        path.write_text(text)
+        self.variables["POLICY_FILE"] = str(path)
+
+
+@asynccontextmanager
+async def house_here(home: HouseFolder) -> AsyncIterator[str]:
+    """The house in this process, on real sockets; its address. Variables are set while it runs."""
+    before = dict(os.environ)
+    os.environ.update(home.environment())
+    try:
+        settings = load_settings(None)
+        async with running(settings) as application:
+            runner = web.AppRunner(application, shutdown_timeout=1.0)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0][:2]
+            try:
+                yield f"http://{host}:{port}"
+            finally:
+                await site.stop()
+                await runner.cleanup()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+class HouseProcess:
+    """The house as a process of its own, which can be killed."""
+
+    def __init__(self, home: HouseFolder) -> None:
+        self._home = home
+        self._log = home.folder / "house.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = ""
+
+    async def start(self) -> str:
+        """Start it and wait until it listens; its address."""
+        beginning = self._log.stat().st_size if self._log.exists() else 0
+        environment = {**os.environ, **self._home.environment(), "LOG_FORMAT": "json"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=log
+            )
+        async with asyncio.timeout(STARTS_WITHIN):
+            while not (found := re.search(rb'"url": ?"(http[^"]+)"', self._log.read_bytes()[beginning:])):
+                if self._process.poll() is not None:
+                    raise AssertionError(f"it did not start:\n{self.log()[-3000:]}")
+                await asyncio.sleep(0.02)
+        self.url = found[1].decode()
+        return self.url
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    async def terminate(self) -> int:
+        """SIGTERM, and wait for its end; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return await asyncio.to_thread(self._process.wait, STARTS_WITHIN)
+
+    def log(self) -> str:
+        """What it logged."""
+        return self._log.read_text()
+
+
+@asynccontextmanager
+async def house_process(home: HouseFolder) -> AsyncIterator[HouseProcess]:
+    """The house as a process, killed in the end."""
+    process = HouseProcess(home)
+    try:
+        await process.start()
+        yield process
+    finally:
+        process.kill()

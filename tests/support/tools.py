@@ -1,0 +1,105 @@
+"""A real MCP server on loopback whose tools are functions of the test, so that a test can hold a call in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from mcp.server.fastmcp import FastMCP
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams, ToolAnnotations
+
+
+@dataclass
+class Workshop:
+    """A tool server with a few tools, and what was done with them."""
+
+    done: list[str] = field(default_factory=list)
+    looked: list[str] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    may_end: asyncio.Event = field(default_factory=asyncio.Event)
+    signed_in: bool = False
+    url: str = ""
+    server: FastMCP = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.server = FastMCP("workshop")
+        reads = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+        self.server.tool(title="Make it")(self.make)
+        self.server.tool(title="Make it slowly")(self.make_slowly)
+        self.server.tool(title="Look at it", annotations=reads)(self.look)
+        self.server.tool(title="Break")(self.fail)
+        self.server.tool(title="Make with account")(self.make_with_account)
+        self.server.tool(title="Delete it")(self.delete)
+
+    async def make(self, what: str, count: int = 1) -> str:
+        """Make something."""
+        self.done.append(f"make {what} {count}")
+        return f"made {what}"
+
+    async def make_slowly(self, what: str) -> str:
+        """Make something; takes until the test says so."""
+        self.done.append(f"make_slowly {what}")
+        self.started.set()
+        await self.may_end.wait()
+        return f"made {what} slowly"
+
+    async def look(self, what: str) -> str:
+        """Look at something."""
+        self.looked.append(what)
+        return f"{what} looks fine"
+
+    async def fail(self, what: str) -> str:
+        """Fails."""
+        raise ValueError(f"{what} is broken")
+
+    async def delete(self, what: str) -> str:
+        """Delete something."""
+        self.done.append(f"delete {what}")
+        return f"deleted {what}"
+
+    async def make_with_account(self, what: str) -> str:
+        """Make something with the person's own account."""
+        if not self.signed_in:
+            link = "https://accounts.example.com/start?ticket=top-secret-ticket"
+            request = ElicitRequestURLParams(mode="url", message="Connect your account", url=link, elicitationId="e1")
+            raise UrlElicitationRequiredError([request])
+        self.done.append(f"make_with_account {what}")
+        return f"made {what} with the account"
+
+
+@asynccontextmanager
+async def serving(server: FastMCP) -> AsyncIterator[str]:
+    """Serve it over streamable HTTP; the address of its endpoint."""
+    app = server.streamable_http_app()
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=1)
+    runner = uvicorn.Server(config)
+    runner.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    serving_ = asyncio.create_task(runner.serve())
+    try:
+        while not runner.started:
+            await asyncio.sleep(0.01)
+        port = runner.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        runner.should_exit = True
+        await asyncio.gather(serving_, return_exceptions=True)
+
+
+@asynccontextmanager
+async def workshop() -> AsyncIterator[Workshop]:
+    """The workshop, running."""
+    made = Workshop()
+    async with serving(made.server) as url:
+        made.url = url
+        yield made
+        made.may_end.set()
+
+
+def entry(shop: Workshop, **more: Any) -> dict[str, Any]:
+    """Its entry in `mcp.json`."""
+    return {"url": shop.url, "trustAnnotations": True, **more}
