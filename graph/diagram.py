@@ -1,0 +1,47 @@
+"""The picture of the workflow, drawn from the compiled graph. `python -m graph.diagram` writes `docs/graph.md`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graph.workflow import build_tool_call, build_workflow
+
+PAGE = Path(__file__).parents[1] / "docs" / "graph.md"
+
+_HEAD = """\
+# The graph
+
+Drawn from the compiled graph by `python -m graph.diagram`; a test keeps it current. Solid arrows are always taken,
+dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_needed` and `outcome_unknown` stop until
+somebody answers.
+
+## A conversation
+"""
+_BRANCH = """
+## One tool call
+Every call of the model's message runs in a branch of its own (`tool_call` above), side by side with its siblings.
+"""
+
+
+class _Anything:
+    """Stands for the ports: drawing calls none of them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _Anything()
+
+
+def page() -> str:
+    """The page as Markdown with two Mermaid diagrams."""
+    ports: Any = _Anything()
+    conversation = build_workflow(ports, None).get_graph().draw_mermaid(with_styles=False)
+    branch = build_tool_call(ports).get_graph().draw_mermaid(with_styles=False)
+    return f"{_HEAD}{_block(conversation)}{_BRANCH}{_block(branch)}"
+
+
+def _block(mermaid: str) -> str:
+    return f"```mermaid\n{mermaid.strip()}\n```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
