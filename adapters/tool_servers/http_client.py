@@ -56,7 +56,7 @@ class McpHttpClient(httpx.AsyncClient):
         try:
             return await super().send(request, **options)
         except httpx.ConnectError:
-            pass
+            self._on_unreachable("cannot be reached")
             raise
 
 

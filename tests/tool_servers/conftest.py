@@ -18,7 +18,7 @@ from graph.ports import Caller, ToolOutcome
 
 PROGRAMS = Path(__file__).parent / "programs"
 CALLER = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
-QUICK = Timings(start=30, ping_every=0.1, ping=1.0, first_pause=0.02, longest_pause=0.2, stable_after=30, patience=20)
+QUICK = Timings(start=30, ping_every=0.1, ping=10, first_pause=0.02, longest_pause=0.2, stable_after=30, patience=20)
 
 
 @dataclass

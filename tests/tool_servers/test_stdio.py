@@ -126,10 +126,10 @@ async def test_a_server_that_dies_in_mid_call_breaks_off_that_call_and_comes_bac
 
 
 async def test_calls_have_a_time_limit(tmp_path: Path) -> None:
-    async with running(tmp_path, {"friendly": server("friendly.py", "stdio", timeoutSeconds=0.2)}) as impatient:
+    async with running(tmp_path, {"friendly": server("friendly.py", "stdio", timeoutSeconds=2)}) as impatient:
         got = await call(impatient, "friendly__hang")
         assert isinstance(got, BrokeOff)
-        assert "none within 0.2 seconds" in got.text
+        assert "none within 2 seconds" in got.text
         assert await call(impatient, "friendly__echo", text="still there") == Succeeded("still there")
 
 

@@ -123,7 +123,8 @@ async def test_a_server_that_never_answers_is_not_waited_for(tmp_path: Path) -> 
 
 
 async def test_an_idle_server_that_stops_answering_is_replaced(tmp_path: Path) -> None:
-    async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
+    strict = Timings(ping_every=0.1, ping=1, first_pause=0.02)
+    async with running(tmp_path, {"odd": odd(tmp_path)}, timings=strict) as servers:
         (tmp_path / "no-answer").touch()
         await until(lambda: status(servers)[0] != "up", "the failed health check")
         (tmp_path / "no-answer").unlink()
@@ -132,7 +133,7 @@ async def test_an_idle_server_that_stops_answering_is_replaced(tmp_path: Path) -
 
 
 async def test_a_busy_server_is_left_in_peace(tmp_path: Path) -> None:
-    eager = Timings(ping_every=0.02, ping=0.05)
+    eager = Timings(ping_every=0.02)
     async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=1)}, timings=eager) as servers:
         hanging = begun(servers, "odd__hang")
         await until(lambda: lines(tmp_path / "calls"), "the call's arrival")
@@ -144,12 +145,12 @@ async def test_a_busy_server_is_left_in_peace(tmp_path: Path) -> None:
 
 
 async def test_a_call_that_begins_during_a_health_check_is_not_broken_off_by_it(tmp_path: Path) -> None:
-    eager = Timings(ping_every=0.02, ping=0.5)
-    async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=1)}, timings=eager) as servers:
+    eager = Timings(ping_every=0.02, ping=1)
+    async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=2)}, timings=eager) as servers:
         (tmp_path / "no-answer").touch()
         pings = len(lines(tmp_path / "pings"))
         await until(lambda: len(lines(tmp_path / "pings")) > pings, "a health check")
-        assert "none within 1 seconds" in str(await call(servers, "odd__hang"))
+        assert "none within 2 seconds" in str(await call(servers, "odd__hang"))
         assert len(lines(tmp_path / "starts")) == 1
 
 
@@ -163,7 +164,7 @@ def test_pauses_double_up_to_a_limit_and_are_spread() -> None:
 
 
 async def test_a_call_that_takes_too_long_breaks_off_and_the_server_is_told(tmp_path: Path) -> None:
-    async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=0.1)}) as servers:
+    async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=1)}) as servers:
         got = await call(servers, "odd__hang")
         assert isinstance(got, BrokeOff)
         await until(lambda: len(lines(tmp_path / "cancelled")) == 1, "the cancellation's arrival")

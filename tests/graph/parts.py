@@ -1,0 +1,219 @@
+"""An agent on a real checkpointer, with ports that write down what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
+from graph.interrupts import ApprovalAsked
+from graph.models.streaming import Retry
+from graph.ports import (
+    Begun,
+    Caller,
+    CallRecord,
+    Failed,
+    NotPermitted,
+    Ports,
+    Progress,
+    Recorded,
+    SignInNeeded,
+    Skipped,
+    Spoken,
+    Succeeded,
+    ToolOutcome,
+    Undecided,
+)
+from graph.running import Agent
+from graph.state import Turn
+from graph.workflow import build_workflow
+from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
+from tests.fakes.openai_server import wire_problem
+
+Answering = Callable[[Sequence[BaseMessage]], AIMessage]
+
+
+class ScriptedModel(BaseChatModel):
+    """Answers by a function of the messages, and keeps what it was shown."""
+
+    answering: Any
+    seen: list[list[BaseMessage]] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.seen.append(list(messages))
+        return ChatResult(generations=[ChatGeneration(message=self.answering(messages))])
+
+
+def tool(name: str, **more: Any) -> Tool:
+    return Tool(server="s", name=name, input_schema={"type": "object"}, **more)
+
+
+@dataclass
+class Bench:
+    """All ports of an agent, in memory. Tools are called `ask…`, `deny…` or anything else, which is allowed."""
+
+    names: Sequence[str]
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    called: list[str] = field(default_factory=list)
+    asked: list[ApprovalAsked] = field(default_factory=list)
+    attempts: dict[str, Any] = field(default_factory=dict)
+    permitted: bool = True
+    more: dict[str, Any] = field(default_factory=dict)
+
+    # tools
+    def available(self) -> list[Tool]:
+        return [tool(n, **self.more) for n in self.names]
+
+    def unavailable(self) -> list[Any]:
+        return []
+
+    async def settled(self, timeout: float) -> bool:
+        return True
+
+    def find(self, full_name: str) -> Tool | None:
+        return next((t for t in self.available() if t.full_name == full_name), None)
+
+    async def call(self, tool_: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
+        self.called.append(caller.call_id)
+        outcome = self.outcomes.get(tool_.name, Succeeded(f"{tool_.name} done"))
+        result = outcome(arguments) if callable(outcome) else outcome
+        return await result if hasattr(result, "__await__") else result
+
+    # ledger
+    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+        if not self.permitted:
+            self.permitted = True
+            return NotPermitted()
+        before = self.attempts.get(record.call_id)
+        if before == "started":
+            return Undecided(1)
+        if before is not None and before != "nothing":
+            return Recorded(before)
+        self.attempts[record.call_id] = "started"
+        return Begun(1)
+
+    async def finish(self, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
+        self.attempts[call_id] = outcome
+
+    async def broke_off(self, call_id: str, attempt: int) -> None:
+        self.attempts[call_id] = "started"
+
+    async def did_nothing(self, call_id: str, attempt: int) -> None:
+        self.attempts[call_id] = "nothing"
+
+    async def close(self, call_id: str) -> Recorded | Undecided | None:
+        before = self.attempts.get(call_id)
+        if before is None:
+            return None
+        return Undecided(1) if before == "started" else Recorded(before)
+
+    # approvals and sign-ins
+    async def ask(self, *given: Any) -> Any:
+        if isinstance(given[1], ApprovalAsked):
+            self.asked.append(given[1])
+            assert given[2] is None or isinstance(given[2], Spoken)
+            return None
+        assert isinstance(given[4], SignInNeeded)
+        return "sign-in-1"
+
+
+def judge(call: Call, facts: Facts) -> Allow | Ask | Deny:
+    if call.tool.name.startswith("ask"):
+        return Ask(rule="ask", **({"self_approval": "fourEyes"} if "four" in call.tool.name else {}))
+    if call.tool.name.startswith("deny"):
+        return Deny(rule="deny", reason="not here")
+    return Allow(rule="allow")
+
+
+def turn(delivery: str, requester: str = "web:ana") -> Turn:
+    return Turn(
+        delivery=delivery,
+        requester=requester,
+        requester_name=requester.rsplit(":", 1)[-1].capitalize(),
+        time_zone="UTC",
+        platform="web",
+        channel="",
+        thread_id="t",
+    )
+
+
+@dataclass
+class Rig:
+    """An agent, its model and its ports."""
+
+    agent: Agent
+    model: ScriptedModel
+    bench: Bench
+    checkpoints: Checkpoints
+
+    def problems(self) -> list[str]:
+        """What an OpenAI-compatible service would refuse in what the model was shown."""
+        return [p for seen in self.model.seen if (p := wire_problem([_wire(m) for m in seen]))]
+
+
+def _wire(message: BaseMessage) -> dict[str, Any]:
+    roles = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
+    body: dict[str, Any] = {"role": roles[message.type], "content": message.text}
+    if isinstance(message, AIMessage) and message.tool_calls:
+        body["tool_calls"] = [
+            {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": "{}"}}
+            for c in message.tool_calls
+        ]
+    if message.type == "tool":
+        body["tool_call_id"] = message.tool_call_id  # type: ignore[attr-defined]
+    return body
+
+
+@asynccontextmanager
+async def rig(tmp_path: Path, answering: Answering, bench: Bench) -> AsyncIterator[Rig]:
+    model = ScriptedModel(answering=answering, seen=[])
+
+    async def route(messages: Any, categories: Any) -> list[str]:
+        return list(categories)
+
+    port: Any = bench
+    ports = Ports(model, route, port, port, port, port, judge, Mode.DEFAULT, Retry(times=0))
+    async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
+        yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, lambda: 0.0), model, bench, checkpoints)
+
+
+def calls(*names: str) -> AIMessage:
+    """The model's message with these calls; ids as careless models give them."""
+    return AIMessage(
+        "calling",
+        tool_calls=[
+            {"name": n if n == "request_clarification" else f"s__{n}", "args": _args(n), "id": f"call_{i}"}
+            for i, n in enumerate(names)
+        ],
+    )
+
+
+def _args(name: str) -> dict[str, Any]:
+    return {"question": "which?"} if name == "request_clarification" else {"k": 1}
+
+
+def does(*names: str) -> Answering:
+    """A model that makes these calls once a turn, and then repeats their results."""
+
+    def answering(messages: Sequence[BaseMessage]) -> AIMessage:
+        last_person = max(i for i, m in enumerate(messages) if m.type == "human")
+        results = [m.text for m in messages[last_person:] if m.type == "tool"]
+        if results:
+            return AIMessage(" | ".join(results))
+        return calls(*names) if messages[last_person].text.endswith("go") else AIMessage("hello")
+
+    return answering

@@ -1,0 +1,229 @@
+"""Running, resuming and settling: what the graph does with a turn, whatever state it is in."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from graph.interrupts import Answered, Approved, OutcomeSettled, Rejected, SignedIn
+from graph.models import ModelProblem, Trouble
+from graph.ports import BrokeOff, SignInNeeded, Succeeded
+from graph.running import Look
+from graph.state import Silent
+from tests.graph.parts import Bench, Rig, calls, does, rig, turn
+
+LIVE = Silent()
+
+
+def kinds(look: Look) -> list[str]:
+    return [w.asked.kind for w in look.waits]
+
+
+async def tool_texts(r: Rig) -> list[str]:
+    found = await r.checkpoints.aget_tuple({"configurable": {"thread_id": "t"}})
+    assert found is not None
+    return [m.text for m in found.checkpoint["channel_values"]["messages"] if isinstance(m, ToolMessage)]
+
+
+async def test_free_calls_run_at_once_and_the_others_wait_alone(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_a", "free", "deny_c"), Bench(["ask_a", "free", "deny_c"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (look.at_rest, kinds(look)) == (True, ["approval"])
+        assert r.bench.called == ["m1.0.1"]
+        (wait,) = look.waits
+        look = await r.agent.resume("t", "r1", {wait.interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (look.at_rest, look.waits) == (True, ())
+        assert r.bench.called == ["m1.0.1", "m1.0.0"]
+        assert look.spoken[-1].text == "ask_a done | free done | Blocked by policy: not here"
+        assert r.problems() == []
+
+
+async def test_calls_are_numbered_by_us_whatever_the_model_calls_them(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("free", "free"), Bench(["free"])) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        await r.agent.begin(turn("m2"), "go", LIVE)
+        assert sorted(r.bench.called) == ["m1.0.0", "m1.0.1", "m2.0.0", "m2.0.1"]
+
+
+async def test_resuming_runs_what_was_approved_without_asking_the_model_first(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_a", "ask_b"), Bench(["ask_a", "ask_b"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        before = len(r.model.seen)
+        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (len(r.bench.called), len(r.model.seen)) == (1, before)
+
+
+async def test_clarifications_go_first_and_the_other_calls_proceed_without_asking_again(tmp_path: Path) -> None:
+    answering = does("free", "request_clarification", "ask_b")
+    async with rig(tmp_path, answering, Bench(["free", "ask_b"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (kinds(look), r.bench.called) == (["clarification"], [])
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(text="this")}, LIVE)
+        assert (kinds(look), r.bench.called, len(r.model.seen)) == (["approval"], ["m1.0.0"], 1)
+
+
+async def test_two_clarifications_are_asked_one_after_the_other(tmp_path: Path) -> None:
+    answering = does("request_clarification", "request_clarification")
+    async with rig(tmp_path, answering, Bench([])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert [w.asked.call_id for w in look.waits] == ["m1.0.0"]
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(text="one")}, LIVE)
+        assert [w.asked.call_id for w in look.waits] == ["m1.0.1"]
+        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(text="two")}, LIVE)
+        assert look.spoken[-1].text == '{"answer": "one"} | {"answer": "two"}'
+
+
+async def test_edited_arguments_go_back_to_the_gate_and_run_when_they_are_covered(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: edited}, LIVE)
+        assert (look.waits, r.bench.called) == ((), ["m1.0.0"])
+
+
+async def test_an_edit_under_four_eyes_is_asked_again_with_its_editor_among_the_requesters(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_four"), Bench(["ask_four"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        edited = Approved(by=("Ben",), arguments={"k": 2}, edited_by="web:ben")
+        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: edited}, LIVE)
+        assert r.bench.called == []
+        assert [(a.round, a.arguments, a.requesters) for a in r.bench.asked] == [
+            (1, {"k": 1}, ("web:ana",)),
+            (2, {"k": 2}, ("web:ana", "web:ben")),
+        ]
+
+
+async def test_a_call_whose_approval_does_not_hold_any_more_is_asked_anew(tmp_path: Path) -> None:
+    bench = Bench(["ask_a"], permitted=False)
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (kinds(look), [a.round for a in bench.asked], bench.called) == (["approval"], [1, 2], [])
+
+
+async def test_after_a_sign_in_the_same_call_goes_on_by_itself(tmp_path: Path) -> None:
+    answers = iter([SignInNeeded("https://x/", "please"), Succeeded("mine", owner="web:ana")])
+    bench = Bench(["free"], outcomes={"free": lambda _: next(answers)})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert kinds(look) == ["sign_in"]
+        assert "https://x/" not in look.waits[0].asked.model_dump_json()
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        assert (look.spoken[-1].text, len(bench.called), len(r.model.seen)) == ("mine", 2, 2)
+
+
+async def test_an_unknown_outcome_asks_and_goes_on_from_the_ledger(tmp_path: Path) -> None:
+    bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert kinds(look) == ["outcome"]
+        bench.attempts["m1.0.0"] = Succeeded("it was done")
+        settled = OutcomeSettled(choice="it_was_done", by="Ana")
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: settled}, LIVE)
+        assert (look.spoken[-1].text, len(bench.called)) == ("it was done", 1)
+
+
+async def test_a_repeatable_call_that_broke_off_needs_nobodys_word(tmp_path: Path) -> None:
+    bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")}, more={"repeatable": True})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (look.waits, look.spoken[-1].text) == ((), "Failed: no answer")
+
+
+@pytest.mark.parametrize(
+    "names", [("ask_a", "free", "ask_b"), ("request_clarification", "ask_a"), ("free",), ("signs_in", "ask_a")]
+)
+async def test_settling_ends_any_turn_without_the_model_in_valid_order(tmp_path: Path, names: tuple[str, ...]) -> None:
+    bench = Bench(["ask_a", "ask_b", "free", "signs_in"], outcomes={"signs_in": SignInNeeded("https://x/", "")})
+    async with rig(tmp_path, does(*names), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        before, called = len(r.model.seen), list(bench.called)
+        look = await r.agent.settle("t", "m2", "something new")
+        assert (look.at_rest, look.waits, len(r.model.seen)) == (True, (), before)
+        assert bench.called == called
+        await r.agent.begin(turn("m2"), "hi", LIVE)
+        assert r.problems() == []
+
+
+async def test_settling_after_a_run_was_cancelled_in_mid_call_says_that_the_outcome_is_unknown(tmp_path: Path) -> None:
+    both_run = asyncio.Barrier(3)
+
+    async def forever(_: object) -> Succeeded:
+        await both_run.wait()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def quick(_: object) -> Succeeded:
+        await both_run.wait()
+        return Succeeded("free done")
+
+    bench = Bench(["slow", "ask_a", "free"], outcomes={"slow": forever, "free": quick})
+    async with rig(tmp_path, does("slow", "ask_a", "free"), bench) as r:
+        run = asyncio.create_task(r.agent.begin(turn("m1"), "go", LIVE))
+        await both_run.wait()
+        while not isinstance(bench.attempts["m1.0.2"], Succeeded):
+            await asyncio.sleep(0)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        assert not (await r.agent.look("t")).at_rest
+        await r.agent.settle("t", "stop", "stopped")
+        texts = await tool_texts(r)
+        assert [t.split(":")[0] for t in texts] == ["Outcome unknown", "Superseded", "free done"], texts
+        await r.agent.begin(turn("m2"), "hi", LIVE)
+        assert r.problems() == []
+
+
+async def test_a_model_that_cannot_be_asked_leaves_a_thread_that_settles_and_goes_on(tmp_path: Path) -> None:
+    down = True
+
+    def answering(messages: object) -> AIMessage:
+        if down:
+            raise ModelProblem(Trouble.UNREACHABLE, sentence="The model cannot be reached.")
+        return AIMessage("back")
+
+    async with rig(tmp_path, answering, Bench([])) as r:
+        with pytest.raises(ModelProblem):
+            await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (await r.agent.look("t")).has_begun("m1")
+        down = False
+        look = await r.agent.settle("t", "m1", "the turn could not go on")
+        assert look.at_rest
+        assert (await r.agent.begin(turn("m2"), "hi", LIVE)).spoken[-1].text == "back"
+
+
+async def test_arguments_that_are_not_json_are_answered_like_any_other_call(tmp_path: Path) -> None:
+    broken = AIMessage("", invalid_tool_calls=[{"name": "s__free", "args": "{", "id": "x", "error": "not JSON"}])
+
+    def answering(messages: list) -> AIMessage:
+        return AIMessage("sorry: " + messages[-1].text) if messages[-1].type == "tool" else broken
+
+    async with rig(tmp_path, answering, Bench(["free"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert look.spoken[-1].text.startswith("sorry: Failed: the arguments were not valid JSON")
+        assert r.bench.called == []
+
+
+async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
+    async with rig(tmp_path, lambda _: calls("free"), Bench(["free"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert "stopped after 25 steps" in look.spoken[-1].text
+        assert len(r.bench.called) == 25
+
+
+async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> None:
+    async with rig(tmp_path, does("ask_a", "ask_b"), Bench(["ask_a", "ask_b"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        await r.agent.prune("t", look)
+        look = await r.agent.look("t")
+        assert kinds(look) == ["approval"]
+        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Rejected(by="Ana")}, LIVE)
+        assert look.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
+        await r.agent.prune("t", look)
+        rows = await (await r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints")).fetchone()
+        assert rows == (1,)
+        await r.agent.begin(turn("m2"), "hi", LIVE)
+        assert [m.text for m in r.model.seen[-1] if isinstance(m, HumanMessage)] == ["go", "hi"]
