@@ -1,8 +1,30 @@
-"""The first conversations a person has, end to end: page protocol, real graph, real MCP servers."""
+"""The first conversations a person has, end to end: page protocol, real graph, real MCP servers.
+
+Each is held twice: with the built-in model, and over the OpenAI wire with a server that answers as it does.
+"""
 
 from __future__ import annotations
 
-from tests.support.visitor import Thread
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.demo_brain import demo_brain
+from tests.fakes.openai_server import fake_openai, wire_problem
+from tests.support.house import HouseFolder, house_here
+from tests.support.visitor import Thread, visiting
+
+
+@pytest.fixture(params=["built in", "over the wire"])
+async def thread(request: pytest.FixtureRequest, home: HouseFolder) -> AsyncIterator[Thread]:
+    async with fake_openai(demo_brain) as service:
+        if request.param == "over the wire":
+            home.variables |= {"OPENAI_BASE_URL": service.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody"}
+            home.variables |= {"LLM_MODEL": "any"}
+        async with house_here(home) as url, visiting(url) as ana, ana.thread() as thread:
+            yield thread
+        assert [p for r in service.requests if (p := wire_problem(r["messages"]))] == []
+        assert bool(service.requests) == (request.param == "over the wire")
 
 
 async def test_the_calendar_is_read_without_asking_anybody(thread: Thread) -> None:

@@ -71,7 +71,12 @@ async def test_only_the_requester_says_what_came_of_it(
 
 
 async def test_a_link_is_for_one_person_and_the_call_goes_on_after_the_sign_in(
-    at_work: Thread, ben_at_work: Thread, shop: Workshop, model: FakeOpenAI, workshop_home: HouseFolder
+    at_work: Thread,
+    ben_at_work: Thread,
+    shop: Workshop,
+    model: FakeOpenAI,
+    workshop_home: HouseFolder,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     await approve_one(at_work, "use make_with_account what=lamp")
     (sign_in,) = await at_work.until(lambda: at_work.contents("sign_in"))
@@ -88,6 +93,8 @@ async def test_a_link_is_for_one_person_and_the_call_goes_on_after_the_sign_in(
     assert shop.done == ["make_with_account lamp"]
     assert (await at_work.visitor.get(link)).status == 403
 
+    logged = capfd.readouterr()
+    assert SECRET not in logged.out + logged.err
     assert SECRET not in str(model.requests)
     assert SECRET not in str(list(ben_at_work.entries.values()))
     assert SECRET not in str(list(at_work.entries.values()))

@@ -78,9 +78,7 @@ async def test_whoever_edits_counts_as_a_requester_so_somebody_else_must_approve
     assert shop.done == ["delete chair"]
 
 
-async def test_a_quorum_of_two_needs_two_different_people(
-    at_work: Thread, ben_at_work: Thread, shop: Workshop
-) -> None:
+async def test_a_quorum_of_two_needs_two_different_people(at_work: Thread, ben_at_work: Thread, shop: Workshop) -> None:
     await at_work.send("use make what=goldring")
     (card,) = await at_work.waiting()
     first = await at_work.approve(card["id"])

@@ -1,6 +1,7 @@
 """A model that does what the message says, so that a test reads as what happens.
 
-`use make what=lamp; look what=lamp` calls those tools of the workshop in one message; `ask WHAT` asks a question;
+`use make what=lamp; look what=lamp` calls those tools (of the workshop, or
+`server__tool`) in one message; `ask WHAT` asks a question;
 anything else is answered. After the results it repeats them.
 """
 
@@ -34,4 +35,6 @@ def obedient(request: Request) -> Reply:
 def _call(text: str) -> ToolUse:
     name, *pairs = text.split()
     arguments = dict(p.split("=", 1) for p in pairs)
-    return ToolUse(f"{SERVER}__{name}", {k: int(v) if v.isdigit() else v for k, v in arguments.items()})
+    return ToolUse(
+        name if "__" in name else f"{SERVER}__{name}", {k: int(v) if v.isdigit() else v for k, v in arguments.items()}
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
-from mcp.server.fastmcp import FastMCP
+from mcp.server.fastmcp import Context, FastMCP
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import ElicitRequestURLParams, ToolAnnotations
 
@@ -33,6 +33,7 @@ class Workshop:
         self.server.tool(title="Make it slowly")(self.make_slowly)
         self.server.tool(title="Look at it", annotations=reads)(self.look)
         self.server.tool(title="Break")(self.fail)
+        self.server.tool(title="Report", annotations=reads)(self.report)
         self.server.tool(title="Make with account")(self.make_with_account)
         self.server.tool(title="Delete it")(self.delete)
 
@@ -52,6 +53,11 @@ class Workshop:
         """Look at something."""
         self.looked.append(what)
         return f"{what} looks fine"
+
+    async def report(self, what: str, ctx: Context) -> str:  # type: ignore[type-arg]
+        """Make something and report how far it is."""
+        await ctx.report_progress(1, 2, f"half of {what}")
+        return f"made all of {what}"
 
     async def fail(self, what: str) -> str:
         """Fails."""

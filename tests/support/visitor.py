@@ -37,6 +37,8 @@ class Thread:
 
     thread_id: str
     visitor: Visitor
+    within: float = WITHIN
+    """Seconds that anything may take here."""
     entries: dict[str, Json] = field(default_factory=dict)
     live_texts: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
@@ -66,7 +68,7 @@ class Thread:
         """Wait until something holds of what is shown, and return it."""
         async with self.changed:
             try:
-                async with asyncio.timeout(WITHIN):
+                async with asyncio.timeout(self.within):
                     while not (found := condition()):
                         await self.changed.wait()
             except TimeoutError:
@@ -120,9 +122,7 @@ class Thread:
 
     async def stop(self) -> Answer:
         """Press Stop."""
-        return await self.visitor.post(
-            f"/api/threads/{quote(self.thread_id, safe='')}/stop", {"id": uuid.uuid4().hex}
-        )
+        return await self.visitor.post(f"/api/threads/{quote(self.thread_id, safe='')}/stop", {"id": uuid.uuid4().hex})
 
     async def approve(self, *approval_ids: str, click: str | None = None, values: Json | None = None) -> Json:
         """Press Approve (or Approve all, or Approve with changes)."""
@@ -222,13 +222,13 @@ class Visitor:
             return Answer(response.status, await response.json())
 
     @asynccontextmanager
-    async def thread(self, thread_id: str | None = None) -> AsyncIterator[Thread]:
+    async def thread(self, thread_id: str | None = None, *, within: float = WITHIN) -> AsyncIterator[Thread]:
         """Open a conversation and follow it."""
-        thread = Thread(thread_id or new_thread(), self)
+        thread = Thread(thread_id or new_thread(), self, within)
         ready = asyncio.Event()
         following = asyncio.create_task(thread.follow(ready=ready))
         try:
-            async with asyncio.timeout(WITHIN):
+            async with asyncio.timeout(within):
                 await ready.wait()
             yield thread
         finally:
