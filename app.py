@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 from aiohttp import web
+from dotenv import dotenv_values
 
 from adapters.tool_servers import ConfigError, ToolServers, load_config
 from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
@@ -21,6 +22,7 @@ from bot.house import House, HouseParts, open_house
 from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
 from bot.platform import Platform
+from bot.records.schema import NewerSchemaError
 from bot.secrets import kept_key
 from bot.settings import Settings, SettingsError, load_settings
 from graph.models import DEMO, ModelProblem
@@ -46,10 +48,17 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     folder = data_folder(settings)
     try:
-        tool_config = load_config(settings.mcp_config, os.environ)
+        tool_config = load_config(settings.mcp_config, _variables())
         policy = load_policy(settings.policy_file)
     except (ConfigError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
+    if not settings.web_enabled:
+        raise ConfigurationError(
+            "No platform is on: this version has the web page only. Set WEB_ENABLED=true, or leave the variables of "
+            "Slack and Teams unset."
+        )
+    if settings.langfuse_public_key:
+        log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
     async with AsyncExitStack() as stack:
         try:
             stack.enter_context(folder_lock(folder))
@@ -62,7 +71,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         page = _web_platform(settings, tools, key) if settings.web_enabled else None
         platforms: dict[str, Platform] = {page.name: page} if page else {}
         parts = HouseParts(settings, folder, key, tools, policy, platforms, system_clock)
-        house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
+        try:
+            house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
+        except NewerSchemaError as error:
+            raise ConfigurationError(str(error)) from error
         application = web.Application(client_max_size=1024**2)
         application.router.add_get("/health-check", partial(_health, house=house, tools=tools, settings=settings))
         if page is not None:
@@ -81,13 +93,19 @@ def data_folder(settings: Settings) -> Path:
     return Path(url.removeprefix("sqlite:///")).parent
 
 
+def _variables() -> dict[str, str]:
+    """What `${…}` in `mcp.json` stands for: `.env` and the environment, which wins."""
+    kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
+    return {**kept, **os.environ}
+
+
 async def _health(_: web.Request, *, house: House, tools: ToolServers, settings: Settings) -> web.Response:
     servers = {s.server: {"state": s.state, "tools": s.tools, "reason": s.reason} for s in tools.status()}
     body = {
         "status": "ok",
         "platforms": ["web"] if settings.web_enabled else [],
         "model": settings.model_name,
-        "mode": settings.agent_mode.value,
+        "mode": settings.mode.value,
         "tool_servers": servers,
         "deliveries": await house.health(),
     }
@@ -101,7 +119,7 @@ def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlat
 
     def facts() -> PageFacts:
         servers = tuple(ToolServerFacts(s.server, s.state, s.tools, s.reason) for s in tools.status())
-        return PageFacts(notice, settings.agent_mode.value, servers)
+        return PageFacts(notice, settings.mode.value, servers)
 
     return WebPlatform(config, facts)
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from bot.approvals import ApprovalBook
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
@@ -37,6 +39,8 @@ from graph.running import Agent
 from graph.workflow import build_workflow
 from policies.judging import judge
 from policies.rules import Policy
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             approvals=approvals,
             sign_ins=sign_ins,
             judge=partial(judge, parts.policy),
-            mode=settings.agent_mode,
+            mode=settings.mode,
             retry=retry,
         )
         agent = Agent(build_workflow(ports, checkpoints), checkpoints, clock)
@@ -124,10 +128,20 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             await posts.stop(1.0)
 
 
+START_PAUSE = 1.0
+"""Seconds before the inbox is taken up again when it could not be read."""
 FIRST_CONNECTION = 10.0
 """Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 
 
 async def _start(engine: EmbeddedEngine, conversation: Conversation, tools: Tools) -> None:
     await tools.settled(FIRST_CONNECTION)
-    await engine.start(conversation.handle)
+    while True:
+        try:
+            await engine.start(conversation.handle)
+        except Exception:
+            # Nobody awaits this task while the house is open: without another try it would stay mute.
+            log.exception("engine_not_started")
+            await asyncio.sleep(START_PAUSE)
+        else:
+            return

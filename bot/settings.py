@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(
-        False, description="In readOnly mode, also block reads that no trusted annotation calls reads."
+        False, description="true: readOnly, whatever AGENT_MODE and the rules say."
     )
 
     slack_bot_token: SecretStr | None = Field(None, description="xoxb-…, for one workspace.")
@@ -152,6 +152,11 @@ class Settings(BaseSettings):
         key = self.google_api_key if google else self.openai_api_key
         address = None if google or self.openai_base_url == OPENAI else self.openai_base_url
         return ModelSpec(name=name, base_url=address, api_key=key, timeout=self.model_timeout_seconds)
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force."""
+        return Mode.READ_ONLY if self.agent_strict_readonly else self.agent_mode
 
     @property
     def slack_configured(self) -> bool:

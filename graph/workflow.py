@@ -25,7 +25,7 @@ Workflow = CompiledStateGraph[State, RunContext, Any, Any]
 
 
 def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) -> Workflow:
-    """The compiled graph of DESIGN's section 5."""
+    """The compiled graph whose picture is in `docs/graph.md`."""
     graph = StateGraph(State, context_schema=RunContext)
     graph.add_node("policy_router", policy_router(ports))
     graph.add_node("task_executor", task_executor(ports))

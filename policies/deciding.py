@@ -89,6 +89,20 @@ def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny) -> bool:
             return alone and ("any" in needed.approvers or set(given.approvers) <= set(needed.approvers))
 
 
+def approval_suffices(given: Ask, needed: Allow | Ask | Deny) -> bool:
+    """Whether an approval given under `given` suffices for the same call, now that it is judged as `needed`.
+
+    Between asking and running a policy may have become stricter: days can pass, and restarts with them.
+    """
+    if isinstance(needed, Ask) and _who(needed) == _who(given):
+        return True
+    return edit_needs_no_new_asking(given, needed)
+
+
+def _who(ask: Ask) -> tuple[frozenset[str], str, int]:
+    return frozenset(ask.approvers), ask.self_approval, ask.quorum
+
+
 def _is(approver: str, accounts: set[str], decider: Decider) -> bool | None:
     match approver:
         case "any":

@@ -37,7 +37,7 @@ def _answers(match: Match, call: Call, facts: Facts) -> Iterator[Fit]:
     yield _either(match.platform is None or match.platform == facts.platform)
     yield _either(match.channel is None or match.channel == facts.place)
     yield _either(_annotations_fit(match.annotations, tool))
-    yield _either(all(_argument_fits(name, wanted, call.arguments) for name, wanted in match.args.items()))
+    yield _either(all(_argument_fits(name, wanted, call) for name, wanted in match.args.items()))
     yield _requester_fit(match.requester, facts)
 
 
@@ -60,13 +60,22 @@ def _annotations_fit(wanted: Mapping[str, bool], tool: Tool) -> bool:
     return all(hints.get(hint) is value for hint, value in wanted.items())
 
 
-def _argument_fits(name: str, wanted: Any, arguments: Mapping[str, Any]) -> bool:
-    if name not in arguments:
+def _argument_fits(name: str, wanted: Any, call: Call) -> bool:
+    """An argument that is left out has its schema's default: leaving it out must not get a call around a rule."""
+    given = {**_defaults(call.tool.input_schema), **call.arguments}
+    if name not in given:
         return False
-    value = arguments[name]
+    value = given[name]
     if isinstance(wanted, str) and isinstance(value, str):
         return fnmatchcase(value, wanted)
     return same_json(wanted, value)
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    return {name: p["default"] for name, p in properties.items() if isinstance(p, Mapping) and "default" in p}
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -1,6 +1,6 @@
 """A policy file to rules, or an error with the line and the reason.
 
-The file's schema is DESIGN.md section 8, "Policy file". Whatever the reader does not know it refuses: a rule that is
+The file's schema is described in `docs/policies.md`. Whatever the reader does not know it refuses: a rule that is
 silently half understood would be worse than none.
 """
 

@@ -1,6 +1,6 @@
 """Who may talk to us: pure checks of a request's headers. Each raises `RefusalError` or returns nothing.
 
-Without a password the page is for this machine alone (DESIGN.md section 8). A loopback socket alone does not prove
+Without a password the page is for this machine alone (docs/operations.md). A loopback socket alone does not prove
 that: a proxy on the same machine may carry strangers in (hence no `PUBLIC_URL`, no forwarding headers), and a page
 elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
 """

@@ -13,17 +13,30 @@ HEAD = "0001"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 
+class NewerSchemaError(Exception):
+    """The database was made by a newer version of the program."""
+
+
 def upgrade_sqlite(path: Path) -> None:
-    """Migrate the file to `HEAD`; makes it when it is missing. Blocks: call it in a thread.
+    """Migrate the file to `HEAD`; makes it when it is missing. Blocks: call it in a thread. Raises `NewerSchemaError`.
 
     Alembic is imported only when there is something to migrate, since that costs a third of a second at every start.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    if _revision(path) == HEAD:
+    revision = _revision(path)
+    if revision == HEAD:
         return
+    if revision is not None and revision > HEAD:
+        raise NewerSchemaError(
+            f"{path} was made by a newer version of Countersign (schema {revision}; this version knows {HEAD}). "
+            "Start that version, or restore a backup."
+        )
     engine = sa.create_engine(f"sqlite:///{path}")
     try:
         with engine.begin() as connection:
+            # The driver begins nothing by itself before a CREATE TABLE: without this, a process that is killed here
+            # would leave half a schema behind, on which no later start could build.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
             upgrade(connection)
     finally:
         engine.dispose()

@@ -13,7 +13,16 @@ from graph.models.problems import ModelProblem, Trouble, explain_model_error
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-__all__ = ["DEMO", "GOOGLE", "ModelProblem", "ModelSpec", "Trouble", "close_model", "create_model", "explain_model_error"]
+__all__ = [
+    "DEMO",
+    "GOOGLE",
+    "ModelProblem",
+    "ModelSpec",
+    "Trouble",
+    "close_model",
+    "create_model",
+    "explain_model_error",
+]
 
 DEMO = "demo"
 """Name of the built-in, rule-based model."""

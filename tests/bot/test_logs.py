@@ -182,6 +182,10 @@ def test_an_access_log_has_no_query_strings() -> None:
     assert "t2" not in line["message"]
 
 
+def test_a_secret_that_begins_like_another_leaves_nothing_behind() -> None:
+    assert Mask(["hunter2", "hunter2-and-more"])("it is hunter2-and-more or hunter2") == "it is *** or ***"
+
+
 def test_a_short_value_does_not_turn_words_into_asterisks() -> None:
     assert Mask(["a", ""])("a banana") == "a banana"
 

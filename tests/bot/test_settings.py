@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 from hypothesis import HealthCheck, given, settings
+from hypothesis import example as for_example
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, example, load_settings, variable
 from policies.model import Mode
@@ -213,9 +215,17 @@ def test_every_secret_is_known_to_the_logs(load: Load) -> None:
     }
 
 
+def test_not_even_the_error_below_ours_repeats_a_value(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", "hunter2-in-the-wrong-place")
+    with pytest.raises(ValidationError) as caught:
+        Settings(_env_file=None)
+    assert "hunter2" not in str(caught.value)
+
+
 SECRET_FIELDS = ["ENCRYPTION_KEY", "DATABASE_URL", "WEB_PASSWORD", "PUBLIC_URL", "OPENAI_BASE_URL", "PORT"]
 
 
+@for_example(name="PUBLIC_URL", value="x://host:port")
 @given(name=st.sampled_from(SECRET_FIELDS), value=st.text("abcXYZ0129:/@?#[]%._-", min_size=5, max_size=40))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_no_value_is_repeated_in_an_error_whatever_it_is(load: Load, name: str, value: str) -> None:

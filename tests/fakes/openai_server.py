@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait_for: asyncio.Event | None = None
     """Held back until this is set; in a stream, after the first event."""
+    keep_alive: bool = False
+    """While held back, send a comment every few milliseconds, as proxies do."""
     drop_after: int | None = None
     """Cut the connection after so many events of a stream (0: before the first one)."""
     end_early: bool = False
@@ -96,7 +98,10 @@ class FakeOpenAI:
         if reply.status >= 400:
             return _error(reply.status, reply.error, reply.headers)
         if body.get("stream"):
-            return await _stream(request, body, reply)
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
+            with suppress(ConnectionResetError):  # whoever asked has gone: nobody is left to answer
+                await _stream(request, response, body, reply)
+            return response
         if reply.wait_for is not None:
             await reply.wait_for.wait()
         return web.json_response(_whole(body, reply))
@@ -158,21 +163,25 @@ def _error(status: int, error: Mapping[str, Any] | str, headers: Mapping[str, st
     return web.json_response({"error": {"message": "no", **error}}, status=status, headers=headers)
 
 
-async def _stream(request: web.Request, body: Request, reply: Reply) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
+async def _stream(request: web.Request, response: web.StreamResponse, body: Request, reply: Reply) -> None:
     await response.prepare(request)
     for number, event in enumerate(_events(body, reply)):
         if number == reply.drop_after:
-            if reply.end_early:
-                return response
-            if request.transport is not None:
+            if not reply.end_early and request.transport is not None:
                 request.transport.abort()
-            return response
+            return
         await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
         if number == 0 and reply.wait_for is not None:
-            await reply.wait_for.wait()
+            await _hold(response, reply.wait_for, keep_alive=reply.keep_alive)
     await response.write(b"data: [DONE]\n\n")
-    return response
+
+
+async def _hold(response: web.StreamResponse, until: asyncio.Event, *, keep_alive: bool) -> None:
+    while keep_alive and not until.is_set():
+        await response.write(b": keep-alive\n\n")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until.wait(), timeout=0.02)
+    await until.wait()
 
 
 def _events(body: Request, reply: Reply) -> list[dict[str, Any]]:

@@ -225,11 +225,13 @@ async def test_a_service_that_does_not_answer_in_time_is_told_so(connect: Connec
     assert caught.value.trouble is Trouble.TIMED_OUT
 
 
-async def test_a_service_that_falls_silent_in_mid_answer_is_told_so(connect: Connect) -> None:
+@pytest.mark.parametrize("keep_alive", [True, False])
+async def test_a_service_that_falls_silent_in_mid_answer_is_told_so(connect: Connect, *, keep_alive: bool) -> None:
     never = asyncio.Event()
-    async with fake_openai([Reply(text="one", wait_for=never)]) as server:
+    async with fake_openai([Reply(text="one", wait_for=never, keep_alive=keep_alive)]) as server:
         with pytest.raises(ModelProblem) as caught:
-            await stream_message(connect(server, timeout=0.2), ASK, Shown(), retry=ONCE)
+            async with asyncio.timeout(10):
+                await stream_message(connect(server, timeout=0.5), ASK, Shown(), retry=ONCE)
         never.set()
     assert caught.value.trouble is Trouble.TIMED_OUT
 

@@ -63,6 +63,16 @@ def test_an_id_that_a_model_used_again_later_is_answered_where_it_belongs() -> N
     assert [m.text for m in wire_messages(messages) if m.type == "tool"] == ["first", "second"]
 
 
+def test_an_answer_belongs_to_the_newest_call_of_its_id() -> None:
+    messages: list[AnyMessage] = [
+        AIMessage("lost", tool_calls=[call("call_0")]),
+        HumanMessage("again"),
+        AIMessage("", tool_calls=[call("call_0")]),
+        answer("call_0"),
+    ]
+    assert [m.type for m in wire_messages(messages)] == ["ai", "human", "ai", "tool"]
+
+
 def test_an_id_used_twice_in_one_message_is_told_apart() -> None:
     messages = [AIMessage("", tool_calls=[call("x"), call("x")]), answer("x", "1"), answer("x", "2")]
     assert wire_problem(sent(messages)) == ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -268,3 +269,11 @@ def test_arguments_nested_beyond_all_measure_are_judged_too() -> None:
 @given(json_values)
 def test_a_json_value_equals_itself_unless_it_is_not_a_number(value: Any) -> None:
     assert same_json(value, value) or "nan" in repr(value)
+
+
+def test_leaving_out_an_argument_that_has_a_default_does_not_get_a_call_around_a_rule() -> None:
+    schema = {"type": "object", "properties": {"calendar_id": {"type": "string", "default": "primary"}}}
+    tool = replace(a_tool(), input_schema=schema)
+    policy = a_policy("match: {args: {calendar_id: primary}}, decide: deny, reason: Not from primary.")
+    assert isinstance(judge(policy, a_call(tool), facts()), Deny)
+    assert isinstance(judge(policy, a_call(tool, calendar_id="team"), facts()), Ask)
