@@ -7,7 +7,6 @@ import { freshId, h } from "./dom.js";
  * true when the dialog is to close. Closes on Esc and Cancel. Resolves when it is closed.
  */
 export function openDialog({ title, body, submit, tone = "primary", act }) {
-  const opener = document.activeElement;
   const titleId = freshId("dialog-title");
   const error = h("p", { className: "form-error", role: "alert" });
   const button = h("button", { className: `button ${tone}`, type: "submit" }, submit);
@@ -41,8 +40,6 @@ export function openDialog({ title, body, submit, tone = "primary", act }) {
   return new Promise((resolve) => {
     dialog.onclose = () => {
       dialog.remove();
-      // The card may have been drawn anew meanwhile: whoever opened us is gone then.
-      if (opener?.isConnected) opener.focus();
       resolve();
     };
   });

@@ -1,4 +1,5 @@
-// The inside of a line of Markdown: code, bold, italics, strike-through, links. One pass, no backtracking.
+// The inside of a line of Markdown: code, bold, italics, strike-through, links. Long lines cost little: a mark whose
+// end was looked for in vain once is not looked for again.
 
 import { h } from "./dom.js";
 
@@ -17,6 +18,7 @@ const ESCAPABLE = /[!-/:-@[-`{-~]/;
 /** Nodes for one line. */
 export function inline(text, depth = 0) {
   const nodes = [];
+  const unclosed = new Set();
   let plain = "";
   const take = (node) => {
     if (plain) nodes.push(plain);
@@ -25,7 +27,7 @@ export function inline(text, depth = 0) {
   };
   let at = 0;
   while (at < text.length) {
-    const found = depth < DEEPEST ? special(text, at, depth) : null;
+    const found = depth < DEEPEST ? special(text, at, depth, unclosed) : null;
     if (found) {
       take(found.node);
       at = found.end;
@@ -41,14 +43,14 @@ export function inline(text, depth = 0) {
   return nodes;
 }
 
-function special(text, at, depth) {
+function special(text, at, depth, unclosed) {
   switch (text[at]) {
     case "`":
       return code(text, at);
     case "*":
     case "_":
     case "~":
-      return marked(text, at, depth);
+      return marked(text, at, depth, unclosed);
     case "!":
       // An image is shown as a link to it: nothing is loaded that nobody asked for.
       return text[at + 1] === "[" ? link(text, at + 1, depth) : null;
@@ -72,24 +74,28 @@ function code(text, at) {
   return { node: h("code", {}, text.slice(at + ticks, end).trim()), end: end + ticks };
 }
 
-function marked(text, at, depth) {
+function marked(text, at, depth, unclosed) {
   for (const [mark, tag] of MARKS) {
     if (!text.startsWith(mark, at)) continue;
-    const end = closing(text, at, mark);
+    const end = closing(text, at, mark, unclosed);
     if (end > 0) return { node: h(tag, {}, inline(text.slice(at + mark.length, end), depth + 1)), end: end + mark.length };
   }
   return null;
 }
 
-function closing(text, at, mark) {
+function closing(text, at, mark, unclosed) {
   const from = at + mark.length;
+  if (unclosed.has(mark)) return -1;
   // "2 * 3" and snake_case are no emphasis.
   if (/\s/.test(text[from] ?? " ") || (mark[0] === "_" && WORD.test(text[at - 1] ?? ""))) return -1;
   for (let end = text.indexOf(mark, from + 1); end > 0; end = text.indexOf(mark, end + 1)) {
+    // In "**bold *both***" the last two close the bold.
+    while (mark.length === 2 && text[end + 2] === mark[0]) end += 1;
     const double = mark.length === 1 && (text[end + 1] === mark || text[end - 1] === mark);
     const inWord = mark[0] === "_" && WORD.test(text[end + mark.length] ?? "");
     if (!double && !inWord && !/\s/.test(text[end - 1])) return end;
   }
+  unclosed.add(mark);
   return -1;
 }
 

@@ -1,0 +1,177 @@
+"""Cards in a real browser: everything to decide with, one click, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Locator, Route, expect
+
+from bot.vocabulary import ApprovalView, Decision, OutcomeView, SignInView
+from tests.web.browsing import Window, window_of
+from tests.web.serving import House
+from tests.web.stand_in_desk import an_approval
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+THREAD = "web:one"
+
+
+def card(window: Window, name: str) -> Locator:
+    return window.log.get_by_role("article").filter(has_text=name)
+
+
+async def test_a_card_shows_all_that_a_decision_needs(house: House, window: Window) -> None:
+    view = an_approval(risk=("writes", "destroys"), may_decide="anyone but Ana", title="Create event")
+    await house.desk.post(THREAD, view)
+    await window.open(THREAD)
+    shown = card(window, "calendar › create_event")
+    for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Writes", "Destroys", "anyone but Ana"):
+        await expect(shown).to_contain_text(text)
+    await expect(shown.locator("time").nth(1)).to_have_attribute("datetime", "2026-11-22T10:00:00.000Z")
+    for name in ("Approve", "Reject", "Edit"):
+        await expect(shown.get_by_role("button", name=name, exact=True)).to_be_enabled()
+
+
+async def test_approving_shows_who_when_and_the_result(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    await window.open(THREAD)
+    await window.button("Approve").click()
+    await expect(window.log).to_contain_text("Approved by Ana")
+    await expect(window.button("Approve")).to_have_count(0)
+    await expect(window.log.get_by_role("article")).to_be_focused()
+    post = house.desk.find(ApprovalView, "approval_id", "a")
+    assert post is not None
+    assert isinstance(post.content, ApprovalView)
+    await house.desk.change(post, replace(post.content, result="Created at 10:00.", result_tone="success"))
+    await expect(window.log).to_contain_text("Result: Created at 10:00.")
+
+
+async def test_rejecting_asks_for_the_reason_in_a_dialog(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    await window.open(THREAD)
+    await window.button("Reject").click()
+    await expect(window.dialog.get_by_label("Reason")).to_be_focused()
+    await window.page.keyboard.press("Escape")
+    await expect(window.dialog).to_have_count(0)
+    await expect(window.button("Reject")).to_be_focused()
+    assert house.desk.clicks == []
+    await window.button("Reject").click()
+    await window.dialog.get_by_label("Reason").fill("should be 10am")
+    await window.dialog.get_by_role("button", name="Reject", exact=True).click()
+    await expect(window.log).to_contain_text("Rejected by Ana")
+    await expect(window.log).to_contain_text("Reason: should be 10am")
+
+
+async def test_a_reason_that_is_required_is_asked_for(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a", reason_required=True))
+    await window.open(THREAD)
+    await window.button("Reject").click()
+    await window.dialog.get_by_role("button", name="Reject", exact=True).click()
+    await expect(window.dialog).to_contain_text("Please give a reason.")
+    assert house.desk.clicks == []
+
+
+async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusal(
+    house: House, window: Window, chrome: Chromium
+) -> None:
+    await house.desk.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
+    house.desk.refusals["a"] = "web:ana"
+    await window.open(THREAD)
+    async with window_of(house, chrome) as other:
+        await other.become("Ben")
+        await other.open(THREAD)
+        await window.button("Approve").click()
+        await expect(window.log).to_contain_text("You may not decide this: anyone but Ana may.")
+        await expect(other.log).to_contain_text("Who may decide")
+        await expect(other.log).not_to_contain_text("You may not decide this")
+        await other.button("Approve").click()
+        await expect(window.log).to_contain_text("Approved by Ben")
+
+
+async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile(house: House, window: Window) -> None:
+    post = await house.desk.post(THREAD, an_approval("a"))
+    await window.open(THREAD)
+
+    async def ben_is_earlier(route: Route) -> None:
+        view = post.content
+        assert isinstance(view, ApprovalView)
+        await house.desk.change(post, replace(view, status="rejected", decided_by=("Ben",), decided_at=1.0))
+        await expect(window.log).to_contain_text("Rejected by Ben")
+        await route.continue_()
+
+    await window.page.route("**/decisions", ben_is_earlier)
+    await window.button("Approve").click()
+    await expect(window.log).to_contain_text("Ben was earlier.")
+
+
+async def test_approve_all_is_there_when_several_wait(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    await window.open(THREAD)
+    await expect(window.button("Approve")).to_have_count(1)
+    await expect(window.button("Approve all")).to_be_hidden()
+    await house.desk.post(THREAD, an_approval("b"))
+    await house.desk.post(THREAD, an_approval("c"))
+    house.desk.refusals["c"] = "web:ana"
+    await expect(window.page.get_by_text("3 approvals are waiting.")).to_be_visible()
+    await window.button("Approve all").click()
+    await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
+    await expect(window.log).to_contain_text("You may not decide this")
+    await expect(window.button("Approve all")).to_be_hidden()
+    [click] = house.desk.clicks
+    assert isinstance(click, Decision)
+    assert click.approval_ids == ("a", "b", "c")
+
+
+async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
+    await window.open(THREAD)
+    await expect(window.log).to_contain_text("907 characters are not shown above.")
+    await expect(window.log).not_to_contain_text("the end")
+    await window.log.get_by_role("button", name="Show all").click()
+    await expect(window.log).to_contain_text("the end")
+    await expect(window.log).not_to_contain_text("characters are not shown")
+
+
+async def test_what_an_approver_changed_is_marked(house: House, window: Window) -> None:
+    view = an_approval("a", status="approved", arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
+    await house.desk.post(THREAD, view)
+    await window.open(THREAD)
+    await window.log.get_by_text("What was asked, and changed").click()
+    await expect(window.log.locator("del")).to_have_text("Meeting")
+    await expect(window.log.locator("ins")).to_have_text("Standup")
+
+
+async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, window: Window) -> None:
+    house.desk.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
+    await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
+    await window.open(THREAD)
+    link = window.log.get_by_role("link", name="Open the sign-in page")
+    await expect(link).to_have_attribute("href", "https://accounts.example.com/authorize?state=1")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    await expect(window.log).to_contain_text("(accounts.example.com)")
+    await window.become("Ben")
+    await expect(window.log).to_contain_text("Waiting for Ana to sign in.")
+    await expect(window.log.get_by_role("link")).to_have_count(0)
+    await window.become("Ana")
+    await window.button("I have signed in").click()
+    await expect(window.log).to_contain_text("Signed in")
+
+
+async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window: Window) -> None:
+    house.desk.links["s"] = ("web:ana", "javascript:alert(1)")
+    await house.desk.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
+    await window.open(THREAD)
+    await expect(window.log).to_contain_text("it is no web address")
+    await expect(window.log.get_by_role("link")).to_have_count(0)
+
+
+@pytest.mark.parametrize("choice", ["It was done", "Try again", "Skip"])
+async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: Window, choice: str) -> None:
+    await house.desk.post(
+        THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
+    )
+    await window.open(THREAD)
+    await window.button(choice).click()
+    await expect(window.log).to_contain_text("says Ana")

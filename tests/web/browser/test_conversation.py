@@ -1,0 +1,175 @@
+"""A conversation in a real browser: sending, receiving, streaming, reconnecting."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import expect
+
+from bot.vocabulary import Notice, Place
+from tests.web.browsing import Window, window_of
+from tests.web.serving import House
+from tests.web.stand_in_desk import said
+from tests.web.streaming import eventually
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+THREAD = "web:one"
+PLACE = Place("web", THREAD)
+
+
+async def test_enter_sends_and_shift_enter_starts_a_new_line(house: House, window: Window) -> None:
+    await window.box.fill("First")
+    await window.box.press("Shift+Enter")
+    await window.box.type("second")
+    await window.box.press("Enter")
+    await expect(window.log).to_contain_text("First\nsecond", use_inner_text=True)
+    await expect(window.box).to_have_value("")
+    await expect(window.box).to_be_focused()
+    assert [message.text for message in house.desk.messages] == ["First\nsecond"]
+
+
+async def test_a_message_is_shown_once_to_its_author_and_to_others(
+    house: House, window: Window, chrome: Chromium
+) -> None:
+    await window.open(THREAD)
+    async with window_of(house, chrome) as other:
+        await other.become("Ben")
+        await other.open(THREAD)
+        await window.say("Hello Ben")
+        await expect(other.log.get_by_text("Hello Ben")).to_have_count(1)
+        await expect(window.log.get_by_text("Hello Ben")).to_have_count(1)
+        await expect(window.log.get_by_text("Sending…")).to_have_count(0)
+
+
+async def test_an_empty_start_offers_examples_and_sends_the_one_that_is_pressed(house: House, window: Window) -> None:
+    await window.button("Add a task to buy milk").click()
+    await expect(window.log).to_contain_text("Add a task to buy milk")
+    await expect(window.page.get_by_text("What can I do for you?")).to_be_hidden()
+    assert house.desk.messages[0].text == "Add a task to buy milk"
+
+
+async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, window: Window) -> None:
+    await window.open(THREAD)
+    await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
+    live = house.platform.live(THREAD, PLACE)
+    live.status("Looking at your calendar…")
+    await expect(window.page.get_by_text("Looking at your calendar…")).to_be_visible()
+    live.text("m1", "You have **two")
+    live.text("m1", "** meetings.")
+    stage = window.page.locator("#scroller")
+    await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
+    await house.desk.post(THREAD, said("You have **two** meetings."))
+    await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
+    await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
+    live.status("")
+    await expect(window.button("Stop")).to_be_hidden()
+
+
+async def test_stop_is_there_while_something_runs(house: House, window: Window) -> None:
+    await window.open(THREAD)
+    await expect(window.button("Stop")).to_be_hidden()
+    house.platform.live(THREAD, PLACE).status("Thinking…")
+    await window.button("Stop").click()
+    await expect(window.button("Stop")).to_be_hidden()
+    await expect(window.page.get_by_text("Stopped.")).to_be_visible()
+    assert house.desk.stopped == [(THREAD, "web:ana")]
+
+
+async def test_conversations_are_listed_and_opened(house: House, window: Window) -> None:
+    await house.desk.post("web:two", said("In the second"))
+    await window.say("In the first")
+    threads = window.page.get_by_role("navigation", name="Conversations")
+    await threads.get_by_text("A conversation").click()
+    await expect(window.log).to_contain_text("In the second")
+    await expect(window.log).not_to_contain_text("In the first")
+    await threads.get_by_text("In the first").click()
+    await expect(window.log).to_contain_text("In the first")
+    await window.button("New conversation").click()
+    await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
+    await expect(window.box).to_be_focused()
+    await window.page.go_back()
+    await expect(window.log).to_contain_text("In the first")
+
+
+async def test_a_reload_keeps_the_thread(window: Window) -> None:
+    await window.say("Remember me")
+    await expect(window.log).to_contain_text("Remember me")
+    await window.page.reload()
+    await expect(window.log.get_by_text("Remember me")).to_have_count(1)
+
+
+async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(house: House, window: Window) -> None:
+    await window.open(THREAD)
+    await house.desk.post(THREAD, said("Before"))
+    await expect(window.log).to_contain_text("Before")
+    await window.page.context.set_offline(True)
+    # Offline cuts new connections only: end the one that is open.
+    for reader in list(house.platform._hub._readers):
+        reader.end()
+    await expect(window.page.get_by_text("Reconnecting…")).to_be_visible()
+    await house.desk.post(THREAD, said("Meanwhile"))
+    await window.page.context.set_offline(False)
+    await expect(window.log).to_contain_text("Meanwhile")
+    await expect(window.page.get_by_text("Reconnecting…")).to_be_hidden()
+    await expect(window.log.get_by_text("Before")).to_have_count(1)
+    window.complaints.clear()  # the browser's own about the lost network
+
+
+async def test_a_message_that_could_not_be_sent_can_be_sent_again(house: House, window: Window) -> None:
+    await window.open(THREAD)
+    await window.page.route("**/messages", lambda route: route.abort())
+    await window.say("Important")
+    await expect(window.log).to_contain_text("Not sent.")
+    await window.page.unroute("**/messages")
+    await window.log.get_by_role("button", name="Try again").click()
+    await eventually(lambda: bool(house.desk.messages), "the message arrives")
+    await expect(window.log.get_by_text("Not sent.")).to_have_count(0)
+    await expect(window.log.get_by_text("Important")).to_have_count(1)
+    window.complaints.clear()  # the browser's own about the aborted request
+
+
+async def test_who_switches_sees_what_that_person_may_see(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, said("For all"))
+    await house.desk.post(THREAD, Notice("For Ana alone"), only_for="web:ana")
+    await window.open(THREAD)
+    await expect(window.log).to_contain_text("For Ana alone")
+    await window.become("Ben")
+    await expect(window.log).to_contain_text("For all")
+    await expect(window.log).not_to_contain_text("For Ana alone")
+    await window.say("It is me")
+    await eventually(lambda: bool(house.desk.messages), "the message arrives")
+    assert house.desk.messages[0].author.person_id == "web:ben"
+
+
+async def test_two_tabs_of_one_browser_are_the_same_person(house: House, window: Window) -> None:
+    second = Window(house, await window.page.context.new_page())
+    cut_off = Window(house, await window.page.context.new_page())
+    await cut_off.page.route("**/api/events*", lambda route: route.abort())
+    for tab in (second, cut_off):
+        await tab.open(THREAD)
+    await window.become("Chloe")
+    for tab in (second, cut_off):
+        await expect(tab.page.get_by_label("You are").locator("option:checked")).to_have_text("Chloe")
+
+
+async def test_an_answer_that_was_broken_off_does_not_stay(house: House, window: Window) -> None:
+    await window.open(THREAD)
+    live = house.platform.live(THREAD, PLACE)
+    await house.desk.post(THREAD, said("Before"))
+    live.status("Thinking…")
+    live.text("m1", "You have")
+    await expect(window.page.get_by_text("You have", exact=True)).to_be_visible()
+    live.status("")
+    await expect(window.page.get_by_text("You have", exact=True)).to_have_count(0)
+
+
+async def test_the_house_is_honest_about_its_model_and_its_tools(window: Window) -> None:
+    await expect(window.page.get_by_text("No language model is connected.")).to_be_visible()
+    await window.page.get_by_role("button", name="Tools").click()
+    panel = window.page.get_by_role("dialog", name="Tool servers")
+    await expect(panel).to_contain_text("calendar")
+    await expect(panel).to_contain_text("It stopped; starting it again in 4 s.")
+    await window.page.keyboard.press("Escape")
+    await expect(panel).to_be_hidden()
+    await expect(window.page.get_by_role("button", name="Tools")).to_be_focused()

@@ -1,0 +1,170 @@
+"""Forms in a real browser: typed inputs, mistakes beside their field, what was typed is kept."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import expect
+
+from bot.vocabulary import ClarificationView, Decision, FormAnswer
+from graph.fields import FieldType, FormField
+from tests.web.browsing import Window
+from tests.web.serving import House
+from tests.web.stand_in_desk import EVENT_FIELDS, an_approval
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+THREAD = "web:one"
+
+
+async def open_edit_form(house: House, window: Window, **changes: object) -> None:
+    await house.desk.post(THREAD, an_approval("a", **changes))
+    await window.open(THREAD)
+    await window.button("Edit").click()
+    await expect(window.dialog).to_be_visible()
+
+
+async def approve_with_changes(window: Window) -> None:
+    await window.dialog.get_by_role("button", name="Approve with changes", exact=True).click()
+
+
+def values_of(house: House) -> dict[str, object]:
+    decision = house.desk.clicks[-1]
+    assert isinstance(decision, Decision)
+    assert decision.arguments is not None
+    return dict(decision.arguments)
+
+
+async def test_what_nobody_touched_goes_back_as_it_came(house: House, window: Window) -> None:
+    arguments = {"name": "A\r\nB", "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
+    await open_edit_form(house, window, arguments=arguments)
+    await approve_with_changes(window)
+    await expect(window.log).to_contain_text("Approved by Ana")
+    values = values_of(house)
+    assert {name: values[name] for name in arguments} == arguments
+    assert values["all_day"] is False
+
+
+async def test_typed_inputs_give_typed_values_back(house: House, window: Window) -> None:
+    await open_edit_form(house, window)
+    dialog = window.dialog
+    await dialog.get_by_label("Name").fill("Standup")
+    await dialog.get_by_label("Start").fill("2026-11-22T09:30")
+    await dialog.get_by_label("Duration").fill("15")
+    await dialog.get_by_label("Calendar").select_option("team")
+    await dialog.get_by_label("All day").check()
+    await dialog.get_by_label("Attendees").fill('["bob@example.com"]')
+    await approve_with_changes(window)
+    await expect(window.log).to_contain_text("Approved by Ana")
+    assert values_of(house) == {
+        "name": "Standup",
+        "start": "2026-11-22T09:30:00+01:00",
+        "duration": "15",
+        "calendar": "team",
+        "description": "",
+        "all_day": True,
+        "attendees": '["bob@example.com"]',
+    }
+
+
+async def test_a_value_that_fits_no_typed_input_is_shown_as_text(house: House, window: Window) -> None:
+    await open_edit_form(
+        house, window, arguments={"name": "x", "start": "next Tuesday", "duration": "an hour", "calendar": "?"}
+    )
+    await expect(window.dialog.get_by_label("Start")).to_have_value("next Tuesday")
+    await expect(window.dialog.get_by_label("Duration")).to_have_value("an hour")
+    await expect(window.dialog.get_by_label("Calendar")).to_have_value("?")
+
+
+async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_is_kept(
+    house: House, window: Window
+) -> None:
+    await open_edit_form(house, window)
+    house.desk.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
+    await window.dialog.get_by_label("Name").fill("Standup")
+    await window.dialog.get_by_label("Duration").fill("9999")
+    await approve_with_changes(window)
+    duration = window.dialog.get_by_label("Duration")
+    await expect(duration).to_have_attribute("aria-invalid", "true")
+    await expect(duration).to_have_accessible_description("In minutes. At most 480.")
+    await expect(duration).to_be_focused()
+    await expect(window.dialog).to_contain_text("It overlaps with Lunch.")
+    await expect(window.dialog.get_by_label("Name")).to_have_value("Standup")
+    house.desk.form_errors = {}
+    await approve_with_changes(window)
+    await expect(window.log).to_contain_text("Approved by Ana")
+
+
+async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(house: House, window: Window) -> None:
+    await open_edit_form(house, window)
+    await window.dialog.get_by_label("Name").fill("")
+    await window.dialog.get_by_label("Attendees").fill("[")
+    await approve_with_changes(window)
+    await expect(window.dialog).to_contain_text("This is needed.")
+    await expect(window.dialog).to_contain_text("This is not valid JSON")
+    assert house.desk.clicks == []
+
+
+async def test_invisible_characters_in_a_value_are_pointed_out(house: House, window: Window) -> None:
+    await open_edit_form(house, window, arguments={"name": "safe\u202egnp.exe"})
+    await expect(window.dialog).to_contain_text("Holds characters that cannot be seen: safe⟨U+202E⟩gnp.exe")
+
+
+async def test_who_may_not_edit_is_told_on_the_card(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    house.desk.refusals["a"] = "web:ana"
+    await window.open(THREAD)
+    await window.button("Edit").click()
+    await expect(window.log).to_contain_text("You may not edit this.")
+    await expect(window.dialog).to_have_count(0)
+    window.complaints.clear()  # the browser's own about the 403
+
+
+async def test_a_question_is_answered_in_a_dialog_with_typed_fields(house: House, window: Window) -> None:
+    view = ClarificationView("c:1", "open", "When shall it be?", "I need a day.", EVENT_FIELDS[:2], "Ana", "web:ana")
+    await house.desk.post(THREAD, view)
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    await window.dialog.get_by_label("Name").fill("Standup")
+    await window.dialog.get_by_label("Start").fill("2026-11-22T09:30")
+    await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
+    await expect(window.log).to_contain_text("Answered")
+    [answer] = house.desk.clicks
+    assert isinstance(answer, FormAnswer)
+    assert answer.values == {"name": "Standup", "start": "2026-11-22T09:30"}
+
+
+async def test_every_kind_of_field_has_an_input_and_its_default(house: House, window: Window) -> None:
+    fields = (
+        FormField(name="t", label="Some text", default="abc"),
+        FormField(name="c", label="A choice", type=FieldType.CHOICE, options=("x", "y"), default="y"),
+        FormField(name="d", label="A date", type=FieldType.DATE, default="2026-11-21"),
+        FormField(name="h", label="A time", type=FieldType.TIME, default="09:30"),
+        FormField(name="n", label="A number", type=FieldType.NUMBER, default=1.5),
+        FormField(name="b", label="Yes or no", type=FieldType.YES_NO, default=True),
+    )
+    await house.desk.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    dialog = window.dialog
+    kinds = {"Some text": "text", "A date": "date", "A time": "time", "A number": "number", "Yes or no": "checkbox"}
+    for label, kind in kinds.items():
+        await expect(dialog.get_by_label(label)).to_have_attribute("type", kind)
+    await dialog.get_by_role("button", name="Send answer", exact=True).click()
+    await expect(window.log).to_contain_text("Answered")
+    [answer] = house.desk.clicks
+    assert isinstance(answer, FormAnswer)
+    assert answer.values == {"t": "abc", "c": "y", "d": "2026-11-21", "h": "09:30", "n": 1.5, "b": True}
+
+
+async def test_a_question_without_fields_is_answered_in_the_message_box(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ana", "web:ana"))
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    await expect(window.box).to_be_focused()
+
+
+async def test_a_question_to_somebody_else_only_says_whom_it_waits_for(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
+    await window.open(THREAD)
+    await expect(window.log).to_contain_text("Waiting for Ben.")
+    await expect(window.button("Answer")).to_have_count(0)

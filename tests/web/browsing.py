@@ -1,0 +1,100 @@
+"""A real browser for the page: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+
+from tests.web.serving import House
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WITHOUT_CHROMIUM = "chromium is not installed (apt-get install chromium)"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 10_000
+"""Milliseconds that the page may take for anything."""
+
+expect.set_options(timeout=PATIENCE)
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser until the block ends."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+class Window:
+    """One person's window with the page in it; remembers everything the page complained about."""
+
+    def __init__(self, house: House, page: Page) -> None:
+        self.house = house
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
+
+    async def open(self, thread_id: str = "") -> None:
+        """Open the page, or a thread in it, and wait until it is there."""
+        await self.page.goto(f"{self.house.url}/{f'#{quote(thread_id)}' if thread_id else ''}")
+        await expect(self.box).to_be_visible()
+
+    async def say(self, text: str) -> None:
+        """Type a message and press Enter."""
+        await self.box.fill(text)
+        await self.box.press("Enter")
+
+    async def become(self, name: str) -> None:
+        """Switch to another local person."""
+        await self.page.get_by_label("You are").select_option(name)
+        await expect(self.page.get_by_label("You are").locator("option:checked")).to_have_text(name)
+
+    @property
+    def box(self) -> Locator:
+        """The message box."""
+        return self.page.get_by_role("textbox", name="Message", exact=True)
+
+    @property
+    def log(self) -> Locator:
+        """The conversation."""
+        return self.page.get_by_role("log")
+
+    @property
+    def dialog(self) -> Locator:
+        """The open dialog."""
+        return self.page.locator("dialog[open]")
+
+    def button(self, name: str) -> Locator:
+        """A button outside dialogs, by its exact name."""
+        return self.page.locator("#house").get_by_role("button", name=name, exact=True)
+
+
+@asynccontextmanager
+async def window_of(house: House, browser: Browser, **options: Any) -> AsyncIterator[Window]:
+    """A window with a session of its own; `options` are those of a browser context (size, colours…)."""
+    context = await browser.new_context(viewport=options.pop("viewport", {"width": 1200, "height": 800}), **options)
+    context.set_default_timeout(PATIENCE)
+    try:
+        window = Window(house, await context.new_page())
+        await window.open()
+        yield window
+        assert window.complaints == [], "the page has no errors of its own"
+    finally:
+        await context.close()

@@ -1,0 +1,175 @@
+"""What people do on the page arrives at the desk, once, as who they are; every click gets an answer."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from bot.vocabulary import ClarificationView, Decision, OutcomeChoice, OutcomeView, SignInView
+from tests.web.serving import Browser, House, browser_of
+from tests.web.stand_in_desk import EVENT_FIELDS, NOW, an_approval
+
+THREAD = "web:one"
+MESSAGES = f"/api/threads/{quote(THREAD, safe='')}/messages"
+
+
+async def test_a_message_is_accepted_with_its_place_and_author(house: House, ana: Browser) -> None:
+    status, body = await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
+    assert (status, body) == (202, {"accepted": True})
+    [message] = house.desk.messages
+    assert message.key == "web:one:m-1"
+    assert (message.place.platform, message.place.key, message.place.direct) == ("web", THREAD, True)
+    assert message.place.address == {"thread": THREAD}
+    assert message.author.person_id == "web:ana"
+    assert message.text == "Hello"
+
+
+async def test_the_same_message_sent_twice_is_accepted_once(house: House, ana: Browser) -> None:
+    await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
+    status, body = await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
+    assert (status, body) == (202, {"accepted": False})
+    assert len(house.desk.messages) == 1
+
+
+async def test_the_browsers_time_zone_is_the_authors(house: House, ana: Browser) -> None:
+    await ana.post(MESSAGES, {"id": "m-1", "text": "Tomorrow at 9am"}, **{"X-Time-Zone": "Europe/Berlin"})
+    await ana.post(MESSAGES, {"id": "m-2", "text": "Tomorrow at 9am"}, **{"X-Time-Zone": "../../etc/passwd"})
+    assert [message.author.time_zone for message in house.desk.messages] == ["Europe/Berlin", "UTC"]
+
+
+async def test_a_click_decides_as_the_person_of_the_browser(house: House, ben: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("call/1.1"))
+    body = {"id": "c-1", "approvals": ["call/1.1"], "verb": "reject", "reason": "should be 10am"}
+    status, answer = await ben.post("/api/approvals/decisions", body)
+    assert status == 200
+    assert answer == {"results": {"call/1.1": {"kind": "settled", "text": "Rejected.", "final": True}}}
+    [decision] = house.desk.clicks
+    assert isinstance(decision, Decision)
+    assert decision.key == "web:c-1:web:ben"
+    assert (decision.person.name, decision.verb, decision.reason) == ("Ben", "reject", "should be 10am")
+
+
+async def test_approve_all_answers_for_each_approval(house: House, ana: Browser) -> None:
+    for approval_id in ("a", "b"):
+        await house.desk.post(THREAD, an_approval(approval_id))
+    house.desk.refusals["b"] = "web:ana"
+    click = {"id": "c-1", "approvals": ["a", "b", "nothing"], "verb": "approve"}
+    status, answer = await ana.post("/api/approvals/decisions", click)
+    assert status == 200
+    assert {name: result["kind"] for name, result in answer["results"].items()} == {
+        "a": "settled",
+        "b": "refused",
+        "nothing": "unknown",
+    }
+
+
+async def test_a_late_click_is_told_who_was_earlier(house: House, ana: Browser, ben: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    await ana.post("/api/approvals/decisions", {"id": "c-1", "approvals": ["a"], "verb": "approve"})
+    _, answer = await ben.post("/api/approvals/decisions", {"id": "c-2", "approvals": ["a"], "verb": "reject"})
+    assert answer["results"]["a"] == {"kind": "already_settled", "text": "Ana was earlier."}
+
+
+async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    house.desk.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}
+    click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "values": {"name": "Standup"}}
+    _, answer = await ana.post("/api/approvals/decisions", click)
+    assert answer["results"]["a"]["kind"] == "invalid"
+    assert answer["results"]["a"]["errors"]["start"] == "This is no date."
+    [decision] = house.desk.clicks
+    assert isinstance(decision, Decision)
+    assert decision.arguments == {"name": "Standup"}
+
+
+async def test_a_form_opens_with_the_calls_arguments(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("call/1.1", arguments={"name": "safe\u202egnp.exe"}))
+    status, form = await ana.get(f"/api/approvals/{quote('call/1.1', safe='')}/form")
+    assert status == 200
+    assert form["values"] == {"name": "safe\u202egnp.exe"}, "values come back, so they are not changed"
+    assert "⟨U+202E⟩" in form["notes"]["name"]
+    assert [field["type"] for field in form["fields"]] == [field.type.value for field in EVENT_FIELDS]
+
+
+async def test_a_clarification_is_answered(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana"))
+    status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {"name": "The first"}})
+    assert (status, body["kind"]) == (200, "settled")
+
+
+async def test_a_mistake_in_an_answer_is_422_and_names_the_field(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana"))
+    house.desk.form_errors = {"name": "This is needed."}
+    status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {}})
+    assert status == 422
+    assert body["errors"] == {"name": "This is needed."}
+    assert body["error"]
+
+
+@pytest.mark.parametrize("outcome_id", ["plain", "web:one:m-1.2.0:1", "a/b%2Fc d"])
+async def test_the_outcome_of_a_broken_attempt_is_settled_whatever_its_id(
+    house: House, ana: Browser, outcome_id: str
+) -> None:
+    view = OutcomeView(outcome_id, "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
+    await house.desk.post(THREAD, view)
+    status, _ = await ana.post(f"/api/outcomes/{quote(outcome_id, safe='')}", {"id": "k", "choice": "skip"})
+    assert status == 200
+    [choice] = house.desk.clicks
+    assert isinstance(choice, OutcomeChoice)
+    assert (choice.outcome_id, choice.choice) == (outcome_id, "skip")
+
+
+async def test_a_sign_in_link_is_for_its_owner_alone(house: House, ana: Browser, ben: Browser) -> None:
+    house.desk.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=secret")
+    await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
+    assert await ana.get("/api/sign-ins/s/link") == (
+        200,
+        {"url": "https://accounts.example.com/authorize?state=secret"},
+    )
+    status, refusal = await ben.get("/api/sign-ins/s/link")
+    assert status == 403
+    assert "accounts.example.com" not in str(refusal)
+    assert (await ana.post("/api/sign-ins/s", {"id": "k", "done": True}))[0] == 200
+
+
+async def test_stop_reaches_the_desk(house: House, ana: Browser) -> None:
+    status, body = await ana.post("/api/threads/web%3Aone/stop", {"id": "k"})
+    assert (status, body["text"]) == (200, "Stopped.")
+    assert house.desk.stopped == [(THREAD, "web:ana")]
+
+
+async def test_threads_are_listed(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    status, body = await ana.get("/api/threads")
+    assert status == 200
+    assert body["threads"] == [{"thread_id": THREAD, "title": "A conversation", "updated_at": NOW, "waiting": 1}]
+
+
+async def test_other_platforms_threads_cannot_be_reached_from_the_page(house: House, ana: Browser) -> None:
+    for thread_id in ("slack:T1:C1:1.2", "teams:t:c", "web:", "web:a/b", "web:" + "x" * 200):
+        path = quote(thread_id, safe="")
+        assert (await ana.get(f"/api/events?thread={path}"))[0] == 404
+        assert (await ana.post(f"/api/threads/{path}/messages", {"id": "k", "text": "x"}))[0] == 404
+        assert (await ana.post(f"/api/threads/{path}/stop", {"id": "k"}))[0] == 404
+    assert house.desk.messages == []
+    assert house.desk.stopped == []
+
+
+async def test_what_does_not_exist_is_404(ana: Browser) -> None:
+    assert (await ana.get("/api/approvals/nothing/form"))[0] == 404
+    assert (await ana.get("/api/sign-ins/nothing/link"))[0] == 404
+    assert (await ana.post("/api/sign-ins/nothing", {"id": "k", "done": True}))[0] == 404
+    assert (await ana.post("/api/outcomes/nothing", {"id": "k", "choice": "skip"}))[0] == 404
+    assert (await ana.post("/api/clarifications/nothing/answer", {"id": "k", "values": {}}))[0] == 404
+
+
+async def test_a_person_may_be_chosen_and_stays_chosen(house: House) -> None:
+    async with browser_of(house) as browser:
+        assert (await browser.hello())["me"] == {"person_id": "web:ana", "name": "Ana"}
+        await browser.post("/api/session", {"person": "web:chloe"})
+        session = await browser.hello()
+        assert session["me"] == {"person_id": "web:chloe", "name": "Chloe"}
+        assert [person["name"] for person in session["people"]] == ["Ana", "Ben", "Chloe"]
+        assert session["facts"]["tool_servers"][1]["reason"] == "It stopped; starting it again in 4 s."
+        assert (await browser.post("/api/session", {"person": "slack:T1:U1"}))[0] == 404

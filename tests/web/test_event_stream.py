@@ -1,0 +1,217 @@
+"""The one event stream: everything there is, then every change, to those who may see it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+
+from adapters.web import events
+from bot.vocabulary import ApprovalView, Notice, Place
+from tests.web.serving import Browser, House
+from tests.web.stand_in_desk import an_approval, said
+from tests.web.streaming import eventually, snapshot, stream_of
+
+THREAD = "web:one"
+PLACE = Place("web", THREAD)
+MESSAGES = "/api/threads/web%3Aone/messages"
+
+
+async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thread(house: House, ben: Browser) -> None:
+    await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
+    await house.desk.post(THREAD, said("Hi Ben"))
+    async with stream_of(ben, THREAD) as stream:
+        assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}})
+        name, threads = await stream.next() or ("", {})
+        assert name == "threads"
+        assert [thread["thread_id"] for thread in threads["threads"]] == [THREAD]
+        name, thread = await stream.next() or ("", {})
+        assert name == "thread"
+        assert [(entry["kind"], entry["id"]) for entry in thread["entries"]] == [
+            ("message", "web:one:m"),
+            ("post", "post-1"),
+        ]
+        assert thread["live"] == {"status": "", "drafts": []}
+
+
+async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> None:
+    async with stream_of(ana, "web:new") as stream:
+        assert (await snapshot(stream))["entries"] == []
+
+
+async def test_a_post_and_what_becomes_of_it_arrive_live(house: House, ana: Browser) -> None:
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        post = await house.desk.post(THREAD, an_approval("a"))
+        first = await stream.until("post")
+        assert (first["id"], first["revision"], first["content"]["status"]) == (post.post_id, 1, "pending")
+        await ana.post("/api/approvals/decisions", {"id": "c", "approvals": ["a"], "verb": "approve"})
+        second = await stream.until("post")
+        assert (second["id"], second["revision"], second["content"]["status"]) == (post.post_id, 2, "approved")
+
+
+async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_others(
+    house: House, ana: Browser, ben: Browser
+) -> None:
+    async with stream_of(ben, THREAD) as same, stream_of(ben, "web:two") as other:
+        await snapshot(same)
+        await snapshot(other)
+        await ana.post(MESSAGES, {"id": "m", "text": "Hello"})
+        message = await same.until("message")
+        assert (message["id"], message["author"], message["text"]) == ("web:one:m", "Ana", "Hello")
+        await house.desk.post("web:two", said("end"))
+        seen: list[str] = []
+        while not seen or seen[-1] != "post":
+            event = await other.next()
+            assert event is not None
+            seen.append(event[0])
+        assert "message" not in seen
+
+
+async def test_what_only_one_person_may_see_reaches_nobody_else(house: House, ana: Browser, ben: Browser) -> None:
+    async with stream_of(ana, THREAD) as to_ana, stream_of(ben, THREAD) as to_ben:
+        await snapshot(to_ana)
+        await snapshot(to_ben)
+        await house.desk.post(THREAD, Notice("For Ana's eyes only"), only_for="web:ana")
+        await house.desk.post(THREAD, Notice("For everybody"))
+        assert (await to_ana.until("post"))["content"]["text"] == "For Ana's eyes only"
+        assert (await to_ben.until("post"))["content"]["text"] == "For everybody"
+    async with stream_of(ben, THREAD) as again:
+        assert "Ana's eyes" not in str(await snapshot(again))
+
+
+async def test_connecting_again_sends_the_same_snapshot_again(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, said("One"))
+    await house.desk.post(THREAD, an_approval("a"))
+    async with stream_of(ana, THREAD) as stream:
+        first = await snapshot(stream)
+    async with stream_of(ana, THREAD) as stream:
+        assert await snapshot(stream) == first
+
+
+async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(house: House, ana: Browser) -> None:
+    live = house.platform.live(THREAD, PLACE)
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        live.status("Looking at your calendar…")
+        live.text("m1", "You have ")
+        live.text("m1", "two meetings.")
+        assert await stream.until("status") == {"text": "Looking at your calendar…"}
+        assert await stream.until("text") == {"message_id": "m1", "n": 1, "delta": "You have "}
+        assert await stream.until("text") == {"message_id": "m1", "n": 2, "delta": "two meetings."}
+    async with stream_of(ana, THREAD) as late:
+        assert (await snapshot(late))["live"] == {
+            "status": "Looking at your calendar…",
+            "drafts": [{"message_id": "m1", "n": 2, "text": "You have two meetings."}],
+        }
+
+
+async def test_a_finished_answer_names_the_draft_that_it_replaces(house: House, ana: Browser) -> None:
+    live = house.platform.live(THREAD, PLACE)
+    live.text("m1", "The first answer.")
+    live.text("m2", "The second")
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        await house.desk.post(THREAD, said("The first answer."))
+        assert (await stream.until("post"))["ends_draft"] == "m1"
+
+
+async def test_the_list_of_threads_follows(house: House, ana: Browser) -> None:
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        post = await house.desk.post("web:other", an_approval("a"))
+        changed = await stream.until("threads", lambda data: bool(data["threads"]))
+        assert changed["threads"][0]["waiting"] == 1
+        view = post.content
+        assert isinstance(view, ApprovalView)
+        await house.desk.change(post, replace(view, status="expired"))
+        await stream.until("threads", lambda data: data["threads"][0]["waiting"] == 0)
+
+
+async def test_many_changes_do_not_read_the_list_of_threads_as_often(
+    house: House, ana: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    threads = house.desk.threads
+
+    async def counted(platform: str, limit: int = 100) -> object:
+        nonlocal reads
+        reads += 1
+        return await threads(platform, limit)
+
+    monkeypatch.setattr(house.desk, "threads", counted)
+    began = monotonic()
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        for number in range(200):
+            await house.desk.post("web:other", said(str(number)))
+            await asyncio.sleep(0)  # lets the stream notice each
+        await stream.until("threads")
+        assert reads <= 2 + (monotonic() - began) / events.THREADS_EVERY_SECONDS
+
+
+async def test_a_silent_stream_says_now_and_then_that_it_lives(ana: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        async with asyncio.timeout(5):
+            while not (await stream.response.content.readline()).startswith(b": "):
+                pass
+
+
+async def test_who_becomes_somebody_else_is_disconnected_and_comes_back_as_them(ana: Browser) -> None:
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        await ana.post("/api/session", {"person": "web:chloe"})
+        assert await stream.next() is None
+    async with stream_of(ana, THREAD) as stream:
+        assert (await stream.until("session"))["me"]["name"] == "Chloe"
+
+
+async def test_closing_ends_every_stream_at_once(house: House, ana: Browser, ben: Browser) -> None:
+    async with stream_of(ana, THREAD) as one, stream_of(ben, THREAD) as two:
+        await snapshot(one)
+        await snapshot(two)
+        began = monotonic()
+        await house.platform.close()
+        assert await one.next() is None
+        assert await two.next() is None
+        assert monotonic() - began < 2
+    async with stream_of(ana, THREAD) as late:
+        await snapshot(late)
+        assert await late.next() is None
+
+
+async def test_a_page_that_goes_away_is_forgotten(house: House, ana: Browser) -> None:
+    async with stream_of(ana, THREAD) as stream:
+        await snapshot(stream)
+        assert house.platform._hub.has_readers(THREAD)
+        stream.response.close()
+
+    async def write() -> None:
+        while house.platform._hub.has_readers(THREAD):
+            await house.desk.post(THREAD, said("Anybody there?"))
+            await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(10):
+        await write()
+
+
+async def test_a_reader_that_does_not_read_is_disconnected_and_the_house_goes_on(
+    house: House, ana: Browser, ben: Browser
+) -> None:
+    async with stream_of(ana, THREAD) as stuck, stream_of(ben, "web:two") as other:
+        await snapshot(stuck)
+        await snapshot(other)
+        text = "x" * 100_000
+
+        def flooded() -> bool:
+            for _ in range(20):
+                house.platform._hub.publish(THREAD, "status", {"text": text})
+            return any(reader._ended for reader in house.platform._hub._readers)
+
+        await eventually(flooded, "the stuck reader is disconnected")
+        await house.desk.post("web:two", said("Still here"))
+        assert (await other.until("post"))["content"]["text"] == "Still here"

@@ -1,0 +1,67 @@
+"""The hub: bounded queues, each change to those who may see it, nobody kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adapters.web.hub import QUEUE_LIMIT, THREADS_CHANGED, EndedError, Hub, frame
+
+
+async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as reader:
+        hub.publish("t", "text", {"n": 1})
+        hub.publish("other", "text", {"n": 9})
+        hub.publish("t", "text", {"n": 2})
+        assert await reader.next(1) == frame("text", {"n": 1})
+        assert await reader.next(1) == frame("text", {"n": 2})
+        assert await reader.next(0.001) is None
+
+
+async def test_a_full_queue_ends_the_reader_instead_of_growing() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as slow, hub.reading("t", "ben", "s2") as quick:
+        for number in range(QUEUE_LIMIT + 1):
+            hub.publish("t", "text", {"n": number})
+            assert await quick.next(1) == frame("text", {"n": number})
+        for _ in range(2):
+            with pytest.raises(EndedError):
+                await slow.next(1)
+
+
+async def test_noting_many_times_that_threads_changed_is_noting_it_once() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as reader:
+        for _ in range(QUEUE_LIMIT * 2):
+            hub.threads_changed()
+        assert await reader.next(1) == THREADS_CHANGED
+        assert await reader.next(0.001) is None
+        hub.threads_changed()
+        assert await reader.next(1) == THREADS_CHANGED
+
+
+async def test_a_waiting_reader_is_woken_when_its_session_ends() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as reader, hub.reading("t", "ana", "other") as other:
+        waiting = asyncio.create_task(reader.next(60))
+        await asyncio.sleep(0)
+        hub.end_session("s")
+        with pytest.raises(EndedError):
+            await waiting
+        assert await other.next(0.001) is None
+
+
+async def test_a_reader_that_left_is_gone() -> None:
+    hub = Hub()
+    with hub.reading("t", "ana", "s"):
+        assert hub.has_readers("t")
+    assert not hub.has_readers("t")
+
+
+def test_an_event_is_always_one_line_of_data() -> None:
+    lines = frame("text", {"delta": "a\nb\r\n\u2028c"}).decode().splitlines()
+    assert lines[0] == "event: text"
+    assert lines[1].startswith("data: ")
+    assert len(lines) == 3

@@ -1,0 +1,79 @@
+"""The password before the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.web.password import MAX_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
+from adapters.web.refusal import RefusalError
+from tests.web.serving import browser_of, serve
+
+
+async def test_nothing_is_told_before_the_password() -> None:
+    async with serve(password="open sesame") as house, browser_of(house) as browser:
+        session = await browser.hello()
+        assert session["needs_password"] is True
+        assert not {"people", "facts", "me"} & session.keys()
+        assert (await browser.get("/api/threads"))[0] == 401
+        assert (await browser.get("/api/events?thread=web%3Aone"))[0] == 401
+        assert (await browser.post("/api/session", {"person": "web:ben"}))[0] == 401
+
+
+async def test_the_right_password_opens_and_the_session_gets_a_new_token() -> None:
+    async with serve(password="open sesame") as house, browser_of(house) as browser:
+        before = browser.token
+        status, session = await browser.post("/api/session", {"password": "open sesame"})
+        assert status == 200
+        assert session["needs_password"] is False
+        assert session["csrf"] != before
+        assert (await browser.get("/api/threads"))[0] == 200
+
+
+async def test_a_wrong_password_is_401_and_opens_nothing() -> None:
+    async with serve(password="open sesame") as house, browser_of(house) as browser:
+        for wrong in ("", "open sesam", "open sesame "):
+            status, body = await browser.post("/api/session", {"password": wrong})
+            assert (status, body["error"]) == (401, "That is not the password.")
+        assert (await browser.get("/api/threads"))[0] == 401
+
+
+async def test_whoever_keeps_guessing_has_to_wait() -> None:
+    async with serve(password="open sesame") as house, browser_of(house) as browser:
+        for _ in range(TRIES):
+            await browser.post("/api/session", {"password": "wrong"})
+        headers = {"X-CSRF-Token": browser.token}
+        right = {"password": "open sesame"}
+        async with browser.http.post(f"{house.url}/api/session", json=right, headers=headers) as response:
+            assert response.status == 429
+            assert 0 < int(response.headers["Retry-After"]) <= WINDOW_SECONDS
+
+
+async def test_signing_out_ends_it() -> None:
+    async with serve(password="open sesame") as house, browser_of(house) as browser:
+        await browser.post("/api/session", {"password": "open sesame"})
+        await browser.hello()
+        headers = {"X-CSRF-Token": browser.token}
+        async with browser.http.delete(f"{house.url}/api/session", headers=headers) as response:
+            assert (await response.json())["needs_password"] is True
+        assert (await browser.get("/api/threads"))[0] == 401
+
+
+def test_one_address_that_guesses_does_not_slow_the_others() -> None:
+    now = 0.0
+    gate = PasswordGate("right", lambda: now)
+    for _ in range(TRIES):
+        with pytest.raises(RefusalError):
+            gate.check("wrong", "1.1.1.1")
+    gate.check("right", "2.2.2.2")
+    with pytest.raises(RefusalError, match="Too many"):
+        gate.check("right", "1.1.1.1")
+    now = WINDOW_SECONDS
+    gate.check("right", "1.1.1.1")
+
+
+def test_the_memory_of_guesses_is_bounded() -> None:
+    gate = PasswordGate("right", lambda: 0.0)
+    for number in range(MAX_ADDRESSES + 10):
+        with pytest.raises(RefusalError):
+            gate.check("wrong", str(number))
+    assert len(gate._wrong) == MAX_ADDRESSES

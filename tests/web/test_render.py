@@ -1,0 +1,120 @@
+"""Our words → JSON: complete, bounded, and with nothing invisible left in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.web.render import (
+    SHOWN_CHARACTERS,
+    SHOWN_LINES,
+    arguments_json,
+    click_json,
+    content_json,
+    first_part,
+    post_json,
+)
+from bot.vocabulary import (
+    AlreadySettled,
+    ClarificationView,
+    Content,
+    Invalid,
+    Notice,
+    OutcomeView,
+    Place,
+    Post,
+    Refused,
+    Said,
+    Settled,
+    SignInView,
+    Unknown,
+    Vote,
+)
+from graph.fields import FieldType, FormField
+from tests.web.stand_in_desk import an_approval
+
+TRICK = "pay\u202e001\u202c \u200bnow"
+CONTENTS: list[Content] = [
+    Said(TRICK),
+    Notice(TRICK, "warning"),
+    an_approval(
+        server=TRICK,
+        tool=TRICK,
+        title=TRICK,
+        arguments={TRICK: TRICK},
+        asked_arguments={TRICK: [TRICK]},
+        risk=(TRICK,),
+        requester=TRICK,
+        may_decide=TRICK,
+        rule=TRICK,
+        votes=(Vote(TRICK, "approve", 1.0),),
+        decided_by=(TRICK,),
+        reason=TRICK,
+        result=TRICK,
+    ),
+    ClarificationView(
+        "c",
+        "open",
+        TRICK,
+        TRICK,
+        (FormField(name="a", label=TRICK, type=FieldType.CHOICE, help=TRICK, options=("x",)),),
+        TRICK,
+        "web:ana",
+        TRICK,
+    ),
+    SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana"),
+    OutcomeView("o", "open", TRICK, TRICK, TRICK, {TRICK: TRICK}, TRICK, "web:ana", TRICK),
+]
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=lambda content: type(content).__name__)
+def test_nothing_invisible_or_reversed_is_left_in_what_is_shown(content: Content) -> None:
+    shown = json.dumps(content_json(content), ensure_ascii=False)
+    assert not {"\u202e", "\u202c", "\u200b"} & set(shown)
+    assert "U+202E" in shown
+
+
+def test_the_configured_names_are_there_and_the_servers_title_is_apart() -> None:
+    card = content_json(an_approval(title="Totally harmless"))
+    assert (card["server"], card["tool"], card["title"]) == ("calendar", "create_event", "Totally harmless")
+
+
+def test_a_long_argument_is_cut_with_a_count_and_kept_whole() -> None:
+    [line] = arguments_json({"notes": "word " * 1000})
+    assert len(line["value"]) == 5000
+    assert len(line["shown"]) == SHOWN_CHARACTERS
+    assert line["hidden"] == 5000 - SHOWN_CHARACTERS
+
+
+@given(st.text(max_size=2000))
+def test_the_first_part_is_a_beginning_within_bounds(text: str) -> None:
+    part = first_part(text)
+    assert text.startswith(part)
+    assert len(part) <= SHOWN_CHARACTERS
+    assert len(part.splitlines()) <= SHOWN_LINES
+    if len(text) <= SHOWN_CHARACTERS and len(text.splitlines()) <= SHOWN_LINES:
+        assert part == text
+
+
+def test_a_post_says_whether_it_is_private() -> None:
+    post = Post("p", "web:t", Place("web", "web:t"), 3, 1.0, Said("x"), only_for="web:ana")
+    assert (post_json(post)["private"], post_json(post)["revision"]) == (True, 3)
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        (Settled("x"), "settled"),
+        (AlreadySettled("x"), "already_settled"),
+        (Refused("x"), "refused"),
+        (Unknown("x"), "unknown"),
+        (Invalid({"a": "x"}), "invalid"),
+    ],
+)
+def test_every_result_of_a_click_has_a_kind_and_a_sentence(result: Settled, kind: str) -> None:
+    answer = click_json(result)
+    assert answer["kind"] == kind
+    assert answer["text"]
