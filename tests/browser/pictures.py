@@ -19,7 +19,7 @@ from tests.web.browsing import Window, chromium, window_of
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SHARP = {"device_scale_factor": 2, "timezone_id": "Europe/Berlin", "locale": "en-GB"}
-WIDE = {"width": 1180, "height": 800}
+WIDE = {"width": 1180, "height": 980}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -73,7 +73,7 @@ async def _two_events(window: Window, house: Served, chrome: Chromium) -> None:
     await card(window, "Lunch with Bob").get_by_role("button", name="Reject", exact=True).click()
     await window.dialog.get_by_label("Reason").fill("should be 12:30pm")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
-    await expect(waiting(window)).to_have_count(1)
+    await expect(card(window, "T12:30")).to_be_visible()
     await picture(window, "conversation")
 
 

@@ -111,6 +111,8 @@ async def test_approve_all_and_edit(window: Window) -> None:
     await window.dialog.get_by_role("button", name="Approve with changes", exact=True).click()
     await expect(card(window, "Lunch with Alice")).to_contain_text("Approved")
     await window.say("create 2 events: Breakfast at 8am and Dinner at 7pm")
+    await expect(window.button("Approve all")).to_be_visible()
+    await expect(waiting(window).last).to_be_in_viewport(ratio=1)
     await window.button("Approve all").click()
     await expect(waiting(window)).to_have_count(0)
     await expect(card(window, "Dinner")).to_contain_text("Approved")

@@ -20,6 +20,7 @@ export class Conversation {
   #toBottom = byId("to-bottom");
   #drawn = new Map();
   #memory = new Map();
+  #atEnd = true;
 
   constructor(say) {
     byId("welcome").append(
@@ -29,8 +30,11 @@ export class Conversation {
     );
     this.#toBottom.onclick = () => this.toBottom();
     this.#scroller.onscroll = () => {
-      if (this.#isNearEnd()) this.#toBottom.hidden = true;
+      this.#atEnd = this.#isNearEnd();
+      if (this.#atEnd) this.#toBottom.hidden = true;
     };
+    // Whoever reads the end goes on reading it when "Approve all" or a second line of input takes room away.
+    new ResizeObserver(() => this.#atEnd && this.toBottom()).observe(this.#scroller);
   }
 
   /** Start anew, for another thread or another person. */
