@@ -79,10 +79,10 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
     file = parts.folder / Path(settings.database_url.get_secret_value().removeprefix("sqlite:///")).name
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(upgrade_sqlite, file)
-        database = sqlite_database(file)
+        checkpoints = await stack.enter_async_context(sqlite_checkpoints(file.with_suffix(".checkpoints.db")))
+        database = sqlite_database(file, foundation=checkpoints.sync)
         await database.open()
         stack.push_async_callback(database.close)
-        checkpoints = await stack.enter_async_context(sqlite_checkpoints(file.with_suffix(".checkpoints.db")))
 
         posts = Posts(database, clock, parts.platforms)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
@@ -92,7 +92,9 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         questions = ClarificationBook(posts, clock, random_id)
         sign_ins = SignInBook(database, posts, clock, random_id, Sealer(parts.key))
         retry = Retry(times=settings.model_retries)
-        model, router_model = create_model(settings.model_spec), create_model(settings.router_spec)
+        model = create_model(settings.model_spec)
+        same = settings.router_spec == settings.model_spec
+        router_model = model if same else create_model(settings.router_spec)
         stack.push_async_callback(close_model, model)
         stack.push_async_callback(close_model, router_model)
         ports = Ports(

@@ -1,8 +1,11 @@
-"""Where the workflow goes next: pure functions of the state."""
+"""Where the workflow goes next: functions of the state that look nothing up.
+
+They are coroutines only because LangGraph hands plain functions to a thread, which costs more than they do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langgraph.graph import END
@@ -15,16 +18,16 @@ from graph.ports import Tools
 from graph.state import State, turn_of
 
 
-def at_start(tools: Tools) -> Callable[[State], str]:
+def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
     """Route only where there is something to pick."""
 
-    def at_start(_: State) -> str:
+    async def at_start(_: State) -> str:
         return "policy_router" if needs_routing(tools.available()) else "task_executor"
 
     return at_start
 
 
-def after_model(state: State) -> str | list[Send]:
+async def after_model(state: State) -> str | list[Send]:
     """Clarifications first, then every call in its own branch; nothing open: the turn is over."""
     calls = open_calls(state["messages"])
     if not calls:
@@ -32,7 +35,7 @@ def after_model(state: State) -> str | list[Send]:
     return _calls(state, calls)
 
 
-def after_clarification(state: State) -> str | list[Send]:
+async def after_clarification(state: State) -> str | list[Send]:
     """The other calls of the same message proceed without asking the model again."""
     calls = open_calls(state["messages"])
     return _calls(state, calls) if calls else "task_executor"
@@ -42,12 +45,10 @@ def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     if any(c["name"] == CLARIFICATION for c in calls):
         return "human_clarification"
     turn = turn_of(state)
-    common = {"turn": turn, "requesters": [turn["requester"]], "spoken": _said_with(calls, state)}
+    common = {"turn": turn, "requesters": [turn["requester"]], "spoken": _said(state)}
     return [Send("tool_call", {"call": c, **common}) for c in calls]
 
 
-def _said_with(calls: list[dict[str, Any]], state: State) -> dict[str, str] | None:
+def _said(state: State) -> list[dict[str, str]]:
     said = spoken_in(current_turn(state["messages"]))
-    if not said or not calls[0]["id"].startswith(f"{said[-1].message_id}."):
-        return None
-    return {"message_id": said[-1].message_id, "text": said[-1].text}
+    return [{"message_id": s.message_id, "text": s.text} for s in said]

@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Command, StateSnapshot
 
 from graph.calls import current_turn, spoken_in
@@ -27,6 +26,8 @@ Verb = Literal["run", "resume", "settle"]
 RECURSION_LIMIT = 500
 """Steps of one run. The model's own limit (`MAX_STEPS`) ends a turn long before this does."""
 _MAX_SETTLING_RUNS = 20
+_INTERRUPTED = "__interrupt__"
+"""Where LangGraph puts the interrupts in what a run returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class Look:
 class Checkpointer(Protocol):
     """What running needs of a saver besides being one."""
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The newest root checkpoint with its pending writes."""
+    async def has_pending_writes(self, thread_id: str, checkpoint_id: str) -> bool:
+        """Whether something was written after this root checkpoint that no later one has taken in."""
         ...
 
     async def prune_thread(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
@@ -77,29 +78,36 @@ class Agent:
 
     async def look(self, thread_id: str) -> Look:
         """Where the thread stands now; nothing is changed."""
-        config = _config(thread_id)
-        snapshot = await self._workflow.aget_state(config)
+        snapshot = await self._workflow.aget_state(_config(thread_id))
         open_tasks = [t for t in snapshot.tasks if t.result is None]
         if open_tasks:
             at_rest = all(t.interrupts for t in open_tasks)
         else:
-            at_rest = not snapshot.next and not await self._has_pending_writes(config)
+            at_rest = not snapshot.next and not await self._has_pending_writes(thread_id, snapshot)
         return _look(snapshot, at_rest=at_rest)
 
     async def begin(self, turn: Turn, text: str, live: Live) -> Look:
         """A person's message as an ordinary new run. The thread must be at rest with nothing pending."""
         message = HumanMessage(text, id=turn["delivery"], additional_kwargs={"name": turn["requester_name"]})
         given = {"messages": [message], "turn": turn, "categories": []}
-        return await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
+        ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
+        if ended.get(_INTERRUPTED):
+            return await self.look(turn["thread_id"])
+        # Nothing was pending before and nothing stopped it: it ran to its end, and what it returned is the newest
+        # checkpoint: reading it back would cost as much as the rest of our part of a short turn.
+        spoken = spoken_in(current_turn(ended["messages"]))
+        return Look(turn["delivery"], "run", at_rest=True, waits=(), turn=turn, spoken=spoken)
 
     async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
         """Continue a run that was broken off, until it is at rest."""
-        return await self._run(thread_id, None, delivery, verb, RunContext(live=live))
+        await self._run(thread_id, None, delivery, verb, RunContext(live=live))
+        return await self.look(thread_id)
 
     async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> Look:
         """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
-        return await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
+        await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
+        return await self.look(thread_id)
 
     async def settle(self, thread_id: str, delivery: str, why: str) -> Look:
         """End whatever is unfinished without asking the model: every call gets its answer, in valid order."""
@@ -129,15 +137,15 @@ class Agent:
         delivery: str,
         verb: Verb,
         context: RunContext,
-    ) -> Look:
+    ) -> dict[str, Any]:
         config = _config(thread_id, delivery=delivery, verb=verb)
         context = RunContext(settling=context.settling, live=context.live, now=self._clock())
-        await self._workflow.ainvoke(given, config, context=context, durability="sync")
-        return await self.look(thread_id)
+        ended: dict[str, Any] = await self._workflow.ainvoke(given, config, context=context, durability="sync")
+        return ended
 
-    async def _has_pending_writes(self, config: RunnableConfig) -> bool:
-        found = await self._checkpointer.aget_tuple(config)
-        return bool(found and found.pending_writes)
+    async def _has_pending_writes(self, thread_id: str, snapshot: StateSnapshot) -> bool:
+        checkpoint_id = snapshot.config["configurable"].get("checkpoint_id")
+        return checkpoint_id is not None and await self._checkpointer.has_pending_writes(thread_id, checkpoint_id)
 
 
 def _config(thread_id: str, *, delivery: str | None = None, verb: Verb | None = None) -> RunnableConfig:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import approvals, votes
+from bot.records.tables import approvals, attempts, votes
 from bot.records.upsert import insert
 from graph.interrupts import ApprovalAsked
 from policies.model import Ask, Risk
@@ -42,6 +42,9 @@ class VoteRow:
     verb: str
     reason: str
     at: float
+
+
+_IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
 
 
 async def add(
@@ -83,7 +86,7 @@ async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | N
 
 async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
     """All rounds of a call."""
-    return [r[0] for r in await tx.all(sa.select(approvals.c.approval_id).where(approvals.c.call_id == call_id))]
+    return [r[0] for r in await tx.all(_IDS_OF_CALL, {"call": call_id})]
 
 
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
@@ -128,6 +131,17 @@ async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Seque
         .where(approvals.c.call_id == call_id, approvals.c.round < before_round)
         .where(approvals.c.status.in_(["approved", "pending"]))
         .values(status="void")
+    )
+    return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
+
+
+async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
+    """Approvals of a thread under which nothing was started; their ids."""
+    started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
+    statement = (
+        sa.update(approvals)
+        .where(approvals.c.thread_id == thread_id, approvals.c.status == "approved", ~started)
+        .values(status="superseded", settled_key=key, settled_at=now, reason=reason)
     )
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
 

@@ -36,6 +36,17 @@ class AttemptRow:
     settled_key: str | None
 
 
+_LATEST = (
+    sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
+)
+_END = (
+    sa.update(attempts)
+    .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
+    .where(attempts.c.status == "started")
+    .returning(attempts.c.attempt_id)
+)
+
+
 async def add(
     tx: Transaction, attempt_id: str, number: int, record: CallRecord, *, approval_id: str | None, now: float
 ) -> None:
@@ -61,8 +72,13 @@ async def add(
 
 async def latest(tx: Transaction, call_id: str) -> AttemptRow | None:
     """The newest attempt at a call, or none."""
-    query = sa.select(attempts).where(attempts.c.call_id == call_id).order_by(attempts.c.number.desc()).limit(1)
-    row = await tx.one(query)
+    row = await tx.one(_LATEST, {"call": call_id})
+    return _row(row) if row else None
+
+
+async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | None:
+    """One attempt at a call, or none."""
+    row = await tx.one(sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
     return _row(row) if row else None
 
 
@@ -84,12 +100,8 @@ async def end(
     owner: str | None = None,
 ) -> str | None:
     """Say what came of a started attempt; its id, or none when it was not `started` any more."""
-    statement = (
-        sa.update(attempts)
-        .where(attempts.c.call_id == call_id, attempts.c.number == number, attempts.c.status == "started")
-        .values(status=status, text=text, whole=whole, owner=owner, ended_at=now)
-    )
-    row = await tx.one(statement.returning(attempts.c.attempt_id))
+    outcome = {"status": status, "text": text, "whole": whole, "owner": owner, "ended_at": now}
+    row = await tx.one(_END, {"call": call_id, "nth": number, **outcome})
     return row[0] if row else None
 
 

@@ -78,6 +78,14 @@ async def settle(
     return await tx.one(statement.returning(clarifications.c.clarification_id)) is not None
 
 
+async def answered_by(tx: Transaction, key: str) -> bool:
+    """Whether this delivery answered a question."""
+    query = sa.select(clarifications.c.clarification_id).where(
+        clarifications.c.settled_key == key, clarifications.c.status == "answered"
+    )
+    return await tx.one(query.limit(1)) is not None
+
+
 def _row(r: Any) -> ClarificationRow:
     return ClarificationRow(
         r.clarification_id,

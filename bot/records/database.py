@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +25,10 @@ BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
 BUSY_PAUSE = 0.01
 
+Values = Mapping[str, Any]
+"""By parameter or column. What every turn executes is written once with parameters: composing a statement anew costs
+several times what SQLite needs to execute it."""
+
 
 @dataclass(slots=True)
 class Transaction:
@@ -33,17 +37,17 @@ class Transaction:
     connection: sa.Connection
     _afterwards: list[Callable[[], None]] = field(default_factory=list)
 
-    async def run(self, statement: sa.Executable) -> None:
-        """Execute a statement whose rows nobody needs."""
-        self.connection.execute(statement)
+    async def run(self, statement: sa.Executable, values: Values | None = None) -> None:
+        """Execute a statement whose rows nobody needs. `values`: of its parameters, and of the columns it sets."""
+        self.connection.execute(statement, values)
 
-    async def one(self, statement: sa.Executable) -> Row[Any] | None:
+    async def one(self, statement: sa.Executable, values: Values | None = None) -> Row[Any] | None:
         """The first row, or none."""
-        return self.connection.execute(statement).first()
+        return self.connection.execute(statement, values).first()
 
-    async def all(self, statement: sa.Executable) -> Sequence[Row[Any]]:
+    async def all(self, statement: sa.Executable, values: Values | None = None) -> Sequence[Row[Any]]:
         """All rows."""
-        return self.connection.execute(statement).all()
+        return self.connection.execute(statement, values).all()
 
     def afterwards(self, action: Callable[[], None]) -> None:
         """Do this when the transaction is committed, and never if it is not. The action must not raise."""
@@ -56,10 +60,14 @@ class Transaction:
 
 
 class Database:
-    """The records in one SQLite file. `open` before use, `close` in the end."""
+    """The records in one SQLite file. `open` before use, `close` in the end.
 
-    def __init__(self, engine: sa.Engine) -> None:
+    `foundation`: puts to disk what the transactions of a turn rest on (its checkpoints); blocks, called in a thread.
+    """
+
+    def __init__(self, engine: sa.Engine, foundation: Callable[[], None]) -> None:
         self._engine = engine
+        self._foundation = foundation
         self._turnstile = _Turnstile()
         self._writer: sa.Connection | None = None
         self._reader: sa.Connection | None = None
@@ -89,37 +97,55 @@ class Database:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Transaction]:
         """A transaction: all of it is on disk when the block ends, or none of it."""
-        async with self._turnstile.passage(urgent=False), self._transaction() as transaction:
+        async with self._turnstile.passage(urgent=False), self._transaction(self._foundation) as transaction:
             yield transaction
-        transaction.committed()
 
     @asynccontextmanager
     async def writing_urgently(self) -> AsyncIterator[Transaction]:
         """A transaction that somebody outside waits for: it goes before those that only turns wait for."""
-        async with self._turnstile.passage(urgent=True), self._transaction() as transaction:
+        async with self._turnstile.passage(urgent=True), self._transaction(_nothing) as transaction:
             yield transaction
-        transaction.committed()
 
     @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[Transaction]:
+    async def _transaction(self, foundation: Callable[[], None]) -> AsyncIterator[Transaction]:
         connection = _opened(self._writer)
+
+        def commit() -> None:
+            foundation()
+            connection.commit()
+
         await _begin(connection)
+        transaction = Transaction(connection)
         try:
-            yield Transaction(connection)
+            yield transaction
+            cancelled = await self._to_disk(commit)
         except BaseException:
-            # Also on cancellation: the one writer must be clean for the next.
+            # Also on cancellation, and when the commit failed: the one writer must be clean for the next.
             connection.rollback()
             raise
-        await self._to_disk(connection.commit)
+        # Although the task may have been cancelled meanwhile: it is on disk, so whoever waits for it must be woken.
+        transaction.committed()
+        if cancelled is not None:
+            raise cancelled
 
-    async def _to_disk(self, commit: Callable[[], None]) -> None:
-        """See a commit through although the task is cancelled: half of one leaves the writer unusable."""
+    async def _to_disk(self, commit: Callable[[], None]) -> asyncio.CancelledError | None:
+        """See a commit through however often the task is cancelled: half of one leaves the writer unusable.
+
+        Returns the cancellation, when there was one; raises what the commit raises.
+        """
         work = asyncio.get_running_loop().run_in_executor(self._disk, commit)
-        try:
-            await asyncio.shield(work)
-        except asyncio.CancelledError:
-            await asyncio.wait([work])
-            raise
+        cancelled: asyncio.CancelledError | None = None
+        while not work.done():
+            try:
+                await asyncio.wait([work])
+            except asyncio.CancelledError as cancellation:
+                cancelled = cancellation
+        work.result()
+        return cancelled
+
+
+def _nothing() -> None:
+    """What comes from outside rests on nothing."""
 
 
 def _opened(connection: sa.Connection | None) -> sa.Connection:
@@ -181,14 +207,19 @@ class _Turnstile:
         self._taken = False
 
 
-def sqlite_database(path: Path) -> Database:
+def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Database:
     """A database in one file, durable at every commit (WAL, `synchronous=FULL`)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    engine = sa.create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"check_same_thread": False})
+    engine = sa.create_engine(
+        f"sqlite:///{path}",
+        poolclass=NullPool,
+        connect_args={"check_same_thread": False},
+        hide_parameters=True,  # what people wrote and tools returned is not for error messages, which end up in logs
+    )
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=0", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
-    return Database(engine)
+    return Database(engine, foundation)

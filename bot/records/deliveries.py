@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.tables import deliveries
-from bot.records.upsert import insert
+from bot.records.upsert import insert_new
 from bot.vocabulary import MessageView
 
 Kind = Literal["message", "resume", "stop", "timer"]
@@ -30,21 +30,30 @@ class Delivery:
     tries: int = 0
 
 
+_HEAD = (
+    sa.select(deliveries)
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == "waiting")
+    .where(sa.or_(deliveries.c.kind != "timer", deliveries.c.due_at <= sa.bindparam("now")))
+    .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
+    .limit(1)
+)
+_DONE = sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).values(status="done")
+
+
 async def add(tx: Transaction, delivery: Delivery) -> bool:
     """Keep a delivery; false when its key is known already."""
-    statement = insert(tx, deliveries).values(
-        key=delivery.key,
-        thread_id=delivery.thread_id,
-        kind=delivery.kind,
-        body=dict(delivery.body),
-        urgent=delivery.urgent,
-        accepted_at=delivery.accepted_at,
-        due_at=delivery.due_at,
-        status="waiting",
-        tries=delivery.tries,
-    )
-    # RETURNING, never rowcount: some drivers count a conflict as a row.
-    return await tx.one(statement.on_conflict_do_nothing().returning(deliveries.c.seq)) is not None
+    row = {
+        "key": delivery.key,
+        "thread_id": delivery.thread_id,
+        "kind": delivery.kind,
+        "body": dict(delivery.body),
+        "urgent": delivery.urgent,
+        "accepted_at": delivery.accepted_at,
+        "due_at": delivery.due_at,
+        "status": "waiting",
+        "tries": delivery.tries,
+    }
+    return await insert_new(tx, deliveries, row)
 
 
 async def exists(tx: Transaction, key: str) -> bool:
@@ -55,14 +64,7 @@ async def exists(tx: Transaction, key: str) -> bool:
 async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
     """What the thread has to handle next: the urgent first, then the oldest. Timers count from when they are due;
     anything else that waits to be tried again holds back what came after it."""
-    query = (
-        sa.select(deliveries)
-        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting")
-        .where(sa.or_(deliveries.c.kind != "timer", deliveries.c.due_at <= now))
-        .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
-        .limit(1)
-    )
-    row = await tx.one(query)
+    row = await tx.one(_HEAD, {"thread": thread_id, "now": now})
     if row is None or row.due_at > now:
         return None
     return Delivery(row.key, row.thread_id, row.kind, row.body, row.urgent, row.accepted_at, row.due_at, row.tries)
@@ -83,7 +85,7 @@ async def next_due(tx: Transaction, now: float) -> float | None:
 
 async def done(tx: Transaction, key: str) -> None:
     """It has taken effect."""
-    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(status="done"))
+    await tx.run(_DONE, {"of": key})
 
 
 async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
@@ -118,19 +120,40 @@ async def is_busy(tx: Transaction, thread_id: str) -> bool:
     return await tx.one(query.limit(1)) is not None
 
 
-async def drop(tx: Transaction, thread_id: str, keys: Sequence[str]) -> None:
-    """These messages, and whatever was to be resumed, shall not be handled any more: their turn was ended."""
-    mine = sa.or_(deliveries.c.key.in_(keys), deliveries.c.kind == "resume")
-    await tx.run(
-        sa.update(deliveries)
-        .where(deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", mine)
-        .values(status="done", cause="stopped")
+async def any_parked(tx: Transaction, thread_id: str) -> bool:
+    """Whether anything was given up in a thread."""
+    query = sa.select(deliveries.c.seq).where(deliveries.c.thread_id == thread_id, deliveries.c.status == "parked")
+    return await tx.one(query.limit(1)) is not None
+
+
+async def drop(tx: Transaction, keys: Sequence[str]) -> None:
+    """These messages shall not be handled any more: their author took them back."""
+    await tx.run(_dropped().where(deliveries.c.key.in_(keys)))
+
+
+async def drop_resumes(tx: Transaction, thread_id: str) -> None:
+    """Whatever was to be resumed in a thread shall not be any more: its turn was ended."""
+    await tx.run(_dropped().where(deliveries.c.thread_id == thread_id, deliveries.c.kind == "resume"))
+
+
+def _dropped() -> sa.Update:
+    return sa.update(deliveries).where(deliveries.c.status == "waiting").values(status="done", cause="stopped")
+
+
+async def first_author(tx: Transaction, thread_id: str) -> str | None:
+    """Who wrote the message that is being handled, or is next; `None`: what comes next is no message."""
+    query = sa.select(deliveries.c.kind, deliveries.c.body).where(
+        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind != "timer"
     )
+    row = await tx.one(query.order_by(deliveries.c.urgent.desc(), deliveries.c.seq).limit(1))
+    return row.body["person"] if row and row.kind in {"message", "stop"} else None
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:
-    """How many deliveries wait and how many are parked."""
-    query = sa.select(deliveries.c.status, sa.func.count().label("n")).where(deliveries.c.status != "done")
+    """How many deliveries wait and how many are parked. Timers are set rather than waiting."""
+    query = sa.select(deliveries.c.status, sa.func.count().label("n")).where(
+        deliveries.c.status != "done", deliveries.c.kind != "timer"
+    )
     return {r.status: r.n for r in await tx.all(query.group_by(deliveries.c.status))}
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.tables import posts
-from bot.records.upsert import insert
+from bot.records.upsert import insert_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,29 @@ class PostRow:
     at: float
 
 
+_UNSENT = (
+    sa.select(posts)
+    .where(posts.c.thread_id == sa.bindparam("thread"), posts.c.sent_revision < posts.c.revision)
+    .order_by(posts.c.seq)
+)
+_SENT = sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
+
+
 async def add(tx: Transaction, post: NewPost, now: float) -> bool:
     """Keep a post to be sent; false when it had been said before."""
-    statement = insert(tx, posts).values(
-        key=post.key,
-        thread_id=post.thread_id,
-        kind=post.kind,
-        subject=post.subject,
-        content=dict(post.content) if post.content is not None else None,
-        only_for=post.only_for,
-        revision=1,
-        sent_revision=0,
-        tries=0,
-        at=now,
-    )
-    return await tx.one(statement.on_conflict_do_nothing().returning(posts.c.seq)) is not None
+    row = {
+        "key": post.key,
+        "thread_id": post.thread_id,
+        "kind": post.kind,
+        "subject": post.subject,
+        "content": dict(post.content) if post.content is not None else None,
+        "only_for": post.only_for,
+        "revision": 1,
+        "sent_revision": 0,
+        "tries": 0,
+        "at": now,
+    }
+    return await insert_new(tx, posts, row)
 
 
 async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
@@ -68,8 +76,7 @@ async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
 
 async def unsent(tx: Transaction, thread_id: str) -> Sequence[PostRow]:
     """What has to be shown in a thread, in order."""
-    query = sa.select(posts).where(posts.c.thread_id == thread_id, posts.c.sent_revision < posts.c.revision)
-    return [_row(r) for r in await tx.all(query.order_by(posts.c.seq))]
+    return [_row(r) for r in await tx.all(_UNSENT, {"thread": thread_id})]
 
 
 async def threads_with_unsent(tx: Transaction) -> Sequence[str]:
@@ -81,7 +88,12 @@ async def threads_with_unsent(tx: Transaction) -> Sequence[str]:
 async def sent(tx: Transaction, key: str, revision: int, reference: Mapping[str, Any]) -> None:
     """This revision is shown; a newer one is not marked by an older one's arrival."""
     values = {"sent_revision": revision, "reference": dict(reference), "tries": 0, "cause": None}
-    await tx.run(sa.update(posts).where(posts.c.key == key, posts.c.sent_revision < revision).values(values))
+    await tx.run(_SENT, {"of": key, "shown": revision, **values})
+
+
+async def passed_over(tx: Transaction, key: str, revision: int) -> None:
+    """This revision is given up. Without a reference a later one is sent, since there is nothing to update."""
+    await tx.run(sa.update(posts).where(posts.c.key == key).values(sent_revision=revision))
 
 
 async def failed(tx: Transaction, key: str, cause: str) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.records.tables import metadata
+
 HEAD = "0001"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
@@ -37,9 +39,22 @@ def upgrade_sqlite(path: Path) -> None:
             # The driver begins nothing by itself before a CREATE TABLE: without this, a process that is killed here
             # would leave half a schema behind, on which no later start could build.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            upgrade(connection)
+            if revision is None and not sa.inspect(connection).get_table_names():
+                _make(connection)
+            else:
+                upgrade(connection)
     finally:
         engine.dispose()
+
+
+def _make(connection: sa.Connection) -> None:
+    """The present schema in an empty database, as all migrations together would leave it (a test compares them)."""
+    metadata.create_all(connection)
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc "
+        "PRIMARY KEY (version_num))"
+    )
+    connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
 
 
 def upgrade(connection: sa.Connection) -> None:

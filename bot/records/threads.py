@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -28,43 +29,70 @@ class ThreadRow:
     updated_at: float
 
 
-async def ensure(tx: Transaction, thread_id: str, place: Place, title: str, now: float) -> None:
-    """Make the thread, or note that something happened in it."""
+_BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
+_SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
+
+
+async def ensure(
+    tx: Transaction, thread_id: str, place: Place, title: str, now: float, *, requester: str | None = None
+) -> None:
+    """Make the thread, or note that something happened in it and how it is reached now (addresses change).
+
+    `requester`: whose turn a new thread begins with; `None`: nobody's yet.
+    """
     row = {
         "thread_id": thread_id,
         "platform": place.platform,
         "place_key": place.key,
         "place": asdict(place),
         "title": " ".join(title.split())[:TITLE_LIMIT],
+        "requester": requester,
         "created_at": now,
         "updated_at": now,
     }
     statement = insert(tx, threads).values(row)
-    await tx.run(statement.on_conflict_do_update(index_elements=["thread_id"], set_={"updated_at": now}))
+    update = {"updated_at": now, "place": row["place"]}
+    await tx.run(statement.on_conflict_do_update(index_elements=["thread_id"], set_=update))
 
 
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     """The thread, or none."""
-    row = await tx.one(sa.select(threads).where(threads.c.thread_id == thread_id))
+    row = await tx.one(_BY_ID, {"id": thread_id})
     if row is None:
         return None
     return ThreadRow(row.thread_id, Place(**row.place), row.title, row.requester, row.turn, row.updated_at)
 
 
-async def newest_session(tx: Transaction, place_key: str) -> tuple[str, float] | None:
-    """Id and time of the newest thread at a place that has no threads of its own."""
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One thread at a place that has no threads of its own."""
+
+    thread_id: str
+    updated_at: float
+
+
+async def newest_session(tx: Transaction, place_key: str, *, of: str | None = None) -> SessionRow | None:
+    """The newest thread at such a place; `of`: the newest whose requester is this person."""
     query = sa.select(threads.c.thread_id, threads.c.updated_at).where(threads.c.place_key == place_key)
-    row = await tx.one(query.order_by(threads.c.created_at.desc()).limit(1))
-    return (row.thread_id, row.updated_at) if row else None
+    if of is not None:
+        query = query.where(threads.c.requester == of)
+    # By number, which is what the ids of one place end with: clocks may stand still or go back.
+    row = await tx.one(query.order_by(sa.func.length(threads.c.thread_id).desc(), threads.c.thread_id.desc()).limit(1))
+    return SessionRow(row.thread_id, row.updated_at) if row else None
 
 
 async def set_turn(tx: Transaction, thread_id: str, requester: str, turn: str) -> None:
     """Whose turn it is now."""
-    await tx.run(sa.update(threads).where(threads.c.thread_id == thread_id).values(requester=requester, turn=turn))
+    await tx.run(_SET_TURN, {"id": thread_id, "requester": requester, "turn": turn})
 
 
 async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSummary, ...]:
     """The threads in which something happened last, with how many questions are open in each."""
+    rows = await tx.all(_NEWEST, {"platform": platform, "limit": limit})
+    return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
+
+
+def _newest() -> sa.Select[Any]:
     waiting: sa.ColumnElement[int] = sa.literal(0)
     for table, is_open in (
         (approvals, approvals.c.status == "pending"),
@@ -74,14 +102,15 @@ async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSumm
     ):
         count = sa.select(sa.func.count()).where(table.c.thread_id == threads.c.thread_id, is_open)
         waiting = waiting + count.correlate(threads).scalar_subquery()
-    query = (
+    return (
         sa.select(threads.c.thread_id, threads.c.title, threads.c.updated_at, waiting.label("waiting"))
-        .where(threads.c.platform == platform)
+        .where(threads.c.platform == sa.bindparam("platform"))
         .order_by(threads.c.updated_at.desc())
-        .limit(limit)
+        .limit(sa.bindparam("limit"))
     )
-    rows = await tx.all(query)
-    return tuple(ThreadSummary(r.thread_id, r.title, r.updated_at, r.waiting) for r in rows)
+
+
+_NEWEST = _newest()
 
 
 async def remember(tx: Transaction, person: Person, now: float) -> None:

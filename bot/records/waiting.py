@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bot.records import approvals, attempts, clarifications, sign_ins
+import sqlalchemy as sa
+
+from bot.records import approvals, attempts, clarifications, sign_ins, tables
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
@@ -25,12 +28,60 @@ class Waiting:
     def __bool__(self) -> bool:
         return bool(self.approvals or self.clarifications or self.sign_ins or self.outcomes)
 
+    @property
+    def requesters(self) -> frozenset[str]:
+        """Whose requests these are: person ids."""
+        return frozenset(
+            [row.asked.requesters[0] for row in self.approvals]
+            + [row.requester for row in self.clarifications]
+            + [row.person_id for row in self.sign_ins]
+            + [row.requester for row in self.outcomes]
+        )
+
+
+def _any_open() -> sa.Select[Any]:
+    # Literals, not parameters: otherwise SQLite cannot use the partial indexes, and reads whole tables.
+    conditions = (
+        (tables.approvals, "status = 'pending'"),
+        (tables.clarifications, "status = 'open'"),
+        (tables.sign_ins, "status = 'open'"),
+        (tables.attempts, "status = 'unknown' AND choice IS NULL"),
+    )
+    found = (
+        sa.exists().where(table.c.thread_id == sa.bindparam("thread"), sa.text(is_open))
+        for table, is_open in conditions
+    )
+    return sa.select(sa.or_(*found).label("any"))
+
+
+_ANY_OPEN = _any_open()
+
 
 async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
     """What is open in a thread."""
+    row = await tx.one(_ANY_OPEN, {"thread": thread_id})
+    if row is None or not row.any:  # as it mostly is, and one question costs less than four
+        return Waiting()
     return Waiting(
         approvals=await approvals.pending_in(tx, thread_id),
         clarifications=await clarifications.open_in(tx, thread_id),
         sign_ins=await sign_ins.open_in(tx, thread_id),
         outcomes=await attempts.undecided_in(tx, thread_id),
     )
+
+
+async def superseded_by(tx: Transaction, thread_id: str, key: str) -> bool:
+    """Whether this delivery gave up anything that was open in a thread. Reads whole tables: for after a crash only."""
+    given_up = (
+        (tables.approvals, tables.approvals.c.status),
+        (tables.clarifications, tables.clarifications.c.status),
+        (tables.sign_ins, tables.sign_ins.c.status),
+        (tables.attempts, tables.attempts.c.choice),
+    )
+    for table, ending in given_up:
+        query = sa.select(table.c.thread_id).where(
+            table.c.thread_id == thread_id, table.c.settled_key == key, ending == "superseded"
+        )
+        if await tx.one(query.limit(1)) is not None:
+            return True
+    return False

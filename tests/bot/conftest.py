@@ -1,0 +1,130 @@
+"""Records in a file, a clock that tests set, and a platform that writes down what it is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.ids import NewId
+from bot.platform import Reference
+from bot.records.database import Database, sqlite_database
+from bot.records.schema import upgrade_sqlite
+from bot.vocabulary import Place, Post
+from graph.state import Silent
+
+BEGINNING = 1_795_000_000.0
+"""Seconds since the epoch: some day in 2026."""
+
+
+@dataclass
+class SetClock:
+    """A clock that stands still until it is moved."""
+
+    now: float = BEGINNING
+
+    def __call__(self) -> float:
+        return self.now
+
+    def move(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class RecordingPlatform:
+    """Takes every post, unless `failures` says otherwise, and writes down what was done."""
+
+    name: str = "chat"
+    done: list[tuple[str, str, int]] = field(default_factory=list)
+    """Verb, post and revision, in order; of the calls that went well."""
+    shown: dict[str, Post] = field(default_factory=dict)
+    """By reference, what can be seen."""
+    failures: list[Exception] = field(default_factory=list)
+    """Raised by the next calls of `send` and `update`, one each, before anything is shown."""
+    lost_answers: int = 0
+    """So many of the next posts are shown, and then their sender is not told."""
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    """By thread, what its posts have to wait for."""
+    begun: list[tuple[str, int]] = field(default_factory=list)
+    """Post and revision, of all calls."""
+
+    async def send(self, post: Post) -> Reference:
+        await self._take(post)
+        reference = {"number": str(len(self.shown) + 1)}
+        self.shown[reference["number"]] = post
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ConnectionResetError("the answer was lost")
+        self.done.append(("send", post.post_id, post.revision))
+        return reference
+
+    async def update(self, post: Post, reference: Reference) -> Reference:
+        await self._take(post)
+        self.shown[reference["number"]] = post
+        self.done.append(("update", post.post_id, post.revision))
+        return reference
+
+    async def find(self, post: Post) -> Reference | None:
+        found = [number for number, shown in self.shown.items() if shown.post_id == post.post_id]
+        return {"number": found[0]} if found else None
+
+    def live(self, thread_id: str, place: Place) -> Silent:
+        return Silent()
+
+    async def _take(self, post: Post) -> None:
+        self.begun.append((post.post_id, post.revision))
+        if post.thread_id in self.held:
+            await self.held[post.thread_id].wait()
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+async def until(condition: Callable[[], Any], *, within: float = 10.0) -> Any:
+    """Wait until something holds, and return it."""
+    async with asyncio.timeout(within):
+        while not (found := condition()):
+            await asyncio.sleep(0.002)
+    return found
+
+
+def place(key: str = "chat:T1", **more: Any) -> Place:
+    """A place on the recording platform."""
+    return Place(**{"platform": "chat", "key": key, "address": {"room": key}, **more})
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def new_id() -> NewId:
+    """Ids that can be told apart at a glance: id1, id2…"""
+    numbers = count(1)
+    return lambda: f"id{next(numbers)}"
+
+
+@pytest.fixture
+def platform() -> RecordingPlatform:
+    return RecordingPlatform()
+
+
+@pytest.fixture
+def platforms(platform: RecordingPlatform) -> Mapping[str, RecordingPlatform]:
+    return {platform.name: platform}
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """An open database with the present schema."""
+    path = tmp_path / "records.db"
+    await asyncio.to_thread(upgrade_sqlite, path)
+    made = sqlite_database(path)
+    await made.open()
+    yield made
+    await made.close()
