@@ -81,14 +81,14 @@ class Settings(BaseSettings):
         60.0, gt=0, le=3600, description="Longest wait for an answer to begin, and for each further piece of it."
     )
     model_retries: int = Field(3, ge=0, le=10, description="Further tries when the model's service fails.")
-    turn_concurrency: int = Field(8, ge=1, le=1000, description="Threads that are worked on at the same time.")
+    turn_concurrency: int = Field(
+        64, ge=1, le=1000, description="Threads that are worked on at the same time, at most; fewer when it is busy."
+    )
 
     mcp_config: Path = Field(Path("mcp.json"), description="The tool servers.")
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
-    agent_strict_readonly: bool = Field(
-        False, description="true: readOnly, whatever AGENT_MODE and the rules say."
-    )
+    agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
 
     slack_bot_token: SecretStr | None = Field(None, description="xoxb-…, for one workspace.")
     slack_signing_secret: SecretStr | None = Field(None, description="For the Events API at POST /slack/events.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -13,6 +13,7 @@ from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.vocabulary import Message, Person
+from graph.calls import storable
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,9 @@ class Accepted:
     is_new: bool
 
 
+_Arrival = tuple[Message, asyncio.Future[Accepted]]
+
+
 class Acceptance:
     """Keeps messages durably. Those that arrive while a commit is under way share the next one."""
 
@@ -35,35 +39,51 @@ class Acceptance:
         self._database = database
         self._sessions = sessions
         self._clock = clock
-        self._arrived: list[tuple[Message, asyncio.Future[Accepted]]] = []
+        self._arrived: list[_Arrival] = []
         self._keeper: asyncio.Task[None] | None = None
         self._remembered: set[Person] = set()
 
     async def accept(self, message: Message) -> Accepted:
         """Keep a message; returns when it is on disk. Raises what the database raises."""
         kept: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
-        self._arrived.append((message, kept))
+        self._arrived.append((keepable(message), kept))
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep(), name="acceptance")
         return await kept
 
     async def _keep(self) -> None:
         while self._arrived:
-            batch: list[tuple[Message, asyncio.Future[Accepted]]] = []
+            batch: list[_Arrival] = []
             remembered: set[Person] = set()
             try:
                 async with self._database.writing_urgently() as tx:
                     batch, self._arrived = self._arrived[:BATCH], self._arrived[BATCH:]
                     results = [await self._keep_one(tx, message, remembered) for message, _ in batch]
             except Exception as cause:  # noqa: BLE001  # every waiting caller gets it; nobody else could
-                for _, kept in batch:
-                    if not kept.done():
-                        kept.set_exception(cause)
+                await self._keep_apart(batch, cause)
                 continue
             self._remembered |= remembered
             for (_, kept), accepted in zip(batch, results, strict=True):
                 if not kept.done():
                     kept.set_result(accepted)
+
+    async def _keep_apart(self, batch: list[_Arrival], cause: Exception) -> None:
+        """The commit for all of them failed: one of them may be at fault, so each is kept by itself."""
+        if not batch:  # not even the transaction could be begun
+            batch, self._arrived = self._arrived, []
+        for message, kept in batch:
+            if kept.done():
+                continue
+            if len(batch) == 1:
+                kept.set_exception(cause)
+                continue
+            try:
+                async with self._database.writing_urgently() as tx:
+                    accepted = await self._keep_one(tx, message, set())
+            except Exception as own_cause:  # noqa: BLE001  # as above
+                kept.set_exception(own_cause)
+            else:
+                kept.set_result(accepted)
 
     async def _keep_one(self, tx: Transaction, message: Message, remembered: set[Person]) -> Accepted:
         now = self._clock()
@@ -72,11 +92,18 @@ class Acceptance:
         thread_id = await self._sessions.thread_for(tx, message, now)
         is_new = await deliveries.add(tx, message_delivery(message, thread_id, now))
         if is_new:
-            await threads.ensure(tx, thread_id, message.place, message.text, now)
+            requester = message.author.person_id if message.addressed else None
+            await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
         if message.author not in self._remembered and message.author not in remembered:
             await threads.remember(tx, message.author, now)
             remembered.add(message.author)
         return Accepted(thread_id, is_new)
+
+
+def keepable(message: Message) -> Message:
+    """The message without what no database and no model takes: NUL characters, and halves of surrogate pairs."""
+    author = replace(message.author, name=storable(message.author.name))
+    return replace(message, author=author, text=storable(message.text))
 
 
 def message_delivery(message: Message, thread_id: str, now: float) -> Delivery:

@@ -12,6 +12,7 @@ import structlog
 
 from bot.clock import Clock
 from bot.inbox.engine import Handler
+from bot.inbox.pace import Pace
 from bot.records import deliveries
 from bot.records.database import Database
 
@@ -29,7 +30,7 @@ class EmbeddedEngine:
     def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
         self._database = database
         self._clock = clock
-        self._slots = asyncio.Semaphore(concurrency)
+        self._pace = Pace(concurrency)
         self._handler: Handler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
@@ -88,17 +89,28 @@ class EmbeddedEngine:
         for worker in late:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        await self._pace.stop()
         log.info("engine_stopped", broken_off=len(late))
 
     async def _work(self, thread_id: str) -> None:
         try:
-            async with self._slots:
-                while not self._stopping:
-                    self._again.discard(thread_id)
-                    if not await self._handle_next(thread_id) and thread_id not in self._again:
-                        break
+            while not self._stopping:
+                self._again.discard(thread_id)
+                async with self._pace.place():
+                    went_on = await self._try_next(thread_id)
+                if not went_on and thread_id not in self._again:
+                    break
         finally:
             del self._workers[thread_id]
+
+    async def _try_next(self, thread_id: str) -> bool:
+        try:
+            return await self._handle_next(thread_id)
+        except Exception:
+            # Not even the inbox could be read. Nobody else would come back to this thread.
+            log.exception("inbox_not_read", thread=thread_id)
+            await asyncio.sleep(PAUSE)
+            return True
 
     async def _handle_next(self, thread_id: str) -> bool:
         async with self._database.reading() as tx:
@@ -110,11 +122,15 @@ class EmbeddedEngine:
         try:
             await asyncio.shield(handling)
         except asyncio.CancelledError:
-            if thread_id not in self._interrupted:
+            if self._is_stopped():
                 handling.cancel()
                 await asyncio.gather(handling, return_exceptions=True)
                 raise
             await asyncio.gather(handling, return_exceptions=True)
+            if thread_id not in self._interrupted:
+                # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
+                log.exception("delivery_cancelled", delivery=delivery.key, thread=thread_id)
+                await asyncio.sleep(PAUSE)
         except Exception:
             # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
             log.exception("delivery_not_handled", delivery=delivery.key, thread=thread_id)
@@ -124,15 +140,28 @@ class EmbeddedEngine:
             del self._handling[thread_id]
         return True
 
+    def _is_stopped(self) -> bool:
+        worker = asyncio.current_task()
+        return worker is not None and worker.cancelling() > 0
+
     async def _watch_timers(self) -> None:
         while True:
             self._timer_set.clear()
-            now = self._clock()
-            async with self._database.reading() as tx:
-                due = await deliveries.threads_with_work(tx, now)
-                upcoming = await deliveries.next_due(tx, now)
-            for thread_id in due:
-                self.wake(thread_id)
-            nap = LONGEST_NAP if upcoming is None else min(max(upcoming - now, 0.01), LONGEST_NAP)
+            try:
+                nap = await self._wake_the_due()
+            except Exception:
+                # Without this task nothing would expire or be tried again any more.
+                log.exception("timers_not_read")
+                nap = PAUSE
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._timer_set.wait(), nap)
+
+    async def _wake_the_due(self) -> float:
+        """Seconds until the next timer."""
+        now = self._clock()
+        async with self._database.reading() as tx:
+            due = await deliveries.threads_with_work(tx, now)
+            upcoming = await deliveries.next_due(tx, now)
+        for thread_id in due:
+            self.wake(thread_id)
+        return LONGEST_NAP if upcoming is None else min(max(upcoming - now, 0.01), LONGEST_NAP)

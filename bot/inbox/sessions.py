@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from bot.records import threads, waiting
 from bot.records.database import Transaction
-from bot.vocabulary import Message
+from bot.records.threads import SessionRow
+from bot.vocabulary import Message, Place
 
 QUIET_SECONDS = 8 * 3600.0
 """After so long without a word, and with nothing pending, a place without threads starts a new session."""
 
 NEW = frozenset({"new", "new conversation", "start over", "/new"})
 """What a person says to start one at once."""
+
+
+async def current_thread(tx: Transaction, place: Place, person_id: str) -> str | None:
+    """The thread that this person is in at a place: in their own session while it waits for people, else in the newest.
+
+    `None`: the place has no session yet.
+    """
+    if place.has_threads:
+        return place.key
+    session = await _current_session(tx, place, person_id)
+    return session.thread_id if session else None
 
 
 class Sessions:
@@ -24,20 +36,25 @@ class Sessions:
         place = message.place
         if place.has_threads:
             return place.key
+        session = await _current_session(tx, place, message.author.person_id)
+        if session is not None and await self._goes_on(tx, session, message, now):
+            return session.thread_id
         newest = await threads.newest_session(tx, place.key)
-        if newest is None:
-            return f"{place.key}#1"
-        thread_id, updated_at = newest
-        if await self._goes_on(tx, thread_id, updated_at, message, now):
-            return thread_id
-        return f"{place.key}#{int(thread_id.rsplit('#', 1)[1]) + 1}"
+        number = int(newest.thread_id.rsplit("#", 1)[1]) + 1 if newest else 1
+        return f"{place.key}#{number}"
 
-    async def _goes_on(self, tx: Transaction, thread_id: str, updated_at: float, message: Message, now: float) -> bool:
+    async def _goes_on(self, tx: Transaction, session: SessionRow, message: Message, now: float) -> bool:
         if message.text.strip().lower() in NEW:
             return False
-        pending = await waiting.in_thread(tx, thread_id)
+        pending = await waiting.in_thread(tx, session.thread_id)
         if pending:
-            thread = await threads.get(tx, thread_id)
             # Somebody else's question is open here: whoever speaks to the bot meanwhile gets a session of their own.
-            return not message.addressed or thread is None or thread.requester == message.author.person_id
-        return now - updated_at < self._quiet_seconds
+            return not message.addressed or message.author.person_id in pending.requesters
+        return now - session.updated_at < self._quiet_seconds
+
+
+async def _current_session(tx: Transaction, place: Place, person_id: str) -> SessionRow | None:
+    own = await threads.newest_session(tx, place.key, of=person_id)
+    if own is not None and person_id in (await waiting.in_thread(tx, own.thread_id)).requesters:
+        return own
+    return await threads.newest_session(tx, place.key)

@@ -50,7 +50,7 @@ def test_nothing_set_gives_the_defaults_of_the_contract(load: Load) -> None:
     assert s.slack_api_url == "https://slack.com/api/"
     assert s.microsoft_app_type == "SingleTenant"
     assert (s.log_level, s.log_format) == ("info", "console")
-    assert (s.model_timeout_seconds, s.model_retries, s.turn_concurrency) == (60.0, 3, 8)
+    assert (s.model_timeout_seconds, s.model_retries, s.turn_concurrency) == (60.0, 3, 64)
 
 
 def test_without_a_key_the_model_is_the_demo_and_with_a_key_openais(load: Load) -> None:
