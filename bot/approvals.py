@@ -29,12 +29,14 @@ from bot.vocabulary import (
 from graph.calls import digest_of
 from graph.interrupts import Answer, ApprovalAsked, Approved, Expired, Rejected, Superseded
 from graph.ports import Spoken
-from policies.deciding import Decider, Permitted, edit_needs_no_new_asking, may_decide
+from policies.deciding import Decider, NotPermitted, Permission, Permitted, edit_needs_no_new_asking, may_decide
 from policies.model import Tool, canonical_json, model_name
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 REASON_LIMIT = 2_000
 """Characters of a reason."""
+
+_LOCAL_PAGE = "web:"
 
 FindTool = Callable[[str], Tool | None]
 
@@ -68,12 +70,12 @@ class ApprovalBook:
         self._find_tool = find_tool
         self._timer_set = timer_set
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Spoken | None) -> None:
-        """Say what was said with the call, record the approval, post its card and set its timer, in one
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
+        """Say what was said before it, record the approval, post its card and set its timer, in one
         transaction."""
         async with self._database.writing() as tx:
-            if spoken is not None:
-                await self._posts.say(tx, said(thread_id, spoken))
+            for each in spoken:
+                await self._posts.say(tx, said(thread_id, each))
             await self.record(tx, thread_id, asked)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:
@@ -100,7 +102,7 @@ class ApprovalBook:
             return await self._too_late(tx, row, decision)
         if row.expires_at is not None and row.expires_at <= self._clock():
             return AlreadySettled("This approval has expired.")
-        permission = may_decide(row.asked.ask, Decider(decision.person.person_id, row.asked.requesters))
+        permission = _permission(row, decision.person)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
         if decision.verb == "reject":
@@ -113,16 +115,22 @@ class ApprovalBook:
         return await (self._approve(tx, row, decision) if edit is None else self._change(tx, row, decision, edit))
 
     async def expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
-        """Settle as expired; false when somebody was earlier."""
-        if not await approvals.settle(tx, approval_id, "expired", key=key, now=self._clock()):
-            return False
-        await self._posts.show_again(tx, [approval_id])
-        return True
+        """Settle as expired; also true when the same timer did so before; false when somebody was earlier."""
+        if await approvals.settle(tx, approval_id, "expired", key=key, now=self._clock()):
+            await self._posts.show_again(tx, [approval_id])
+            return True
+        row = await approvals.get(tx, approval_id)
+        return row is not None and row.settled_key == key
 
     async def supersede(self, tx: Transaction, row: ApprovalRow, key: str, why: str) -> None:
         """Settle as superseded, if it is still pending."""
         if await approvals.settle(tx, row.approval_id, "superseded", key=key, now=self._clock(), reason=why):
             await self._posts.show_again(tx, [row.approval_id])
+
+    async def supersede_unused(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
+        """What was approved and shall not be started any more."""
+        given_up = await approvals.supersede_unused(tx, thread_id, key=key, now=self._clock(), reason=why)
+        await self._posts.show_again(tx, given_up)
 
     async def thread_of(self, tx: Transaction, approval_id: str) -> str | None:
         """The thread that waits for an approval."""
@@ -141,14 +149,14 @@ class ApprovalBook:
             return NO_SUCH
         if row.status != "pending":
             return Refused("This has been settled already.")
-        permission = may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
+        permission = _permission(row, person)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
         tool = self._tool(row)
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         fields, values = edit_fields(tool.input_schema, row.asked.arguments, row.asked.ask.editable)
-        return Form(f"{row.asked.server}: {row.asked.title or row.asked.tool}", fields, values)
+        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
     async def _reject(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
         reason = decision.reason.strip()[:REASON_LIMIT]
@@ -219,6 +227,14 @@ class ApprovalBook:
             return Settled(f"{row.status.capitalize()}.")
         cast = await approvals.votes_on(tx, row.approval_id)
         return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+
+
+def _permission(row: ApprovalRow, person: Person) -> Permission:
+    """Whether they may decide. On the local page everybody says for themselves who they are, so its people count in
+    its own threads only."""
+    if person.person_id.startswith(_LOCAL_PAGE) and not row.thread_id.startswith(_LOCAL_PAGE):
+        return NotPermitted("On the web page you can only decide what was asked for on the web page.")
+    return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
 
 
 def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:

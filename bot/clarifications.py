@@ -41,6 +41,8 @@ class ClarificationBook:
         values = read_answers(row.fields, answer.values)
         if isinstance(values, FormErrors):
             return Invalid(values.errors), None
+        if row.settled_key == answer.key:  # the same form, delivered twice
+            return Settled("Thank you."), None
         if not await self._settle(tx, row, "answered", answer.key, {"values": values}):
             return AlreadySettled("This question was settled already."), None
         return Settled("Thank you."), row.thread_id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bot.clock import Clock
 from bot.ids import NewId
 from bot.posts import Posts
@@ -17,6 +19,8 @@ from graph.ports import SignInNeeded
 
 MESSAGE_LIMIT = 300
 """Characters of what a server says about why it wants a sign-in."""
+_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+"""Servers like to repeat the link in their message; everybody sees that."""
 NO_SUCH = Unknown("This sign-in does not exist (any more).")
 
 
@@ -43,7 +47,7 @@ class SignInBook:
                 person_id=person,
                 server=server,
                 host=link_host(needed.url),
-                message=one_line(needed.message, MESSAGE_LIMIT),
+                message=one_line(_LINK.sub("(link)", needed.message), MESSAGE_LIMIT),
                 sealed_link=self._sealer.seal(needed.url),
                 status="open",
                 asked_at=self._clock(),
@@ -62,6 +66,8 @@ class SignInBook:
             return NO_SUCH
         if row.person_id != person.person_id:
             return Refused("This link is for somebody else only.")
+        if not row.host:
+            return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
         link = self._sealer.unseal(row.sealed_link) if row.status == "open" else None
         return link if link is not None else Refused("This link is not valid any more.")
 
@@ -74,7 +80,8 @@ class SignInBook:
             return Refused("This sign-in is for somebody else only."), None
         status = "done" if reply.done else "declined"
         if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=self._clock()):
-            return AlreadySettled("This was settled already."), None
+            twice = row.settled_key == reply.key
+            return Settled("Noted.") if twice else AlreadySettled("This was settled already."), None
         await self._posts.show_again(tx, [reply.sign_in_id])
         return Settled("Thank you, going on." if reply.done else "All right, without it."), row.thread_id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,8 +9,9 @@ import structlog
 
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
+from bot.failures import MAX_DEATHS, MAX_TRIES, PAUSES, cause_of, reference_of, regret
 from bot.inbox.engine import Engine
-from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, waits_for
+from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
 from bot.platform import Platform
 from bot.posts import Posts, notice, said
 from bot.records import clarifications, deliveries, threads, waiting
@@ -27,13 +27,6 @@ from graph.running import Agent, Look, Verb
 from graph.state import Silent, Turn
 
 log = structlog.get_logger(__name__)
-
-MAX_TRIES = 4
-"""Times a delivery is handled before it is parked, when handling it fails."""
-MAX_DEATHS = 12
-"""Times a delivery is taken up again after the process died in it, before it is parked."""
-PAUSES = (1.0, 5.0, 15.0)
-"""Seconds before the second, third and fourth try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +77,7 @@ class Conversation:
             case "resume":
                 await self._resume(delivery, live)
             case "timer":
-                async with self._s.database.writing() as tx:
-                    await self._s.waits.expire(tx, delivery.body["approval"], delivery.key)
-                await self._resume(delivery, live)
+                await self._expire(delivery, live)
             case "stop":
                 await self._stop(delivery)
 
@@ -98,13 +89,21 @@ class Conversation:
         if look.has_begun(key):
             await self._conclude(delivery, await self._taken_up_again(delivery, look, live))
             return
-        if not look.at_rest:
-            look = await self._settle(delivery, "a turn that was broken off")
         settled = await self._settled(look)
-        if any(s.key == key for s in settled.values()):
-            await self._begun_before(delivery, look, settled, live)
+        settler = any(s.key == key for s in settled.values())
+        tried_before = settler or look.delivery == key or not look.at_rest
+        if tried_before and await self._was_an_answer(delivery):
+            await self._resume(delivery, live)
             return
-        if settled:
+        if not look.at_rest:
+            look = await self._after_break(delivery, look, live)
+            settled = await self._settled(look)
+        if settler:
+            # The process died after this message had superseded what was open.
+            await self._settle(delivery, _something_new(delivery))
+            await self._begin(delivery, thread, live)
+            return
+        if settled or tried_before:
             look = await self._resume_settled(delivery, look, live)
         await self._interpret(delivery, thread, look, live)
 
@@ -117,35 +116,57 @@ class Conversation:
             case NewTurn():
                 await self._begin(delivery, thread, live)
             case AnswersClarification(clarification_id=clarification_id):
-                async with self._s.database.writing() as tx:
-                    question = await clarifications.get(tx, clarification_id)
-                    if question is not None:
-                        await self._s.clarifications.answer_text(tx, question, delivery.body["text"], delivery.key)
-                await self._conclude(delivery, await self._resume_settled(delivery, look, live))
-            case Supersedes():
-                await self._settle(delivery, f"{delivery.body['name']} wrote something new")
+                answered = await self._answer(delivery, clarification_id)
+                look = await self._resume_settled(delivery, look, live)
+                if answered:
+                    await self._conclude(delivery, look)
+                else:
+                    await self._interpret(delivery, thread, look, live)
+            case Supersedes() if await self._superseded(delivery, look):
+                await self._settle(delivery, _something_new(delivery))
                 await self._begin(delivery, thread, live)
+            case Supersedes():
+                look = await self._resume_settled(delivery, look, live)
+                await self._interpret(delivery, thread, look, live)
             case ToldToWait():
-                text = (
-                    f"This conversation waits for {waits_for(open_)}. "
-                    "Please start a conversation of your own, and I will help you there."
-                )
-                told = notice(f"wait:{delivery.key}", delivery.thread_id, Notice(text), only_for=author)
+                told = notice(f"wait:{delivery.key}", delivery.thread_id, Notice(told_to_wait(open_)), only_for=author)
                 await self._conclude(delivery, look, told)
             case Ignored():
                 await self._conclude(delivery, look)
 
-    async def _begun_before(
-        self, delivery: Delivery, look: Look, settled: Mapping[str, Settlement], live: Live
-    ) -> None:
-        """The process died after this message had settled rows: go on from there."""
-        thread = await self._thread(delivery.thread_id)
-        kinds = {w.asked.kind for w in look.waits if w.interrupt_id in settled}
-        if kinds == {"clarification"} and any(s.answer.kind == "answered" for s in settled.values()):
-            await self._conclude(delivery, await self._resume_settled(delivery, look, live))
-            return
-        await self._settle(delivery, f"{delivery.body['name']} wrote something new")
-        await self._begin(delivery, thread, live)
+    async def _answer(self, delivery: Delivery, clarification_id: str) -> bool:
+        """Take the message as the answer; false when a form was submitted since we looked."""
+        async with self._s.database.writing() as tx:
+            question = await clarifications.get(tx, clarification_id)
+            if question is None:
+                return False
+            return await self._s.clarifications.answer_text(tx, question, delivery.body["text"], delivery.key)
+
+    async def _was_an_answer(self, delivery: Delivery) -> bool:
+        """Whether the process died after this message had answered a question: then it is no message of its own."""
+        async with self._s.database.reading() as tx:
+            return await clarifications.answered_by(tx, delivery.key)
+
+    async def _after_break(self, delivery: Delivery, look: Look, live: Live) -> Look:
+        """Bring to rest what was broken off before this message began.
+
+        What came before was seen through, or parked. So if nothing was parked here, it was this message itself, in an
+        earlier try: settling, or letting run what had been decided, which may not be lost.
+        """
+        async with self._s.database.reading() as tx:
+            settling = look.verb == "settle" or await waiting.superseded_by(tx, delivery.thread_id, delivery.key)
+            parked = await deliveries.any_parked(tx, delivery.thread_id)
+        if settling or parked:
+            return await self._settle(delivery, "a turn that was broken off")
+        return await self._taken_up_again(delivery, look, live)
+
+    async def _superseded(self, delivery: Delivery, look: Look) -> bool:
+        """Give up all that is open; false when somebody has decided since we looked: what was approved runs first."""
+        async with self._s.database.writing() as tx:
+            if await self._s.waits.settled(tx, look.waits):
+                return False
+            await self._s.waits.supersede(tx, delivery.thread_id, delivery.key, _something_new(delivery))
+        return True
 
     async def _begin(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
         body = delivery.body
@@ -161,6 +182,15 @@ class Conversation:
         live.status("Thinking…")
         await self._conclude(delivery, await self._s.agent.begin(turn, body["text"], live))
 
+    async def _expire(self, delivery: Delivery, live: Live) -> None:
+        async with self._s.database.writing() as tx:
+            expired = await self._s.waits.expire(tx, delivery.body["approval"], delivery.key)
+            if not expired:
+                # Settled long ago. What is unfinished in the thread now belongs to a later delivery.
+                await deliveries.done(tx, delivery.key)
+        if expired:
+            await self._resume(delivery, live)
+
     # ------------------------------------------------------------------------------------------- going on
 
     async def _resume(self, delivery: Delivery, live: Live) -> None:
@@ -170,9 +200,11 @@ class Conversation:
         await self._conclude(delivery, await self._resume_settled(delivery, look, live))
 
     async def _resume_settled(self, delivery: Delivery, look: Look, live: Live) -> Look:
-        """Resume every pending interrupt whose row is settled, until none is left."""
+        """Resume every pending interrupt whose row is settled, until none is left, and keep what was said to that: the
+        delivery may go on to begin a turn of its own."""
         while True:
             async with self._s.database.writing() as tx:
+                await self._say(tx, delivery.thread_id, look)
                 await self._s.waits.record(tx, delivery.thread_id, look.waits)
             settled = await self._settled(look)
             if not settled:
@@ -186,7 +218,7 @@ class Conversation:
             await deliveries.count_try(tx, delivery.key)
         if delivery.tries >= MAX_DEATHS:
             raise RuntimeError("the process died in this delivery too often")
-        verb: Verb = "run" if delivery.kind == "message" else "resume"
+        verb: Verb = "run" if look.has_begun(delivery.key) else "resume"
         while not look.at_rest:
             look = await self._s.agent.go_on(delivery.thread_id, delivery.key, verb, live)
         return look
@@ -230,17 +262,17 @@ class Conversation:
 
     async def _after_failure(self, delivery: Delivery, thread: ThreadRow, cause: Exception) -> None:
         if delivery.tries + 1 >= MAX_TRIES:
-            await self._park(delivery, thread, f"{type(cause).__name__}: {cause}")
+            await self._park(delivery, thread, cause_of(cause))
             return
         due_at = self._s.clock() + PAUSES[min(delivery.tries, len(PAUSES) - 1)]
         async with self._s.database.writing() as tx:
-            await deliveries.retry(tx, delivery.key, due_at, f"{type(cause).__name__}: {cause}")
+            await deliveries.retry(tx, delivery.key, due_at, cause_of(cause))
             tx.afterwards(self._engine.look_again)
 
     async def _give_up(self, delivery: Delivery, sentence: str) -> None:
         """The turn cannot go on, and trying again would not help: say so in one sentence."""
         look = await self._settle(delivery, "the turn could not go on")
-        await self._conclude(delivery, look, self._regret(delivery, sentence))
+        await self._conclude(delivery, look, regret(delivery, sentence))
 
     async def _park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
         """Keep the delivery with its cause, tell its author, and let the thread go on."""
@@ -255,28 +287,14 @@ class Conversation:
                 settled_too = False
         async with self._s.database.writing() as tx:
             if thread is not None:
-                await self._s.posts.say(tx, self._regret(delivery, "Something went wrong on my side, and I gave up."))
+                await self._s.posts.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
             await deliveries.park(tx, delivery.key, cause)
         log.info("thread_goes_on", settled=settled_too)
-
-    def _regret(self, delivery: Delivery, sentence: str) -> NewPost:
-        text = f"{sentence} (Reference {reference_of(delivery)})"
-        return notice(f"error:{delivery.key}", delivery.thread_id, Notice(text, "error"))
-
-    # ------------------------------------------------------------------------------------------- small things
-
-    async def _thread(self, thread_id: str) -> ThreadRow:
-        async with self._s.database.reading() as tx:
-            thread = await threads.get(tx, thread_id)
-        if thread is None:
-            raise LookupError(thread_id)
-        return thread
 
     def _live(self, thread: ThreadRow) -> Live:
         platform = self._s.platforms.get(thread.place.platform)
         return platform.live(thread.thread_id, thread.place) if platform else Silent()
 
 
-def reference_of(delivery: Delivery) -> str:
-    """What a user can quote and an operator can search for: 8 hexadecimal characters, the same at every try."""
-    return hashlib.sha256(delivery.key.encode()).hexdigest()[:8]
+def _something_new(delivery: Delivery) -> str:
+    return f"{delivery.body['name']} wrote something new"

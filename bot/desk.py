@@ -11,6 +11,7 @@ from bot.clock import Clock
 from bot.connections import SignInBook
 from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
+from bot.inbox.sessions import current_thread
 from bot.meaning import is_stop
 from bot.posts import Posts
 from bot.records import attempts, deliveries, posts, threads, waiting
@@ -27,7 +28,6 @@ from bot.vocabulary import (
     MessageView,
     OutcomeChoice,
     Person,
-    Place,
     Post,
     Refused,
     Settled,
@@ -67,8 +67,11 @@ class FrontDesk:
     async def accept(self, message: Message) -> bool:
         """Keep a message durably. "Stop" does not queue."""
         if is_stop(message.text):
-            thread_id = await self._current_thread(message.place)
-            result = await self.stop(message.key, thread_id, message.author, text=message.text)
+            async with self._database.reading() as tx:
+                if await deliveries.exists(tx, message.key):
+                    return False
+                thread_id = await current_thread(tx, message.place, message.author.person_id)
+            result = await self.stop(message.key, thread_id or "", message.author, text=message.text)
             if isinstance(result, Settled):
                 return True
         accepted = await self._books.acceptance.accept(message)
@@ -76,38 +79,34 @@ class FrontDesk:
             self._engine.wake(accepted.thread_id)
         return accepted.is_new
 
-    async def _current_thread(self, place: Place) -> str:
-        if place.has_threads:
-            return place.key
-        async with self._database.reading() as tx:
-            newest = await threads.newest_session(tx, place.key)
-        return newest[0] if newest else place.key
-
     # ------------------------------------------------------------------------------------------- decide lane
 
     async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
         """Judge and record a click, per approval."""
         results: dict[str, ClickResult] = {}
+        settled: dict[str | None, str] = {}
         async with self._database.writing_urgently() as tx:
             await threads.remember(tx, decision.person, self._clock())
             for approval_id in dict.fromkeys(decision.approval_ids):
-                results[approval_id] = await self._books.approvals.decide(tx, decision, approval_id)
-                if isinstance(result := results[approval_id], Settled) and result.final:
-                    await self._resume(tx, await self._books.approvals.thread_of(tx, approval_id), decision.key)
+                results[approval_id] = result = await self._books.approvals.decide(tx, decision, approval_id)
+                if isinstance(result, Settled) and result.final:
+                    settled.setdefault(await self._books.approvals.thread_of(tx, approval_id), approval_id)
+            for thread_id, approval_id in settled.items():
+                await self._resume(tx, thread_id, approval_id)
         return results
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         """Record the answer to a clarification."""
         async with self._database.writing_urgently() as tx:
             result, thread_id = await self._books.clarifications.answer_form(tx, answer)
-            await self._resume(tx, thread_id, answer.key)
+            await self._resume(tx, thread_id, answer.clarification_id)
         return result
 
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         """Record that a person has signed in, or will not."""
         async with self._database.writing_urgently() as tx:
             result, thread_id = await self._books.sign_ins.reply(tx, reply)
-            await self._resume(tx, thread_id, reply.key)
+            await self._resume(tx, thread_id, reply.sign_in_id)
         return result
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
@@ -119,39 +118,53 @@ class FrontDesk:
             if row.requester != choice.person.person_id:
                 return Refused("Only the person who asked for this call can say what came of it.")
             if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
-                return AlreadySettled("This was settled already.")
+                twice = row.settled_key == choice.key
+                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
             await self._posts.show_again(tx, [row.attempt_id, *await self._books.approvals.ids_of(tx, row.call_id)])
-            await self._resume(tx, row.thread_id, choice.key)
+            await self._resume(tx, row.thread_id, row.attempt_id)
         return Settled("Noted.")
 
     async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
-        """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued."""
+        """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
+        for anybody else it only does the latter."""
         async with self._database.writing_urgently() as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
-            thread = await threads.get(tx, thread_id)
+            requesters = await self._requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
-            pending = await waiting.in_thread(tx, thread_id)
             mine = [k for k, author in queued if author == person.person_id]
-            is_requester = thread is not None and thread.requester == person.person_id
-            if not pending and not await deliveries.is_busy(tx, thread_id):
+            if not requesters:
                 return Refused("Nothing is running here.")
-            if not mine and not is_requester:
+            if not mine and person.person_id not in requesters:
                 return Refused("Only the person whose request this is can stop it.")
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
-            await deliveries.drop(tx, thread_id, mine)
+            await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
+            if person.person_id not in requesters:
+                await deliveries.done(tx, key)
+                return Settled("What you had written here is not handled any more.")
+            await deliveries.drop_resumes(tx, thread_id)
             tx.afterwards(lambda: self._engine.interrupt(thread_id))
             tx.afterwards(lambda: self._engine.wake(thread_id))
         return Settled("Stopped.")
 
-    async def _resume(self, tx: Transaction, thread_id: str | None, key: str) -> None:
-        """Something was settled: let its thread go on."""
+    async def _requesters(self, tx: Transaction, thread_id: str) -> frozenset[str]:
+        """Whose turn it is in a thread, from what waits for people or is being handled; empty: nobody's."""
+        if pending := await waiting.in_thread(tx, thread_id):
+            return pending.requesters
+        if not await deliveries.is_busy(tx, thread_id):
+            return frozenset()
+        thread = await threads.get(tx, thread_id)
+        author = await deliveries.first_author(tx, thread_id) or (thread.requester if thread else None)
+        return frozenset([author] if author else [])
+
+    async def _resume(self, tx: Transaction, thread_id: str | None, settled: str) -> None:
+        """Something was settled, once and for all: let its thread go on."""
         if thread_id is None:
             return
         now = self._clock()
-        await deliveries.add(tx, Delivery(f"resume:{thread_id}:{key}", thread_id, "resume", {}, False, now, now))
+        await deliveries.add(tx, Delivery(f"resume:{settled}", thread_id, "resume", {}, False, now, now))
         tx.afterwards(lambda: self._engine.wake(thread_id))
 
     # ------------------------------------------------------------------------------------------- ask lane

@@ -43,6 +43,7 @@ class AttemptLedger:
                 return Undecided(latest.number)
             if latest.status == "started":
                 await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
+                await attempts.choose(tx, latest.attempt_id, "try_again", None, key=record.call_id)  # nobody is asked
                 return await self._start(tx, record, latest.number + 1)
             return await self._after(tx, record, latest)
 
@@ -62,6 +63,8 @@ class AttemptLedger:
                 return await self._start(tx, record, latest.number + 1)
 
     async def _start(self, tx: Transaction, record: CallRecord, number: int) -> Begun | NotPermitted:
+        if not record.permitted:
+            return NotPermitted()
         approval_id = None
         if record.approval_round is not None:
             approval = await approvals.of_call(tx, record.call_id, record.approval_round)
@@ -69,6 +72,7 @@ class AttemptLedger:
                 return NotPermitted()
             approval_id = approval.approval_id
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, now=self._clock())
+        await self._posts.show_again(tx, [approval_id] if approval_id else [])
         return Begun(number)
 
     async def finish(self, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:

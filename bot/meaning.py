@@ -68,14 +68,23 @@ def _waits_only_for(requester: str, waiting: Waiting) -> bool:
 
 
 def waits_for(waiting: Waiting) -> str:
-    """What a thread waits for, in words."""
+    """What a thread waits for, in words. Under the names that the operator knows: a server's titles may say
+    anything."""
     parts = []
     if waiting.approvals:
-        parts.append("a decision on " + ", ".join(a.asked.title or a.asked.tool for a in waiting.approvals))
+        parts.append("a decision on " + ", ".join(f"{a.asked.server}: {a.asked.tool}" for a in waiting.approvals))
     if waiting.clarifications:
         parts.append("an answer to a question")
     if waiting.sign_ins:
         parts.append("a sign-in at " + ", ".join(s.server for s in waiting.sign_ins))
     if waiting.outcomes:
-        parts.append("word on what came of " + ", ".join(o.title or o.tool for o in waiting.outcomes))
+        parts.append("word on what came of " + ", ".join(f"{o.server}: {o.tool}" for o in waiting.outcomes))
     return " and ".join(parts)
+
+
+def told_to_wait(waiting: Waiting) -> str:
+    """What somebody is told who writes where somebody else is waited for."""
+    return (
+        f"This conversation waits for {waits_for(waiting)}. "
+        "Please start a conversation of your own, and I will help you there."
+    )

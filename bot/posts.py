@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
 from bot.clock import Clock
-from bot.platform import Platform, PostFailed
+from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
 from bot.views import post_of
-from bot.vocabulary import Notice, Place, Post
+from bot.vocabulary import Notice, Place
 from graph.ports import Spoken
 
 log = structlog.get_logger(__name__)
 
-MAX_TRIES = 8
-"""Times a post is tried before it is given up, over about two minutes."""
+MAX_TRIES = 200
+"""Times a post is tried before it is given up, over about two and a half hours: platforms have such outages, and posts
+are made at least once (rule 1)."""
+MAX_DEFECTS = 8
+"""Times a post is tried that makes us or its adapter fail unexpectedly (about two minutes), before it gives way to
+those after it."""
 LONGEST_PAUSE = 60.0
-"""Seconds between two tries at most."""
+"""Seconds between two tries at most, unless the platform asks for more."""
+LONGEST_RETRY_AFTER = 600.0
+"""Seconds that a platform may ask to wait before the next try."""
+
+Pause = Callable[[int, float | None], float]
+"""Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 
 
 def notice(key: str, thread_id: str, text: Notice, *, only_for: str | None = None) -> NewPost:
@@ -38,10 +47,13 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
 class Posts:
     """The outbox. Posts are kept in the caller's transaction and shown once it is committed."""
 
-    def __init__(self, database: Database, clock: Clock, platforms: Mapping[str, Platform]) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, platforms: Mapping[str, Platform], *, pause: Pause | None = None
+    ) -> None:
         self._database = database
         self._clock = clock
         self._platforms = platforms
+        self._pause = pause or pause_between
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._left_over: set[str] = set()
@@ -85,62 +97,78 @@ class Posts:
 
     async def _send_thread(self, thread_id: str) -> None:
         try:
-            while True:
+            self._again.add(thread_id)
+            while thread_id in self._again:
                 self._again.discard(thread_id)
-                if not await self._send_unsent(thread_id) and thread_id not in self._again:
-                    return
-        except Exception:
-            # Only the database can fail here; the rows stay unsent and are sent after the next change or start.
-            log.exception("posts_not_sent", thread=thread_id)
+                try:
+                    await self._send_unsent(thread_id)
+                except Exception:
+                    # Only the database can fail here. What could not be noted may have been shown nevertheless.
+                    log.exception("posts_not_sent", thread=thread_id)
+                    self._left_over.add(thread_id)
+                    self._again.add(thread_id)
+                    await asyncio.sleep(self._pause(0, None))
         finally:
             del self._senders[thread_id]
 
-    async def _send_unsent(self, thread_id: str) -> bool:
-        """Show everything that is unsent; false when there was nothing."""
+    async def _send_unsent(self, thread_id: str) -> None:
+        """Show everything that is unsent now; what is kept meanwhile wakes its thread again."""
         async with self._database.reading() as tx:
             rows = await posts.unsent(tx, thread_id)
             thread = await threads.get(tx, thread_id) if rows else None
-            shown = [(row, await post_of(tx, row, thread.place)) for row in rows] if thread else []
-        if not shown or thread is None:
-            return False
-        for row, post in shown:
-            await self._show(row, post, thread.place)
-        self._left_over.discard(thread_id)
-        return True
-
-    async def _show(self, row: PostRow, post: Post | None, place: Place) -> None:
-        platform = self._platforms.get(place.platform)
-        if post is None or platform is None:
-            cause = "its subject is gone" if post is None else f"platform {place.platform} is not connected"
-            await self._give_up(row, cause)
+        if thread is None:
             return
-        reference = row.reference
+        for row in rows:
+            await self._show(row, thread.place)
+        self._left_over.discard(thread_id)
+
+    async def _show(self, row: PostRow, place: Place) -> None:
+        """Try until it is shown, or certainly cannot be."""
+        may_be_there, defects, cause = row.thread_id in self._left_over, 0, ""
         for attempt in range(MAX_TRIES):
             try:
-                if reference is None and row.thread_id in self._left_over:
-                    reference = await platform.find(post)
-                if reference is None:
-                    reference = await platform.send(post)
-                else:
-                    reference = await platform.update(post, reference)
+                reference = await self._show_once(row, place, may_be_there=may_be_there)
             except PostFailed as failure:
-                if failure.permanent or attempt == MAX_TRIES - 1:
-                    await self._give_up(row, str(failure))
-                    return
-                await asyncio.sleep(_pause(attempt, failure.retry_after))
+                cause, retry_after = str(failure), failure.retry_after
+                if failure.permanent:
+                    break
+            except Exception as defect:
+                # Ours or the adapter's: it must not silence the thread for good.
+                log.exception("post_defect", post=row.key, thread=row.thread_id)
+                cause, retry_after, defects = type(defect).__name__, None, defects + 1
+                if defects == MAX_DEFECTS:
+                    break
             else:
                 async with self._database.writing() as tx:
                     await posts.sent(tx, row.key, row.revision, reference)
                 return
+            may_be_there = True
+            await asyncio.sleep(self._pause(attempt, retry_after))
+        await self._give_up(row, cause)
+
+    async def _show_once(self, row: PostRow, place: Place, *, may_be_there: bool) -> Reference:
+        """Show it as it is now, in place of what it showed before. Raises `PostFailed`."""
+        platform = self._platforms.get(place.platform)
+        if platform is None:
+            raise PostFailed(f"platform {place.platform} is not connected", permanent=True)
+        async with self._database.reading() as tx:
+            post = await post_of(tx, row, place)
+        if post is None:
+            raise PostFailed("its subject is gone", permanent=True)
+        reference = row.reference
+        if reference is None and may_be_there:
+            reference = await platform.find(post)
+        return await platform.send(post) if reference is None else await platform.update(post, reference)
 
     async def _give_up(self, row: PostRow, cause: str) -> None:
         log.error("post_given_up", post=row.key, thread=row.thread_id, cause=cause)
         async with self._database.writing() as tx:
             await posts.failed(tx, row.key, cause)
-            await posts.sent(tx, row.key, row.revision, row.reference or {})
+            await posts.passed_over(tx, row.key, row.revision)
 
 
-def _pause(attempt: int, retry_after: float | None) -> float:
+def pause_between(attempt: int, retry_after: float | None) -> float:
+    """Seconds before the next try: what the platform asks for, else ever more, with jitter."""
     if retry_after is not None:
-        return retry_after
+        return min(max(retry_after, 0.0), LONGEST_RETRY_AFTER)
     return min(LONGEST_PAUSE, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, not a secret

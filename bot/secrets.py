@@ -32,6 +32,9 @@ def kept_key(folder: Path) -> bytes:
     path = folder / KEY_FILE
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_bytes(Fernet.generate_key())
+        # Whole or not at all: a process that is killed here must not leave an empty key behind.
+        unfinished = path.with_suffix(".new")
+        unfinished.touch(mode=0o600)
+        unfinished.write_bytes(Fernet.generate_key())
+        unfinished.replace(path)
     return path.read_bytes().strip()

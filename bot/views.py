@@ -101,7 +101,7 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     """What came of the call, in one line. A personal result is its owner's alone, so a card shows only that it is
     there."""
     if row.status == "void":
-        return "The call changed afterwards and is asked anew.", "info"
+        return "Asked anew, since the call or the rules for it changed.", "info"
     attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
     if attempt is None:
         return "", "info"

@@ -63,13 +63,14 @@ class Waits:
         found = {wait.interrupt_id: await _settlement(tx, wait.asked) for wait in waits}
         return {interrupt_id: settlement for interrupt_id, settlement in found.items() if settlement is not None}
 
-    async def expire(self, tx: Transaction, approval_id: str, key: str) -> None:
-        """The time of an approval is over."""
-        await self._approvals.expire(tx, approval_id, key)
+    async def expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
+        """The time of an approval is over; false when it was settled otherwise before."""
+        return await self._approvals.expire(tx, approval_id, key)
 
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Give up everything that is open in a thread."""
         open_ = await waiting.in_thread(tx, thread_id)
+        await self._approvals.supersede_unused(tx, thread_id, key, why)
         for approval in open_.approvals:
             await self._approvals.supersede(tx, approval, key, why)
         for question in open_.clarifications:
@@ -96,8 +97,9 @@ async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:
             sign_in = await sign_ins.get(tx, sign_in_id)
             answer = connections.answer_of(sign_in) if sign_in else Superseded()
             key = sign_in.settled_key if sign_in else None
-        case OutcomeAsked(call_id=call_id):
-            attempt = await attempts.latest(tx, call_id)
+        case OutcomeAsked(call_id=call_id, attempt=number):
+            # Not the latest: when the process dies in the attempt that was chosen, the interrupt still shows as open.
+            attempt = await attempts.of_call(tx, call_id, number)
             answer = _outcome_answer(attempt) if attempt else Superseded()
             key = attempt.settled_key if attempt else None
     return Settlement(answer, key) if answer is not None else None

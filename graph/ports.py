@@ -119,6 +119,8 @@ class CallRecord:
     digest: str
     approval_round: int | None
     """The round whose approval permits this call; `None`: the policy allowed it without asking."""
+    permitted: bool = True
+    """Whether the policy, as it is now, lets the call run, by itself or under that approval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class NotPermitted:
-    """No recorded approval has this call's digest."""
+    """No recorded approval has this call's digest, or the policy asks for more than it did."""
 
 
 class Ledger(Protocol):
@@ -190,8 +192,8 @@ class Spoken:
 class Approvals(Protocol):
     """Where questions to people are recorded and shown at once, before the graph stops for them."""
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Spoken | None) -> None:
-        """Say what the model said with the call, record the approval and post its card. Asking the same round again
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
+        """Say what the model said before it, record the approval and post its card. Asking the same round again
         changes nothing."""
         ...
 

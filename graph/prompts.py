@@ -16,6 +16,9 @@ from graph.ports import Unavailable
 from graph.state import State, Turn
 from policies.model import Mode, Tool
 
+NAME_LIMIT = 60
+"""Characters of a person's name."""
+
 _RULES = f"""\
 You are Countersign, an assistant that works for a company's people in chat, with the company's tools.
 - Reading is free. Whatever changes the world is shown to people as a card and runs only after they approve: call the
@@ -42,7 +45,7 @@ def conversation(
     if mode is Mode.READ_ONLY:
         lines.append(_READ_ONLY)
     lines.append(f"Now: {local_time(now, turn['time_zone'])} ({turn['time_zone']})")
-    lines.append(f"The requester is {turn['requester_name']}.")
+    lines.append(f"The requester is {_plain(turn['requester_name'])}.")
     if unavailable:
         lines.append(_UNAVAILABLE + "; ".join(f"{u.server} ({u.reason})" for u in unavailable))
     if not has_tools:
@@ -61,13 +64,18 @@ def local_time(now: float, time_zone: str) -> str:
     return datetime.fromtimestamp(now, zone).isoformat(timespec="seconds")
 
 
+def _plain(name: str) -> str:
+    """A display name as one short line: people choose theirs freely, and it must not read like an instruction."""
+    return " ".join(name.split())[:NAME_LIMIT]
+
+
 def _named(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """People's messages with their names in front, as soon as there is more than one of them."""
     names = {m.additional_kwargs.get("name", "") for m in messages if isinstance(m, HumanMessage)}
     if len(names) < 2:
         return list(messages)
     return [
-        m.model_copy(update={"content": f"{m.additional_kwargs.get('name', 'Person')}: {m.text}"})
+        m.model_copy(update={"content": f"{_plain(m.additional_kwargs.get('name', 'Person'))}: {m.text}"})
         if isinstance(m, HumanMessage)
         else m
         for m in messages

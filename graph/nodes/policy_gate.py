@@ -12,9 +12,9 @@ from graph.calls import digest_of, superseded, tool_message
 from graph.interrupts import ApprovalAsked
 from graph.nodes import Step
 from graph.ports import Ports, Spoken
-from graph.state import RunContext, ToolCallState
+from graph.state import RunContext, ToolCallState, Turn
 from policies.deciding import edit_needs_no_new_asking
-from policies.model import Allow, Ask, Call, Deny, Facts, Tool
+from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
 from policies.trust import risks
 
 
@@ -30,14 +30,7 @@ def policy_gate(ports: Ports) -> Step:
         tool = ports.tools.find(call["name"])
         if tool is None:
             return _end(state, f"Failed: there is no tool called {call['name']} (any more).")
-        facts = Facts(
-            mode=ports.mode,
-            requester=turn["requester"],
-            platform=turn["platform"],
-            place=turn["channel"],
-            at=datetime.fromtimestamp(runtime.context.now, UTC),
-        )
-        match ports.judge(Call(tool, call["args"]), facts):
+        match ports.judge(Call(tool, call["args"]), facts_of(turn, ports.mode, runtime.context.now)):
             case Deny(reason=reason):
                 return _end(state, f"Blocked by policy: {reason}")
             case Allow():
@@ -46,12 +39,23 @@ def policy_gate(ports: Ports) -> Step:
                 if _still_covered(state, ask):
                     return Command(goto="use_tools")
                 asked = _asked(state, tool, ask)
-                spoken = state.get("spoken")
-                await ports.approvals.ask(turn["thread_id"], asked, Spoken(**spoken) if spoken else None)
+                spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
+                await ports.approvals.ask(turn["thread_id"], asked, spoken)
                 update = {"asked": asked.model_dump(mode="json"), "approved": None}
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
+
+
+def facts_of(turn: Turn, mode: Mode, now: float) -> Facts:
+    """What is known when a call of this turn is judged. `now`: seconds since the epoch."""
+    return Facts(
+        mode=mode,
+        requester=turn["requester"],
+        platform=turn["platform"],
+        place=turn["channel"],
+        at=datetime.fromtimestamp(now, UTC),
+    )
 
 
 def _end(state: ToolCallState, text: str) -> Command[str]:

@@ -8,6 +8,7 @@ from langgraph.types import Command
 
 from graph.calls import digest_of, superseded, tool_message
 from graph.nodes import Step
+from graph.nodes.policy_gate import facts_of
 from graph.ports import (
     Begun,
     BrokeOff,
@@ -23,7 +24,8 @@ from graph.ports import (
     Undecided,
 )
 from graph.state import RunContext, ToolCallState
-from policies.model import Tool
+from policies.deciding import approval_suffices
+from policies.model import Allow, Ask, Call, Tool
 
 UNKNOWN = "Outcome unknown: the call was started and no answer came. It may or may not have taken effect."
 
@@ -38,7 +40,7 @@ def use_tools(ports: Ports) -> Step:
         tool = ports.tools.find(call["name"])
         if tool is None:
             return _answer(state, Failed(f"there is no tool called {call['name']} any more."))
-        record = _record(state, tool)
+        record = _record(state, tool, permitted=_is_permitted(ports, state, tool, context.now))
         match await ports.ledger.begin(record):
             case Begun(attempt=attempt):
                 context.live.status(f"Using {tool.server}: {tool.title or tool.name}…")
@@ -52,13 +54,21 @@ def use_tools(ports: Ports) -> Step:
             case Undecided(attempt=attempt):
                 return Command(goto="outcome_unknown", update={"attempt": attempt})
             case NotPermitted():
-                # The tool or its configuration changed since the approval: it is void, and the call is judged anew.
+                # The tool, its configuration or the policy changed since the approval: the call is judged anew.
                 return Command(goto="policy_gate", update={"approved": None})
 
     return use_tools
 
 
-def _record(state: ToolCallState, tool: Tool) -> CallRecord:
+def _is_permitted(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> bool:
+    """Judged again right before the call: since the gate there may have been a wait of days, and a restart under
+    another policy, mode or `requireApproval`."""
+    verdict = ports.judge(Call(tool, state["call"]["args"]), facts_of(state["turn"], ports.mode, now))
+    asked = state.get("asked")
+    return approval_suffices(Ask.model_validate(asked["ask"]), verdict) if asked else isinstance(verdict, Allow)
+
+
+def _record(state: ToolCallState, tool: Tool, *, permitted: bool) -> CallRecord:
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     return CallRecord(
         thread_id=turn["thread_id"],
@@ -68,6 +78,7 @@ def _record(state: ToolCallState, tool: Tool) -> CallRecord:
         arguments=call["args"],
         digest=digest_of(tool, call["args"]),
         approval_round=asked["round"] if asked else None,
+        permitted=permitted,
     )
 
 

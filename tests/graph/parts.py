@@ -44,7 +44,7 @@ class ScriptedModel(BaseChatModel):
     """Answers by a function of the messages, and keeps what it was shown."""
 
     answering: Any
-    seen: list[list[BaseMessage]] = []
+    seen: list[list[BaseMessage]]
 
     @property
     def _llm_type(self) -> str:
@@ -125,7 +125,7 @@ class Bench:
     async def ask(self, *given: Any) -> Any:
         if isinstance(given[1], ApprovalAsked):
             self.asked.append(given[1])
-            assert given[2] is None or isinstance(given[2], Spoken)
+            assert all(isinstance(said, Spoken) for said in given[2])
             return None
         assert isinstance(given[4], SignInNeeded)
         return "sign-in-1"

@@ -223,7 +223,7 @@ async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> 
         look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Rejected(by="Ana")}, LIVE)
         assert look.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
         await r.agent.prune("t", look)
-        rows = await (await r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints")).fetchone()
+        rows = r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints").fetchone()
         assert rows == (1,)
         await r.agent.begin(turn("m2"), "hi", LIVE)
         assert [m.text for m in r.model.seen[-1] if isinstance(m, HumanMessage)] == ["go", "hi"]

@@ -32,6 +32,18 @@ async def test_what_the_model_says_with_its_calls_stands_before_their_cards(at_w
     assert kinds == ["said", "approval", "approval"]
 
 
+async def test_what_was_said_before_a_card_stands_before_it_step_after_step(thread: Thread) -> None:
+    await thread.send("create a meeting called Standup tomorrow at 9am")
+    (card,) = await thread.waiting()
+    await thread.approve(card["id"])
+    await thread.says("created")
+    await thread.send("delete the event Standup")
+    await thread.waiting()
+    await thread.until(lambda: len(thread.contents("said")) == 4, "both sayings of the second turn")
+    kinds = [e["content"]["kind"] for e in thread.entries.values() if e["kind"] == "post"]
+    assert kinds == ["said", "approval", "said", "said", "said", "approval"]
+
+
 async def test_nothing_runs_before_it_is_approved_and_reads_run_at_once(at_work: Thread, shop: Workshop) -> None:
     await at_work.send("use make what=lamp; look what=lamp")
     (card,) = await at_work.waiting()

@@ -42,7 +42,7 @@ async def test_somebody_else_is_told_what_the_conversation_waits_for(at_work: Th
     await at_work.send("use make what=lamp")
     (card,) = await at_work.waiting()
     await ben_at_work.send("hello, what about me")
-    await ben_at_work.notice("waits for a decision on make it", "conversation of your own")
+    await ben_at_work.notice("waits for a decision on workshop: make", "conversation of your own")
     assert at_work.notices == []
     assert [c["id"] for c in at_work.approvals("pending")] == [card["id"]]
 
@@ -99,6 +99,21 @@ async def test_stop_does_not_queue_behind_a_running_call_and_says_that_its_outco
     await at_work.says("and now?")
     told = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"]
     assert any(t.startswith("Outcome unknown") for t in told)
+
+
+async def test_what_was_approved_and_not_begun_when_the_turn_was_stopped_is_given_up(
+    at_work: Thread, shop: Workshop
+) -> None:
+    await at_work.send("use make_slowly what=lamp; make what=chair")
+    slow, other = await at_work.waiting(2)
+    await at_work.approve(slow["id"])
+    await shop.started.wait()
+    await at_work.card(slow["id"], "approved", result="running")
+    await at_work.approve(other["id"])
+    await at_work.stop()
+    await at_work.card(other["id"], "superseded")
+    await at_work.notice("stopped")
+    assert shop.done == ["make_slowly lamp"]
 
 
 async def test_only_the_requester_can_stop(at_work: Thread, ben_at_work: Thread) -> None:

@@ -1,0 +1,256 @@
+"""Clicks at the desk: each gets its answer, and what it settles goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from bot.desk import Books, FrontDesk
+from bot.ids import NewId
+from bot.posts import Posts
+from bot.records import approvals, clarifications, deliveries, threads
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.views import sign_in_view
+from bot.vocabulary import (
+    AlreadySettled,
+    Decision,
+    FormAnswer,
+    Message,
+    Person,
+    Refused,
+    Settled,
+    SignInReply,
+)
+from graph.interrupts import ClarificationAsked
+from graph.ports import SignInNeeded
+from graph.running import Look
+from tests.bot.conftest import RecordingPlatform, SetClock, place
+from tests.bot.rows import asked
+from tests.bot.stubs import SECRET, FragileAgent, NotedEngine, make_books, make_conversation
+
+ANA, BEN = Person("chat:ana", "Ana"), Person("chat:ben", "Ben")
+THREAD = "chat:T1"
+
+
+class Counter:
+    """A desk on real records, with an engine that only notes what it is told."""
+
+    def __init__(self, database: Database, outbox: Posts, clock: SetClock, new_id: NewId) -> None:
+        self.database, self.outbox, self.clock = database, outbox, clock
+        self.engine = NotedEngine()
+        self.books: Books = make_books(database, outbox, clock, new_id)
+        self.desk = FrontDesk(database, self.engine, self.books, outbox, clock)
+
+    async def write(self, person: Person, key: str, text: str = "hello") -> bool:
+        return await self.desk.accept(Message(key, place(THREAD), person, text, self.clock()))
+
+    async def ask(self, approval_id: str, requester: Person = ANA, thread_id: str = THREAD) -> str:
+        async with self.database.writing() as tx:
+            request = asked(f"call of {approval_id}", requesters=(requester.person_id,), approvers=("any",))
+            await approvals.add(tx, approval_id, thread_id, request, now=self.clock(), expires_at=None)
+        return approval_id
+
+    async def waiting(self, thread_id: str = THREAD) -> list[str]:
+        """Keys of what is to be handled, in the order it will be."""
+        keys = []
+        async with self.database.writing() as tx:
+            while (head := await deliveries.head(tx, thread_id, self.clock())) is not None:
+                keys.append(head.key)
+                await deliveries.park(tx, head.key, "seen")
+        return keys
+
+
+@pytest.fixture
+async def counter(
+    database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
+) -> AsyncIterator[Counter]:
+    outbox = Posts(database, clock, platforms, pause=lambda *_: 0.0)
+    async with database.writing() as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", clock())
+    yield Counter(database, outbox, clock, new_id)
+    await outbox.stop(1.0)
+
+
+# --------------------------------------------------------------------------------------------------- going on
+
+
+async def test_two_clicks_under_one_key_are_both_followed_up(counter: Counter) -> None:
+    first, second = await counter.ask("a1"), await counter.ask("a2")
+    for approval_id in (first, second):
+        results = await counter.desk.decide(Decision("the same click", ANA, (approval_id,), "approve"))
+        assert results[approval_id] == Settled("Approved.")
+    assert await counter.waiting() == ["resume:a1", "resume:a2"]
+
+
+async def test_approving_all_resumes_the_thread_once(counter: Counter) -> None:
+    both = (await counter.ask("a1"), await counter.ask("a2"))
+    await counter.desk.decide(Decision("click", ANA, both, "approve"))
+    assert await counter.waiting() == ["resume:a1"]
+    assert counter.engine.woken == [THREAD]
+
+
+async def test_a_click_that_changes_nothing_resumes_nothing(counter: Counter) -> None:
+    await counter.ask("a1")
+    await counter.desk.decide(Decision("one", ANA, ("a1",), "reject"))
+    late = await counter.desk.decide(Decision("two", BEN, ("a1", "unheard of"), "approve"))
+    assert isinstance(late["a1"], AlreadySettled)
+    assert await counter.waiting() == ["resume:a1"]
+
+
+# --------------------------------------------------------------------------------------------------- twice
+
+
+async def test_the_same_form_delivered_twice_is_thanked_for_twice_and_another_is_late(counter: Counter) -> None:
+    async with counter.database.writing() as tx:
+        question = ClarificationAsked(call_id="c", question="Which?", requester=ANA.person_id)
+        await clarifications.add(tx, "c1", THREAD, question, 0.0)
+    answers = [await counter.desk.answer(FormAnswer(key, ANA, "c1", {})) for key in ("form", "form", "other")]
+    assert [type(answer) for answer in answers] == [Settled, Settled, AlreadySettled]
+    assert await counter.waiting() == ["resume:c1"]
+
+
+async def test_the_same_word_on_a_sign_in_delivered_twice_is_noted_twice(counter: Counter) -> None:
+    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(SECRET, ""))
+    replies = [
+        await counter.desk.sign_in_reply(SignInReply(key, ANA, sign_in_id, done=True)) for key in ("a", "a", "b")
+    ]
+    assert [type(reply) for reply in replies] == [Settled, Settled, AlreadySettled]
+
+
+# --------------------------------------------------------------------------------------------------- the local page
+
+
+async def test_whoever_somebody_says_to_be_on_the_local_page_counts_for_no_other_platform(counter: Counter) -> None:
+    pretender = Person("web:ana", "Ana")
+    await counter.ask("a1")
+    results = await counter.desk.decide(Decision("click", pretender, ("a1",), "approve"))
+    assert isinstance(results["a1"], Refused)
+    assert isinstance(await counter.desk.edit_form("a1", pretender), Refused)
+
+    await counter.ask("a2", pretender, "web:T1")
+    results = await counter.desk.decide(Decision("click", pretender, ("a2",), "approve"))
+    assert results["a2"] == Settled("Approved.")
+
+
+# --------------------------------------------------------------------------------------------------- links
+
+
+async def test_a_link_that_a_server_repeats_in_its_message_is_on_no_card(counter: Counter) -> None:
+    needed = SignInNeeded(SECRET, f"Please open {SECRET} (or HTTPS://x.example/?t=top-secret-ticket) to go on")
+    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", needed)
+    async with counter.database.reading() as tx:
+        view = await sign_in_view(tx, sign_in_id)
+    assert view is not None
+    assert view.message == "Please open (link) (or (link) to go on"
+    assert await counter.desk.sign_in_link(sign_in_id, ANA) == SECRET
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "https://good.example\\@evil.example/", "https://a\u202eb.example"]
+)
+async def test_a_link_whose_host_cannot_be_told_is_given_to_nobody(counter: Counter, url: str) -> None:
+    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(url, ""))
+    assert isinstance(await counter.desk.sign_in_link(sign_in_id, ANA), Refused)
+
+
+# --------------------------------------------------------------------------------------------------- stop
+
+
+async def test_whoever_only_waits_their_turn_cannot_stop_somebody_elses(counter: Counter) -> None:
+    await counter.write(ANA, "m1")
+    await counter.write(BEN, "m2")
+    assert isinstance(await counter.desk.stop("stop", THREAD, BEN), Settled)
+    assert counter.engine.interrupted == []
+    assert await counter.waiting() == ["m1"]
+
+
+async def test_stop_breaks_off_ones_own_turn_and_leaves_other_peoples_messages(counter: Counter) -> None:
+    await counter.write(ANA, "m1")
+    await counter.write(BEN, "m2")
+    await counter.write(ANA, "m3")
+    assert await counter.desk.stop("stop", THREAD, ANA) == Settled("Stopped.")
+    assert counter.engine.interrupted == [THREAD]
+    assert await counter.waiting() == ["stop", "m2"]
+
+
+async def test_only_whoever_asked_can_stop_what_waits_for_people_whoevers_turn_was_first(counter: Counter) -> None:
+    async with counter.database.writing() as tx:
+        await threads.set_turn(tx, THREAD, ANA.person_id, "m1")
+    await counter.ask("a1", BEN)
+    assert isinstance(await counter.desk.stop("one", THREAD, ANA), Refused)
+    assert await counter.desk.stop("two", THREAD, BEN) == Settled("Stopped.")
+
+
+async def test_what_was_decided_a_moment_ago_is_not_resumed_after_a_stop(counter: Counter) -> None:
+    await counter.ask("a1")
+    await counter.ask("a2")
+    await counter.desk.decide(Decision("click", ANA, ("a1",), "approve"))
+    await counter.desk.stop("stop", THREAD, ANA)
+    assert await counter.waiting() == ["stop"]
+
+
+async def test_the_same_stop_delivered_twice_stops_once(counter: Counter) -> None:
+    await counter.write(ANA, "m1")
+    assert [await counter.write(ANA, "m2", "stop") for _ in range(2)] == [True, False]
+    assert counter.engine.interrupted == [THREAD]
+    assert await counter.waiting() == ["m2"]
+
+
+async def test_stop_finds_the_session_that_waits_for_whoever_says_it(counter: Counter) -> None:
+    room = place("chat:room", has_threads=False)
+    for key, person in (("m1", ANA), ("m2", BEN)):
+        await counter.desk.accept(Message(key, room, person, "hello", 0.0))
+        session = {"m1": "chat:room#1", "m2": "chat:room#2"}[key]
+        await counter.ask(f"a of {key}", person, session)
+    await counter.desk.accept(Message("m3", room, ANA, "stop", 0.0))
+    assert counter.engine.interrupted == ["chat:room#1"]
+
+
+# --------------------------------------------------------------------------------------------------- timers
+
+
+class WatchedAgent(FragileAgent):
+    """Notes the threads that are looked at."""
+
+    def __init__(self) -> None:
+        FragileAgent.__init__(self)
+        self.looked: list[str] = []
+
+    async def look(self, thread_id: str) -> Look:
+        self.looked.append(thread_id)
+        return await FragileAgent.look(self, thread_id)
+
+
+async def due_timer(counter: Counter, approval_id: str) -> Delivery:
+    now = counter.clock()
+    timer = Delivery(f"expire:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, now, now)
+    async with counter.database.writing() as tx:
+        await deliveries.add(tx, timer)
+    return timer
+
+
+async def handle(counter: Counter, agent: FragileAgent, delivery: Delivery) -> None:
+    await make_conversation(
+        counter.database, counter.outbox, counter.clock, counter.books, agent, counter.engine
+    ).handle(delivery)
+
+
+async def test_the_timer_of_what_was_settled_long_ago_does_not_touch_what_runs_now(counter: Counter) -> None:
+    await counter.ask("a1")
+    await counter.desk.decide(Decision("click", ANA, ("a1",), "reject"))
+    agent, timer = WatchedAgent(), await due_timer(counter, "a1")
+    await handle(counter, agent, timer)
+    assert agent.looked == []
+    assert await counter.waiting() == ["resume:a1"]
+
+
+async def test_a_timer_whose_process_died_after_it_expired_something_still_resumes_it(counter: Counter) -> None:
+    await counter.ask("a1")
+    agent, timer = WatchedAgent(), await due_timer(counter, "a1")
+    async with counter.database.writing() as tx:
+        assert await counter.books.approvals.expire(tx, "a1", timer.key)
+    await handle(counter, agent, timer)
+    assert agent.looked == [THREAD]
+    assert await counter.waiting() == []

@@ -1,0 +1,180 @@
+"""A delivery that keeps failing is parked with its cause, its author is told, and its thread goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bot.failures import MAX_TRIES, PAUSES, reference_of
+from bot.ids import NewId
+from bot.inbox.accept import Acceptance, message_delivery
+from bot.inbox.embedded import EmbeddedEngine
+from bot.inbox.sessions import Sessions
+from bot.posts import Posts
+from bot.records import tables
+from bot.records.database import Database
+from bot.vocabulary import Message, Notice, Person, Said
+from tests.bot.conftest import RecordingPlatform, SetClock, place, until
+from tests.bot.stubs import FragileAgent, make_books, make_conversation
+
+THREAD = "chat:T1"
+ANA = Person("chat:ana", "Ana")
+
+
+class Inbox:
+    """The inbox with an engine, and somebody writing."""
+
+    def __init__(self, database: Database, clock: SetClock, engine: EmbeddedEngine) -> None:
+        self._database, self._clock, self._engine = database, clock, engine
+        self._acceptance = Acceptance(database, Sessions(), clock)
+
+    async def write(self, text: str) -> None:
+        accepted = await self._acceptance.accept(Message(text, place(THREAD), ANA, text, self._clock()))
+        self._engine.wake(accepted.thread_id)
+
+    async def row(self, key: str) -> Any:
+        async with self._database.reading() as tx:
+            return await tx.one(sa.select(tables.deliveries).where(tables.deliveries.c.key == key))
+
+    def wake(self, thread_id: str) -> None:
+        self._engine.wake(thread_id)
+
+    def later(self, seconds: float) -> None:
+        self._clock.move(seconds)
+        self._engine.look_again()
+
+
+@pytest.fixture
+def agent() -> FragileAgent:
+    return FragileAgent()
+
+
+@pytest.fixture
+async def inbox(
+    database: Database,
+    clock: SetClock,
+    new_id: NewId,
+    platforms: Mapping[str, RecordingPlatform],
+    agent: FragileAgent,
+) -> AsyncIterator[Inbox]:
+    posts = Posts(database, clock, platforms)
+    engine = EmbeddedEngine(database, clock, concurrency=4)
+    books = make_books(database, posts, clock, new_id)
+    await engine.start(make_conversation(database, posts, clock, books, agent, engine).handle)
+    yield Inbox(database, clock, engine)
+    await engine.stop(5.0)
+    await posts.stop(1.0)
+
+
+async def give_up_on(inbox: Inbox, agent: FragileAgent, text: str) -> None:
+    """Write a message that cannot be taken and let all its tries pass."""
+    agent.unable.add(text)
+    await inbox.write(text)
+    for tries, pause in enumerate(PAUSES, start=1):
+        await until(lambda tries=tries: agent.begun.count(text) == tries)
+        await until_tried(inbox, text, tries)
+        inbox.later(pause)
+    await until(lambda: agent.begun.count(text) == MAX_TRIES)
+
+
+async def until_tried(inbox: Inbox, key: str, tries: int) -> None:
+    async with asyncio.timeout(10):
+        while (await inbox.row(key)).tries != tries:
+            await asyncio.sleep(0.002)
+
+
+def notices(platform: RecordingPlatform) -> list[Notice]:
+    return [post.content for post in platform.shown.values() if isinstance(post.content, Notice)]
+
+
+def said(platform: RecordingPlatform) -> list[str]:
+    return [post.content.text for post in platform.shown.values() if isinstance(post.content, Said)]
+
+
+async def test_it_is_parked_with_its_cause_and_its_author_is_told_with_a_reference(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    await give_up_on(inbox, agent, "poison")
+    (told,) = await until(lambda: notices(platform))
+    row = await inbox.row("poison")
+    reference = reference_of(message_delivery(Message("poison", place(), ANA, "", 0.0), THREAD, 0.0))
+    assert row.status == "parked"
+    assert row.cause.startswith("RuntimeError: cannot take it")
+    assert reference in told.text
+    assert told.tone == "error"
+    assert agent.settled == ["something went wrong"]
+
+
+async def test_neither_its_cause_nor_what_its_author_is_told_gives_a_link_away(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    await give_up_on(inbox, agent, "poison")
+    (told,) = await until(lambda: notices(platform))
+    row = await inbox.row("poison")
+    assert "top-secret-ticket" not in row.cause + told.text
+    assert "RuntimeError" not in told.text
+
+
+async def test_the_thread_goes_on_with_what_came_after_it(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    await give_up_on(inbox, agent, "poison")
+    await inbox.write("hello")
+    await until(lambda: said(platform))
+    assert said(platform) == ["You said: hello"]
+    assert agent.begun.count("poison") == MAX_TRIES
+
+
+async def test_what_came_after_it_waits_until_it_is_parked_so_that_the_order_is_kept(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    agent.unable.add("poison")
+    await inbox.write("poison")
+    await until_tried(inbox, "poison", 1)
+    await inbox.write("hello")
+    for tries, pause in enumerate(PAUSES[:-1], start=2):
+        inbox.later(pause)
+        await until_tried(inbox, "poison", tries)
+        assert "hello" not in agent.begun
+    inbox.later(PAUSES[-1])
+    await until(lambda: said(platform))
+    assert agent.begun == ["poison"] * MAX_TRIES + ["hello"]
+
+
+async def test_a_failure_that_passes_costs_nothing_but_time(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    agent.unable.add("hello")
+    await inbox.write("hello")
+    await until_tried(inbox, "hello", 1)
+    agent.unable.clear()
+    inbox.later(PAUSES[0])
+    await until(lambda: said(platform))
+    assert (await inbox.row("hello")).status == "done"
+    assert notices(platform) == []
+
+
+async def test_it_is_parked_although_its_thread_cannot_even_be_settled(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    agent.settles = False
+    await give_up_on(inbox, agent, "poison")
+    await until(lambda: notices(platform))
+    assert (await inbox.row("poison")).status == "parked"
+
+
+async def test_other_threads_notice_nothing(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform, database: Database, clock: SetClock
+) -> None:
+    agent.unable.add("poison")
+    await inbox.write("poison")
+    await until_tried(inbox, "poison", 1)
+    elsewhere = Message("m2", place("chat:T2"), ANA, "hello", clock())
+    accepted = await Acceptance(database, Sessions(), clock).accept(elsewhere)
+    inbox.wake(accepted.thread_id)
+    await until(lambda: said(platform))
+    assert [post.thread_id for post in platform.shown.values()] == ["chat:T2"]

@@ -1,0 +1,101 @@
+"""What was allowed or approved under one policy does not run under a stricter one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.openai_server import FakeOpenAI
+from tests.support.house import HouseFolder, house_here
+from tests.support.tools import Workshop, entry
+from tests.support.visitor import visiting
+
+FOUR_EYES = """
+version: 1
+rules:
+  - name: two people
+    match: {tool: "make*"}
+    decide: ask
+    approvers: [any]
+    selfApproval: fourEyes
+"""
+ALLOWED = """
+version: 1
+rules:
+  - name: all is allowed
+    match: {tool: "*"}
+    decide: allow
+"""
+
+
+async def test_what_waits_for_approval_is_blocked_once_the_house_only_reads(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.variables["AGENT_MODE"] = "readOnly"
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.approve(card["id"])
+        await thread.says("blocked by policy")
+    assert shop.done == []
+
+
+async def test_an_approval_given_under_one_rule_is_asked_anew_under_a_stricter_one(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(FOUR_EYES)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "void")
+        (again,) = await thread.waiting()
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert shop.done == []
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_a_call_that_was_allowed_and_waits_for_a_sign_in_is_asked_about_once_approval_is_required(
+    workshop_home: HouseFolder, shop: Workshop, model: FakeOpenAI
+) -> None:
+    workshop_home.policy(ALLOWED)
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_with_account what=lamp")
+        (sign_in,) = await thread.until(lambda: thread.contents("sign_in"))
+        thread_id = thread.thread_id
+    workshop_home.tool_servers({"workshop": entry(shop, requireApproval=["make_with_account"])})
+    shop.signed_in = True
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await ana.post(f"/api/sign-ins/{sign_in['id']}", {"id": "a", "done": True})
+        (card,) = await thread.waiting()
+        assert shop.done == []
+        await thread.approve(card["id"])
+        await thread.says("made lamp with the account")
+    assert shop.done == ["make_with_account lamp"]
+
+
+@pytest.mark.parametrize("mode", ["default", "safeWrite"])
+async def test_an_approval_still_holds_after_a_restart_under_the_same_policy(
+    workshop_home: HouseFolder, shop: Workshop, mode: str
+) -> None:
+    workshop_home.variables["AGENT_MODE"] = mode
+    workshop_home.policy(FOUR_EYES.replace("fourEyes", "confirm"))
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.approve(card["id"])
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
