@@ -34,12 +34,12 @@ class HouseFolder:
 
     def environment(self) -> dict[str, str]:
         """The variables that the house is started with."""
+        if "MCP_CONFIG" not in self.variables:
+            self.bundled_tool_servers()
         return {
             "HOST": "127.0.0.1",
             "PORT": "0",
             "DATABASE_URL": f"sqlite:///{self.folder}/data/countersign.db",
-            "CALENDAR_DB": str(self.folder / "calendar.db"),
-            "TASKS_DB": str(self.folder / "tasks.db"),
             "MODEL_RETRIES": "0",
             **self.variables,
         }
@@ -49,6 +49,13 @@ class HouseFolder:
         path = self.folder / "mcp.json"
         path.write_text(json.dumps({"mcpServers": servers}))
         self.variables["MCP_CONFIG"] = str(path)
+
+    def bundled_tool_servers(self) -> None:
+        """The servers of the project's own `mcp.json`, with their data in this folder."""
+        servers = json.loads((ROOT / "mcp.json").read_text())["mcpServers"]
+        for name, entry in servers.items():
+            entry |= {"cwd": str(ROOT), "env": {f"{name.upper()}_DB": str(self.folder / f"{name}.db")}}
+        self.tool_servers(servers)
 
     def policy(self, text: str) -> None:
         """Write its policy file."""

@@ -1,0 +1,62 @@
+"""Dies at one chosen durable write. Each write has two points: just before it is on disk, and just after."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from bot.records.checkpoints import Checkpoints
+from bot.records.database import Database
+
+WRITES: tuple[tuple[type[Any], str], ...] = (
+    (Database, "_to_disk"),
+    (Checkpoints, "aput"),
+    (Checkpoints, "aput_writes"),
+    (Checkpoints, "prune_thread"),
+)
+"""Every method that makes something durable."""
+DIED = 9
+"""Exit code of a house that reached its crash point."""
+
+Write = Callable[..., Awaitable[Any]]
+
+
+def install(countdown: Path) -> None:
+    """Count down the number in this file at every point, and end as `kill -9` would at the one where it is 0.
+
+    Without the file nothing happens; dying removes it, so that the next house lives.
+    """
+
+    def pass_point() -> None:
+        try:
+            left = int(countdown.read_text())
+        except FileNotFoundError:
+            return
+        if left == 0:
+            countdown.unlink()
+            os._exit(DIED)
+        set_countdown(countdown, left - 1)
+
+    for owner, name in WRITES:
+        setattr(owner, name, _watched(getattr(owner, name), pass_point))
+
+
+def set_countdown(countdown: Path, points: int) -> None:
+    """Let so many points pass before the one to die at. Whoever reads meanwhile sees a whole number."""
+    new = countdown.with_name(f"{countdown.name}.{os.getpid()}")
+    new.write_text(str(points))
+    new.replace(countdown)
+
+
+def _watched(write: Write, pass_point: Callable[[], None]) -> Write:
+    @functools.wraps(write)
+    async def watched(*args: Any, **kwargs: Any) -> Any:
+        pass_point()
+        result = await write(*args, **kwargs)
+        pass_point()
+        return result
+
+    return watched

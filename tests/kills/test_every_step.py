@@ -1,0 +1,95 @@
+"""The house dies at each durable write of a conversation in turn, and every time the conversation ends the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.kills.crash_points import DIED, set_countdown
+from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
+from tests.kills.fork_server import COUNTDOWN
+from tests.kills.mortal import MortalHouse
+from tests.kills.people import PATIENCE, Ana, settling_outcomes
+from tests.support.house import HouseFolder
+from tests.support.visitor import visiting
+
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
+
+SEED = 20261121
+DEATHS = 36
+"""Crash points that are tried, one drawn from each of as many equal stretches of the conversation."""
+FAR = 1_000_000
+
+
+async def test_a_conversation_ends_the_same_at_whichever_write_the_house_dies(
+    home: HouseFolder, house: MortalHouse
+) -> None:
+    countdown = home.folder / "countdown"
+    set_countdown(countdown, FAR)
+    await house.start(**{COUNTDOWN: str(countdown)})
+    async with asyncio.TaskGroup() as group:
+        reviving = group.create_task(_revive(house, countdown))
+        told = [await _conversation(house, "whole")]
+        points = FAR - int(countdown.read_text())
+        assert points > 2 * DEATHS, "the conversation writes less than it should"
+        for point in _spread(points, random.Random(SEED)):
+            set_countdown(countdown, point)
+            told.append(await _conversation(house, f"at{point}"))
+        countdown.unlink(missing_ok=True)
+        assert await house.listening()
+        entries = {ana.thread.thread_id: await opened_anew(house.url, ana.thread.thread_id) for ana in told}
+        house.ask_to_end()
+    assert reviving.result() > DEATHS * 0.8, "too few of the conversations were long enough"
+
+    facts, sent = read_facts(home), [message for ana in told for message in ana.sent]
+    check_inbox(facts, sent)
+    check_calls(facts, sent)
+    for ana in told:
+        check_endings(facts, ana.sent, ana.thread.said)
+        check_shown(entries[ana.thread.thread_id], ana.sent)
+
+
+def _spread(points: int, rng: random.Random) -> list[int]:
+    stretch = points / DEATHS
+    return [int((n + rng.random()) * stretch) for n in range(DEATHS)]
+
+
+async def _revive(house: MortalHouse, countdown: Path) -> int:
+    """Start the house again whenever it died at a crash point, until it ends well. How often it died."""
+    deaths = 0
+    while (code := await house.wait()) == DIED:
+        deaths += 1
+        await house.start(**{COUNTDOWN: str(countdown)})
+    assert code == 0, house.log()[-3000:]
+    return deaths
+
+
+async def _conversation(house: MortalHouse, name: str) -> Ana:
+    """One act approved and one rejected; two given up for something new; a question answered in words."""
+    async with AsyncExitStack() as stack:
+        browsers = [await stack.enter_async_context(visiting(house.url, "ana")) for _ in range(2)]
+        thread = await stack.enter_async_context(browsers[0].thread(within=PATIENCE))
+        ana = Ana(thread, browsers[1], random.Random(f"{SEED}:{name}"))
+        await stack.enter_async_context(settling_outcomes(ana, ["skip", "it_was_done"]))
+
+        await ana.say(f"do {name}-first", times=2)
+        approved, rejected = await ana.cards(f"{name}-first")
+        await ana.click(thread.visitor, [approved], "approve")
+        await ana.click(ana.other, [rejected], "reject")
+        await ana.hears(f"done {name}-first")
+
+        await ana.say(f"do {name}-second")
+        await ana.cards(f"{name}-second")
+        await ana.say(f"ask {name}-third")
+        await thread.question()
+        await ana.say(f"because of {name}-third", times=2)
+        await ana.hears(f'noted {name}-third: {{"answer": "because of {name}-third"}}')
+
+        await ana.say(f"hey {name}-last")
+        await ana.hears(f"hello {name}-last")
+        assert f"hello {name}-third" not in thread.said, "the answer was taken for a new message too"
+        return ana
