@@ -62,9 +62,14 @@ async def fifth_turn(client: Client) -> Fifth:
         return Fifth(plain, with_tool, await _click(thread))
 
 
+READING_SECONDS = 0.2
+"""Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
+
+
 async def _click(thread: Thread) -> float:
     await thread.client.send(thread.thread_id, f"{WRITE} something")
     card = await thread.until(lambda c: c["kind"] == "approval" and c["status"] == "pending")
+    await asyncio.sleep(READING_SECONDS)
     clicked = time.monotonic()
     await thread.client.approve(card.content["id"])
     card = await thread.until(lambda c: c["kind"] == "approval" and c["result"].startswith("Done: "))

@@ -116,9 +116,9 @@ async def _starting(model_url: str, sizes: Sizes) -> list[Figure]:
     seconds, memory = Limit(2.5), Limit(160)
     return [
         Figure("start, as `make run`: median", plain[0], "s", theirs[0], seconds),
-        Figure("start, with a remote model, on one core: median", remote[0], "s", theirs[0], seconds),
+        Figure("start, with a remote model, on one core: median", remote[0], "s", theirs[0]),
         Figure("idle memory, as `make run`", plain[1], "MB", theirs[1], memory),
-        Figure("idle memory, with a remote model", remote[1], "MB", theirs[1], memory),
+        Figure("idle memory, with a remote model", remote[1], "MB", theirs[1]),
     ]
 
 

@@ -202,15 +202,13 @@ class Conversation:
     async def _resume_settled(self, delivery: Delivery, look: Look, live: Live) -> Look:
         """Resume every pending interrupt whose row is settled, until none is left, and keep what was said to that: the
         delivery may go on to begin a turn of its own."""
-        while True:
+        while settled := await self._settled(look):
+            answers = {interrupt_id: s.answer for interrupt_id, s in settled.items()}
+            look = await self._s.agent.resume(delivery.thread_id, delivery.key, answers, live)
             async with self._s.database.writing() as tx:
                 await self._say(tx, delivery.thread_id, look)
                 await self._s.waits.record(tx, delivery.thread_id, look.waits)
-            settled = await self._settled(look)
-            if not settled:
-                return look
-            answers = {interrupt_id: s.answer for interrupt_id, s in settled.items()}
-            look = await self._s.agent.resume(delivery.thread_id, delivery.key, answers, live)
+        return look
 
     async def _taken_up_again(self, delivery: Delivery, look: Look, live: Live) -> Look:
         """Continue what a dead process left; a delivery that kills it again and again is parked."""

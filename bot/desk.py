@@ -61,6 +61,7 @@ class FrontDesk:
         self._books = books
         self._posts = outbox
         self._clock = clock
+        self._met: set[Person] = set()
 
     # ------------------------------------------------------------------------------------------- turn lane
 
@@ -86,7 +87,9 @@ class FrontDesk:
         results: dict[str, ClickResult] = {}
         settled: dict[str | None, str] = {}
         async with self._database.writing_urgently() as tx:
-            await threads.remember(tx, decision.person, self._clock())
+            if decision.person not in self._met:
+                await threads.remember(tx, decision.person, self._clock())
+                tx.afterwards(lambda: self._met.add(decision.person))
             for approval_id in dict.fromkeys(decision.approval_ids):
                 results[approval_id] = result = await self._books.approvals.decide(tx, decision, approval_id)
                 if isinstance(result, Settled) and result.final:

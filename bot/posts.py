@@ -97,6 +97,8 @@ class Posts:
 
     async def _send_thread(self, thread_id: str) -> None:
         try:
+            for _ in range(2):
+                await asyncio.sleep(0)  # the call that a click lets run goes before its card, which is only looked at
             self._again.add(thread_id)
             while thread_id in self._again:
                 self._again.discard(thread_id)
