@@ -91,13 +91,18 @@ export function answerLine(memory) {
 export function showAnswer(memory, result) {
   memory.remember(result);
   for (const line of document.querySelectorAll("[data-answer-for]")) {
-    if (line.dataset.answerFor === memory.id) line.textContent = result.text;
+    // The card may have been drawn as settled before the click's own answer came: it says all of it already.
+    const said = result.kind === "settled" && "late" in line.dataset;
+    if (line.dataset.answerFor === memory.id && !said) line.textContent = result.text;
   }
 }
 
 /** On a card that is settled: the answer to one's own click, if somebody else was earlier. */
 export function lateAnswer(memory) {
-  return memory.remembered?.kind === "settled" ? null : answerLine(memory);
+  if (memory.remembered?.kind === "settled") return null;
+  const line = answerLine(memory);
+  line.dataset.late = "";
+  return line;
 }
 
 /**
