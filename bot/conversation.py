@@ -11,6 +11,7 @@ from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.failures import MAX_DEATHS, MAX_TRIES, PAUSES, cause_of, reference_of, regret
 from bot.inbox.engine import Engine
+from bot.logs import log_context
 from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
 from bot.platform import Platform
 from bot.posts import Posts, notice, said
@@ -52,7 +53,7 @@ class Conversation:
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked. Raises only if not even that can be
         recorded."""
-        with structlog.contextvars.bound_contextvars(thread_id=delivery.thread_id, delivery=delivery.key):
+        with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
             async with self._s.database.reading() as tx:
                 thread = await threads.get(tx, delivery.thread_id)
             if thread is None:

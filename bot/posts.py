@@ -106,7 +106,7 @@ class Posts:
                     await self._send_unsent(thread_id)
                 except Exception:
                     # Only the database can fail here. What could not be noted may have been shown nevertheless.
-                    log.exception("posts_not_sent", thread=thread_id)
+                    log.exception("posts_not_sent", thread_id=thread_id)
                     self._left_over.add(thread_id)
                     self._again.add(thread_id)
                     await asyncio.sleep(self._pause(0, None))
@@ -136,7 +136,7 @@ class Posts:
                     break
             except Exception as defect:
                 # Ours or the adapter's: it must not silence the thread for good.
-                log.exception("post_defect", post=row.key, thread=row.thread_id)
+                log.exception("post_defect", post=row.key, thread_id=row.thread_id)
                 cause, retry_after, defects = type(defect).__name__, None, defects + 1
                 if defects == MAX_DEFECTS:
                     break
@@ -163,7 +163,7 @@ class Posts:
         return await platform.send(post) if reference is None else await platform.update(post, reference)
 
     async def _give_up(self, row: PostRow, cause: str) -> None:
-        log.error("post_given_up", post=row.key, thread=row.thread_id, cause=cause)
+        log.error("post_given_up", post=row.key, thread_id=row.thread_id, cause=cause)
         async with self._database.writing() as tx:
             await posts.failed(tx, row.key, cause)
             await posts.passed_over(tx, row.key, row.revision)

@@ -108,7 +108,7 @@ class EmbeddedEngine:
             return await self._handle_next(thread_id)
         except Exception:
             # Not even the inbox could be read. Nobody else would come back to this thread.
-            log.exception("inbox_not_read", thread=thread_id)
+            log.exception("inbox_not_read", thread_id=thread_id)
             await asyncio.sleep(PAUSE)
             return True
 
@@ -129,11 +129,11 @@ class EmbeddedEngine:
             await asyncio.gather(handling, return_exceptions=True)
             if thread_id not in self._interrupted:
                 # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
-                log.exception("delivery_cancelled", delivery=delivery.key, thread=thread_id)
+                log.exception("delivery_cancelled", delivery=delivery.key, thread_id=thread_id)
                 await asyncio.sleep(PAUSE)
         except Exception:
             # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
-            log.exception("delivery_not_handled", delivery=delivery.key, thread=thread_id)
+            log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
             await asyncio.sleep(PAUSE)
         finally:
             self._interrupted.discard(thread_id)
