@@ -141,6 +141,10 @@ class ApprovalBook:
         """The approvals of a call, all rounds."""
         return await approvals.ids_of_call(tx, call_id)
 
+    def may_decide(self, row: ApprovalRow, person: Person) -> bool:
+        """Whether this person may decide it now; no, where that could not be found out."""
+        return isinstance(_permission(row, person), Permitted)
+
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with, for somebody who may decide it."""
         async with self._database.reading() as tx:

@@ -9,18 +9,20 @@ import structlog
 
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
-from bot.failures import MAX_DEATHS, MAX_TRIES, PAUSES, cause_of, reference_of, regret
+from bot.endings import Endings
+from bot.failing import Failing
+from bot.failures import MAX_DEATHS, for_author, reference_of
 from bot.inbox.engine import Engine
+from bot.introductions import Introductions
 from bot.logs import log_context
 from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
-from bot.platform import Platform
-from bot.posts import Posts, notice, said
+from bot.platform import Platform, PostFailed
+from bot.posts import Posts, notice
 from bot.records import clarifications, deliveries, threads, waiting
-from bot.records.database import Database, Transaction
+from bot.records.database import Database
 from bot.records.deliveries import Delivery
-from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
-from bot.vocabulary import Notice
+from bot.vocabulary import Notice, Unwelcome
 from bot.waits import Settlement, Waits
 from graph.models import ModelProblem
 from graph.ports import Live
@@ -39,6 +41,7 @@ class Surroundings:
     posts: Posts
     waits: Waits
     clarifications: ClarificationBook
+    introductions: Introductions
     platforms: Mapping[str, Platform]
     clock: Clock
 
@@ -47,8 +50,9 @@ class Conversation:
     """Handles deliveries, one at a time per thread (the engine sees to that)."""
 
     def __init__(self, surroundings: Surroundings, engine: Engine) -> None:
-        self._s = surroundings
-        self._engine = engine
+        self._s = s = surroundings
+        self._endings = Endings(s.database, s.agent, s.posts, s.waits)
+        self._failing = Failing(self._endings, s.database, s.posts, engine, s.clock)
 
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked. Raises only if not even that can be
@@ -57,19 +61,21 @@ class Conversation:
             async with self._s.database.reading() as tx:
                 thread = await threads.get(tx, delivery.thread_id)
             if thread is None:
-                await self._park(delivery, None, "its thread is not known")
+                await self._failing.park(delivery, None, "its thread is not known")
                 return
-            live = self._live(thread)
+            live = self._live(delivery, thread)
             try:
                 await self._handle(delivery, thread, live)
+            except PostFailed as failure:
+                await self._failing.after_outage(delivery, thread, failure)
             except ModelProblem as problem:
                 log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
-                await self._give_up(delivery, problem.sentence)
+                await self._failing.give_up(delivery, problem.sentence)
             except Exception as cause:
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
-                await self._after_failure(delivery, thread, cause)
+                await self._failing.after_failure(delivery, thread, cause)
             finally:
-                live.status("")
+                live.end()
 
     async def _handle(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
         match delivery.kind:
@@ -88,8 +94,15 @@ class Conversation:
         key = delivery.key
         look = await self._s.agent.look(delivery.thread_id)
         if look.has_begun(key):
-            await self._conclude(delivery, await self._taken_up_again(delivery, look, live))
+            await self._endings.conclude(delivery, await self._taken_up_again(delivery, look, live))
             return
+        introduced = await self._s.introductions.of(delivery, thread)
+        if isinstance(introduced, Unwelcome):
+            await self._endings.conclude(
+                delivery, look, for_author(f"unwelcome:{delivery.key}", delivery, introduced.text)
+            )
+            return
+        delivery = introduced
         settled = await self._settled(look)
         settler = any(s.key == key for s in settled.values())
         tried_before = settler or look.delivery == key or not look.at_rest
@@ -101,7 +114,7 @@ class Conversation:
             settled = await self._settled(look)
         if settler:
             # The process died after this message had superseded what was open.
-            await self._settle(delivery, _something_new(delivery))
+            await self._endings.settle(delivery, _something_new(delivery))
             await self._begin(delivery, thread, live)
             return
         if settled or tried_before:
@@ -120,20 +133,20 @@ class Conversation:
                 answered = await self._answer(delivery, clarification_id)
                 look = await self._resume_settled(delivery, look, live)
                 if answered:
-                    await self._conclude(delivery, look)
+                    await self._endings.conclude(delivery, look)
                 else:
                     await self._interpret(delivery, thread, look, live)
             case Supersedes() if await self._superseded(delivery, look):
-                await self._settle(delivery, _something_new(delivery))
+                await self._endings.settle(delivery, _something_new(delivery))
                 await self._begin(delivery, thread, live)
             case Supersedes():
                 look = await self._resume_settled(delivery, look, live)
                 await self._interpret(delivery, thread, look, live)
             case ToldToWait():
-                told = notice(f"wait:{delivery.key}", delivery.thread_id, Notice(told_to_wait(open_)), only_for=author)
-                await self._conclude(delivery, look, told)
+                told = for_author(f"wait:{delivery.key}", delivery, told_to_wait(open_))
+                await self._endings.conclude(delivery, look, told)
             case Ignored():
-                await self._conclude(delivery, look)
+                await self._endings.conclude(delivery, look)
 
     async def _answer(self, delivery: Delivery, clarification_id: str) -> bool:
         """Take the message as the answer; false when a form was submitted since we looked."""
@@ -158,7 +171,7 @@ class Conversation:
             settling = look.verb == "settle" or await waiting.superseded_by(tx, delivery.thread_id, delivery.key)
             parked = await deliveries.any_parked(tx, delivery.thread_id)
         if settling or parked:
-            return await self._settle(delivery, "a turn that was broken off")
+            return await self._endings.settle(delivery, "a turn that was broken off")
         return await self._taken_up_again(delivery, look, live)
 
     async def _superseded(self, delivery: Delivery, look: Look) -> bool:
@@ -181,7 +194,9 @@ class Conversation:
             thread_id=delivery.thread_id,
         )
         live.status("Thinking…")
-        await self._conclude(delivery, await self._s.agent.begin(turn, body["text"], live))
+        background = body.get("background", "")
+        look = await self._s.agent.begin(turn, body["text"], live, background=background)
+        await self._endings.conclude(delivery, look)
 
     async def _expire(self, delivery: Delivery, live: Live) -> None:
         async with self._s.database.writing() as tx:
@@ -198,7 +213,7 @@ class Conversation:
         look = await self._s.agent.look(delivery.thread_id)
         if not look.at_rest:
             look = await self._taken_up_again(delivery, look, live)
-        await self._conclude(delivery, await self._resume_settled(delivery, look, live))
+        await self._endings.conclude(delivery, await self._resume_settled(delivery, look, live))
 
     async def _resume_settled(self, delivery: Delivery, look: Look, live: Live) -> Look:
         """Resume every pending interrupt whose row is settled, until none is left, and keep what was said to that: the
@@ -207,7 +222,7 @@ class Conversation:
             answers = {interrupt_id: s.answer for interrupt_id, s in settled.items()}
             look = await self._s.agent.resume(delivery.thread_id, delivery.key, answers, live)
             async with self._s.database.writing() as tx:
-                await self._say(tx, delivery.thread_id, look)
+                await self._endings.say(tx, delivery.thread_id, look)
                 await self._s.waits.record(tx, delivery.thread_id, look.waits)
         return look
 
@@ -228,71 +243,17 @@ class Conversation:
         async with self._s.database.reading() as tx:
             return await self._s.waits.settled(tx, look.waits)
 
-    # ------------------------------------------------------------------------------------------- ending
-
-    async def _settle(self, delivery: Delivery, why: str) -> Look:
-        """End whatever is unfinished without asking the model."""
-        async with self._s.database.writing() as tx:
-            await self._s.waits.supersede(tx, delivery.thread_id, delivery.key, why)
-        return await self._s.agent.settle(delivery.thread_id, delivery.key, why)
+    # ------------------------------------------------------------------------------------------- stopping
 
     async def _stop(self, delivery: Delivery) -> None:
-        look = await self._settle(delivery, f"{delivery.body['name']} stopped the turn")
+        look = await self._endings.settle(delivery, f"{delivery.body['name']} stopped the turn")
         stopped = notice(f"stopped:{delivery.key}", delivery.thread_id, Notice("Stopped."))
-        await self._conclude(delivery, look, stopped)
+        await self._endings.conclude(delivery, look, stopped)
 
-    async def _conclude(self, delivery: Delivery, look: Look, *more: NewPost) -> None:
-        """Everything that follows from a delivery, in the transaction that marks it as done."""
-        async with self._s.database.writing() as tx:
-            await self._say(tx, delivery.thread_id, look)
-            for post in more:
-                await self._s.posts.say(tx, post)
-            await self._s.waits.record(tx, delivery.thread_id, look.waits)
-            if look.turn is not None:
-                await threads.set_turn(tx, delivery.thread_id, look.turn["requester"], look.turn["delivery"])
-            await deliveries.done(tx, delivery.key)
-        await self._s.agent.prune(delivery.thread_id, look)
-
-    async def _say(self, tx: Transaction, thread_id: str, look: Look) -> None:
-        for spoken in look.spoken:
-            await self._s.posts.say(tx, said(thread_id, spoken))
-
-    # ------------------------------------------------------------------------------------------- failing
-
-    async def _after_failure(self, delivery: Delivery, thread: ThreadRow, cause: Exception) -> None:
-        if delivery.tries + 1 >= MAX_TRIES:
-            await self._park(delivery, thread, cause_of(cause))
-            return
-        due_at = self._s.clock() + PAUSES[min(delivery.tries, len(PAUSES) - 1)]
-        async with self._s.database.writing() as tx:
-            await deliveries.retry(tx, delivery.key, due_at, cause_of(cause))
-            tx.afterwards(self._engine.look_again)
-
-    async def _give_up(self, delivery: Delivery, sentence: str) -> None:
-        """The turn cannot go on, and trying again would not help: say so in one sentence."""
-        look = await self._settle(delivery, "the turn could not go on")
-        await self._conclude(delivery, look, regret(delivery, sentence))
-
-    async def _park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
-        """Keep the delivery with its cause, tell its author, and let the thread go on."""
-        log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
-        settled_too = True
-        if thread is not None:
-            try:
-                await self._settle(delivery, "something went wrong")
-            except Exception:
-                # The next message settles again before it begins; the delivery must be out of its way first.
-                log.exception("parked_thread_not_settled", reference=reference_of(delivery))
-                settled_too = False
-        async with self._s.database.writing() as tx:
-            if thread is not None:
-                await self._s.posts.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
-            await deliveries.park(tx, delivery.key, cause)
-        log.info("thread_goes_on", settled=settled_too)
-
-    def _live(self, thread: ThreadRow) -> Live:
+    def _live(self, delivery: Delivery, thread: ThreadRow) -> Live:
         platform = self._s.platforms.get(thread.place.platform)
-        return platform.live(thread.thread_id, thread.place) if platform else Silent()
+        reader = delivery.body.get("person") or thread.requester or ""
+        return platform.live(thread.thread_id, thread.place, reader) if platform else Silent()
 
 
 def _something_new(delivery: Delivery) -> str:

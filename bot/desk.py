@@ -13,22 +13,26 @@ from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
 from bot.inbox.sessions import current_thread
 from bot.meaning import is_stop
+from bot.overviews import Overviews
 from bot.posts import Posts
-from bot.records import attempts, deliveries, posts, threads, waiting
+from bot.records import attempts, deliveries, posts, threads
+from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
-from bot.views import post_of
+from bot.turns import requesters
 from bot.vocabulary import (
     AlreadySettled,
+    ApprovalView,
     ClickResult,
     Decision,
+    Feedback,
     Form,
     FormAnswer,
     Message,
-    MessageView,
     OutcomeChoice,
+    Overview,
     Person,
-    Post,
+    Place,
     Refused,
     Settled,
     SignInReply,
@@ -36,9 +40,8 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from graph.calls import storable
 
-SHOWN = 300
-"""Messages and posts of a thread that are shown, the newest of each."""
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 
 
@@ -61,6 +64,7 @@ class FrontDesk:
         self._books = books
         self._posts = outbox
         self._clock = clock
+        self._overviews = Overviews(database, books.approvals)
         self._met: set[Person] = set()
 
     # ------------------------------------------------------------------------------------------- turn lane
@@ -79,6 +83,22 @@ class FrontDesk:
         if accepted.is_new:
             self._engine.wake(accepted.thread_id)
         return accepted.is_new
+
+    async def amend(self, key: str, text: str) -> bool:
+        """A message was edited. False: it is being handled or was, so the edit changes nothing."""
+        async with self._database.writing_urgently() as tx:
+            message = await deliveries.queued(tx, key)
+            if message is not None:
+                await deliveries.set_body(tx, key, {**message.body, "text": storable(text)})
+        return message is not None
+
+    async def withdraw(self, key: str) -> bool:
+        """A message was deleted. False: it is being handled or was, so that changes nothing."""
+        async with self._database.writing_urgently() as tx:
+            message = await deliveries.queued(tx, key)
+            if message is not None:
+                await deliveries.drop(tx, [key])
+        return message is not None
 
     # ------------------------------------------------------------------------------------------- decide lane
 
@@ -127,40 +147,38 @@ class FrontDesk:
             await self._resume(tx, row.thread_id, row.attempt_id)
         return Settled("Noted.")
 
+    async def feedback(self, feedback: Feedback) -> ClickResult:
+        """Record what a person thinks of something the bot said."""
+        async with self._database.writing_urgently() as tx:
+            if await posts.get(tx, feedback.post_id) is None:
+                return Unknown("This answer does not exist (any more).")
+            await feedback_rows.keep(tx, feedback.post_id, feedback.person.person_id, feedback.verdict, self._clock())
+        return Settled("Thank you for telling.")
+
     async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
         """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
         for anybody else it only does the latter."""
         async with self._database.writing_urgently() as tx:
             if await deliveries.exists(tx, key):
                 return Settled("Stopped.")
-            requesters = await self._requesters(tx, thread_id)
+            asked_by = await requesters(tx, thread_id)
             queued = await deliveries.waiting_messages(tx, thread_id)
             mine = [k for k, author in queued if author == person.person_id]
-            if not requesters:
+            if not asked_by:
                 return Refused("Nothing is running here.")
-            if not mine and person.person_id not in requesters:
+            if not mine and person.person_id not in asked_by:
                 return Refused("Only the person whose request this is can stop it.")
             now = self._clock()
             body = {"person": person.person_id, "name": person.name, "text": text}
             await deliveries.drop(tx, mine)
             await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
-            if person.person_id not in requesters:
+            if person.person_id not in asked_by:
                 await deliveries.done(tx, key)
                 return Settled("What you had written here is not handled any more.")
             await deliveries.drop_resumes(tx, thread_id)
             tx.afterwards(lambda: self._engine.interrupt(thread_id))
             tx.afterwards(lambda: self._engine.wake(thread_id))
         return Settled("Stopped.")
-
-    async def _requesters(self, tx: Transaction, thread_id: str) -> frozenset[str]:
-        """Whose turn it is in a thread, from what waits for people or is being handled; empty: nobody's."""
-        if pending := await waiting.in_thread(tx, thread_id):
-            return pending.requesters
-        if not await deliveries.is_busy(tx, thread_id):
-            return frozenset()
-        thread = await threads.get(tx, thread_id)
-        author = await deliveries.first_author(tx, thread_id) or (thread.requester if thread else None)
-        return frozenset([author] if author else [])
 
     async def _resume(self, tx: Transaction, thread_id: str | None, settled: str) -> None:
         """Something was settled, once and for all: let its thread go on."""
@@ -172,6 +190,31 @@ class FrontDesk:
 
     # ------------------------------------------------------------------------------------------- ask lane
 
+    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
+        """An approval as it is now."""
+        return await self._overviews.approval(approval_id)
+
+    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread, oldest first."""
+        return await self._overviews.together(approval_id)
+
+    async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+        """The form to answer an open question with, for whom it was put to."""
+        return await self._overviews.question_form(clarification_id, person)
+
+    async def overview(self, person: Person, within: str) -> Overview:
+        """What concerns this person in threads whose id begins with `within`."""
+        return await self._overviews.overview(person, within)
+
+    async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
+        """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
+        return await self._overviews.turns_of(person, within)
+
+    async def current_thread(self, place: Place, person: Person) -> str | None:
+        """The thread that this person is in at a place; `None`: there is none yet."""
+        async with self._database.reading() as tx:
+            return await current_thread(tx, place, person.person_id)
+
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with."""
         return await self._books.approvals.edit_form(approval_id, person)
@@ -182,21 +225,8 @@ class FrontDesk:
 
     async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
         """The newest threads of a platform."""
-        async with self._database.reading() as tx:
-            return await threads.newest(tx, platform, limit)
+        return await self._overviews.threads(platform, limit)
 
     async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
         """A thread as this person may see it, oldest first."""
-        async with self._database.reading() as tx:
-            row = await threads.get(tx, thread_id)
-            if row is None:
-                return None
-            messages = await deliveries.messages_of(tx, thread_id, SHOWN)
-            kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
-            shown = [post for p in kept if (post := await post_of(tx, p, row.place)) is not None]
-        entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
-        return ThreadView(thread_id, row.title, tuple(entries))
-
-
-def _time(entry: MessageView | Post) -> float:
-    return entry.at
+        return await self._overviews.thread(thread_id, person)

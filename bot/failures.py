@@ -12,6 +12,8 @@ from bot.vocabulary import Notice
 
 MAX_TRIES = 4
 """Times a delivery is handled before it is parked, when handling it fails."""
+MAX_OUTAGE_TRIES = 60
+"""Times a message is tried whose platform cannot be asked about it, over about an hour, before it is parked."""
 MAX_DEATHS = 12
 """Times a delivery is taken up again after the process died in it, before it is parked."""
 PAUSES = (1.0, 5.0, 15.0)
@@ -29,6 +31,11 @@ def cause_of(error: Exception) -> str:
 def reference_of(delivery: Delivery) -> str:
     """What a user can quote and an operator can search for: 8 hexadecimal characters, the same at every try."""
     return hashlib.sha256(delivery.key.encode()).hexdigest()[:8]
+
+
+def for_author(key: str, delivery: Delivery, sentence: str) -> NewPost:
+    """A sentence for the author of a delivery alone."""
+    return notice(key, delivery.thread_id, Notice(sentence), only_for=delivery.body["person"])
 
 
 def regret(delivery: Delivery, sentence: str) -> NewPost:

@@ -21,6 +21,7 @@ from bot.ids import random_id
 from bot.inbox.accept import Acceptance
 from bot.inbox.embedded import EmbeddedEngine
 from bot.inbox.sessions import Sessions
+from bot.introductions import Introductions
 from bot.ledger import AttemptLedger
 from bot.platform import Platform
 from bot.posts import Posts
@@ -110,7 +111,8 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         )
         agent = Agent(build_workflow(ports, checkpoints), checkpoints, clock)
         waits = Waits(approvals, questions, sign_ins, posts)
-        surroundings = Surroundings(database, agent, posts, waits, questions, parts.platforms, clock)
+        introductions = Introductions(database, parts.platforms, clock)
+        surroundings = Surroundings(database, agent, posts, waits, questions, introductions, parts.platforms, clock)
         conversation = Conversation(surroundings, engine)
         desk = FrontDesk(
             database,

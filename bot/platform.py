@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from bot.vocabulary import (
+    ApprovalView,
+    Arrival,
     ClickResult,
     Decision,
+    Feedback,
     Form,
     FormAnswer,
+    Introduction,
     Message,
     OutcomeChoice,
+    Overview,
     Person,
     Place,
     Post,
@@ -20,6 +25,7 @@ from bot.vocabulary import (
     ThreadSummary,
     ThreadView,
     Unknown,
+    Unwelcome,
 )
 from graph.ports import Live
 
@@ -44,8 +50,13 @@ class Platform(Protocol):
         """The reference of a post that was sent just before a crash, where the platform lets us find it."""
         ...
 
-    def live(self, thread_id: str, place: Place) -> Live:
-        """Where to show what happens in a thread while it happens."""
+    async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
+        """Who wrote a message, what it says in words, and what was said before it: read-only, looked up when its turn
+        has come, since accepting it may not wait. Raises `PostFailed` when that cannot be found out now."""
+        ...
+
+    def live(self, thread_id: str, place: Place, reader: str) -> Live:
+        """Where to show what happens in a thread while it happens; `reader` is the person id of whom it is for."""
         ...
 
 
@@ -67,7 +78,16 @@ class Desk(Protocol):
 
     # turn lane
     async def accept(self, message: Message) -> bool:
-        """Keep a message durably; it is handled in its thread's order. False: it had been accepted before."""
+        """Keep a message durably; it is handled in its thread's order. False: it had been accepted before, or it is
+        none of the bot's business (not addressed to it, and not by somebody it is talking with there)."""
+        ...
+
+    async def amend(self, key: str, text: str) -> bool:
+        """A message was edited. False: it is being handled or was, so the edit changes nothing."""
+        ...
+
+    async def withdraw(self, key: str) -> bool:
+        """A message was deleted. False: it is being handled or was, so that changes nothing."""
         ...
 
     # decide lane
@@ -91,7 +111,35 @@ class Desk(Protocol):
         """End the running turn of a thread; its requester only."""
         ...
 
+    async def feedback(self, feedback: Feedback) -> ClickResult:
+        """Record what a person thinks of an answer."""
+        ...
+
     # ask lane
+    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
+        """An approval as it is now."""
+        ...
+
+    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread, oldest first."""
+        ...
+
+    async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+        """The form to answer an open question with, for whom it was put to."""
+        ...
+
+    async def overview(self, person: Person, within: str) -> Overview:
+        """What concerns this person in threads whose id begins with `within` (a platform, or one workspace of it)."""
+        ...
+
+    async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
+        """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
+        ...
+
+    async def current_thread(self, place: Place, person: Person) -> str | None:
+        """The thread that this person is in at a place; `None`: there is none yet."""
+        ...
+
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with."""
         ...

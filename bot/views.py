@@ -78,6 +78,7 @@ async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | Non
         risk=tuple(r.value for r in row.asked.risk),
         requester=", ".join(requesters),
         may_decide=describe_approvers(row.asked.ask, requesters, lambda p: names.get(p, p)),
+        approvers=row.asked.ask.approvers,
         rule=row.asked.ask.rule,
         quorum=row.asked.ask.quorum,
         votes=tuple(Vote(v.name, v.verb, v.at) for v in cast),  # type: ignore[arg-type]  # likewise
@@ -90,6 +91,7 @@ async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | Non
         reason=row.reason,
         result=result,
         result_tone=tone,  # type: ignore[arg-type]  # likewise
+        together=len(await approvals.pending_in(tx, row.thread_id)) if row.status == "pending" else 1,
     )
 
 

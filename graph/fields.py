@@ -22,6 +22,10 @@ class FieldType(StrEnum):
     NUMBER = "number"
     INTEGER = "integer"
     YES_NO = "yes-no"
+    PERSON = "person"
+    """A user of the chat platform, by the platform's own id; a text input where there is no picker."""
+    CHANNEL = "channel"
+    """A channel of the chat platform, likewise."""
     JSON = "json"
     """Anything nested, typed as JSON text."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
@@ -208,6 +208,8 @@ class SignIns(Protocol):
 
 # ------------------------------------------------------------------------------------------------ live view
 
+TaskState = Literal["running", "done", "failed"]
+
 
 class Live(Protocol):
     """Shows what happens while it happens. Nothing durable; each verb returns at once."""
@@ -218,6 +220,14 @@ class Live(Protocol):
 
     def status(self, text: str) -> None:
         """One short line about what the bot is doing; empty: nothing."""
+        ...
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """A tool call and how it stands. The same `task_id` again replaces what was shown."""
+        ...
+
+    def end(self) -> None:
+        """The delivery has been handled: nothing more comes. What was said is posted by others, perhaps later."""
         ...
 
 

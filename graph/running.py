@@ -86,9 +86,13 @@ class Agent:
             at_rest = not snapshot.next and not await self._has_pending_writes(thread_id, snapshot)
         return _look(snapshot, at_rest=at_rest)
 
-    async def begin(self, turn: Turn, text: str, live: Live) -> Look:
-        """A person's message as an ordinary new run. The thread must be at rest with nothing pending."""
-        message = HumanMessage(text, id=turn["delivery"], additional_kwargs={"name": turn["requester_name"]})
+    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> Look:
+        """A person's message as an ordinary new run. The thread must be at rest with nothing pending.
+
+        `background`: what people said before it in the same thread, not to the bot.
+        """
+        said = {"name": turn["requester_name"]} | ({"background": background} if background else {})
+        message = HumanMessage(text, id=turn["delivery"], additional_kwargs=said)
         given = {"messages": [message], "turn": turn, "categories": []}
         ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
         if ended.get(_INTERRUPTED):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 
-from graph.ports import Live
+from graph.ports import Live, TaskState
 
 
 class Turn(TypedDict):
@@ -70,6 +70,12 @@ class Silent:
 
     def status(self, text: str) -> None:
         """Shown to nobody."""
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """Shown to nobody."""
+
+    def end(self) -> None:
+        """Nothing was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from adapters.web.hub import Hub
 from bot.safe_text import one_line, visible
+from graph.ports import TaskState
 
 STATUS_LIMIT = 120
 """Characters of the status line."""
@@ -91,3 +92,10 @@ class WebLive:
     def status(self, text: str) -> None:
         """One short line about what the bot is doing; empty: nothing."""
         self._board.set_status(self._thread_id, text)
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """The page has the status line and the call's own card for this."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._board.set_status(self._thread_id, "")

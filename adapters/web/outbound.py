@@ -13,7 +13,7 @@ from adapters.web.render import post_json
 from adapters.web.routes import make_routes
 from bot.clock import Clock, system_clock
 from bot.platform import Desk, Reference
-from bot.vocabulary import Place, Post, Said
+from bot.vocabulary import Arrival, Introduction, Place, Post, Said
 
 
 class WebPlatform:
@@ -49,7 +49,11 @@ class WebPlatform:
         """Every post can be found: the page shows the records themselves."""
         return {}
 
-    def live(self, thread_id: str, place: Place) -> WebLive:
+    async def introduce(self, arrival: Arrival) -> Introduction:
+        """The page's people are known at the door, and nobody says anything there but to the bot."""
+        return Introduction(arrival.message.author, arrival.message.text)
+
+    def live(self, thread_id: str, place: Place, reader: str) -> WebLive:
         """Where to show what happens in a thread while it happens."""
         return WebLive(self._board, thread_id)
 

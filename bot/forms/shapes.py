@@ -8,7 +8,14 @@ from typing import Any
 
 from graph.fields import FieldType
 
-_FORMATS = {"date": FieldType.DATE, "time": FieldType.TIME, "date-time": FieldType.DATE_TIME}
+_FORMATS = {
+    "date": FieldType.DATE,
+    "time": FieldType.TIME,
+    "date-time": FieldType.DATE_TIME,
+    "slack-user-id": FieldType.PERSON,
+    "slack-channel-id": FieldType.CHANNEL,
+}
+"""JSON Schema leaves `format` open; the last two are ours, for tools that act on a chat platform."""
 _TYPES = {"integer": FieldType.INTEGER, "number": FieldType.NUMBER, "boolean": FieldType.YES_NO}
 _LONGEST_OPTION = 100
 _MOST_OPTIONS = 100

@@ -12,6 +12,7 @@ from bot.inbox.sessions import Sessions
 from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.turns import is_with_us
 from bot.vocabulary import Message, Person
 from graph.calls import storable
 
@@ -90,11 +91,14 @@ class Acceptance:
         if not message.place.has_threads and await deliveries.exists(tx, message.key):
             return Accepted("", is_new=False)
         thread_id = await self._sessions.thread_for(tx, message, now)
+        if not message.addressed and not await is_with_us(tx, thread_id, message.author.person_id):
+            return Accepted("", is_new=False)  # people talking to each other: not ours to keep
         is_new = await deliveries.add(tx, message_delivery(message, thread_id, now))
         if is_new:
             requester = message.author.person_id if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
-        if message.author not in self._remembered and message.author not in remembered:
+        known = message.author in self._remembered or message.author in remembered
+        if message.author.name and not known:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)
             remembered.add(message.author)
         return Accepted(thread_id, is_new)
@@ -118,6 +122,8 @@ def message_delivery(message: Message, thread_id: str, now: float) -> Delivery:
             "time_zone": message.author.time_zone,
             "text": message.text,
             "addressed": message.addressed,
+            "origin": dict(message.origin),
+            "at": message.at,
         },
         urgent=False,
         accepted_at=now,

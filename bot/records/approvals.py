@@ -92,7 +92,12 @@ async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
     """What waits in a thread, oldest first."""
     query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == "pending")
-    return [_row(r) for r in await tx.all(query.order_by(approvals.c.asked_at))]
+    return await select(tx, query.order_by(approvals.c.asked_at))
+
+
+async def select(tx: Transaction, query: sa.Select[Any]) -> Sequence[ApprovalRow]:
+    """The approvals that a query of whole rows finds."""
+    return [_row(r) for r in await tx.all(query)]
 
 
 async def settle(

@@ -67,6 +67,10 @@ async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
     row = await tx.one(_HEAD, {"thread": thread_id, "now": now})
     if row is None or row.due_at > now:
         return None
+    return _delivery(row)
+
+
+def _delivery(row: Any) -> Delivery:
     return Delivery(row.key, row.thread_id, row.kind, row.body, row.urgent, row.accepted_at, row.due_at, row.tries)
 
 
@@ -147,6 +151,45 @@ async def first_author(tx: Transaction, thread_id: str) -> str | None:
     )
     row = await tx.one(query.order_by(deliveries.c.urgent.desc(), deliveries.c.seq).limit(1))
     return row.body["person"] if row and row.kind in {"message", "stop"} else None
+
+
+async def heard_before(tx: Transaction, thread_id: str, key: str) -> str | None:
+    """Key of the message before this one in its thread; `None`: it is the first."""
+    this = sa.select(deliveries.c.seq).where(deliveries.c.key == key).scalar_subquery()
+    query = sa.select(deliveries.c.key).where(
+        deliveries.c.thread_id == thread_id, deliveries.c.kind == "message", deliveries.c.seq < this
+    )
+    row = await tx.one(query.order_by(deliveries.c.seq.desc()).limit(1))
+    return row.key if row else None
+
+
+async def queued(tx: Transaction, key: str) -> Delivery | None:
+    """A message that waits behind another delivery of its thread, so that nobody has begun with it."""
+    row = await tx.one(sa.select(deliveries).where(deliveries.c.key == key, deliveries.c.status == "waiting"))
+    if row is None or row.kind != "message":
+        return None
+    before = sa.select(deliveries.c.seq).where(
+        deliveries.c.thread_id == row.thread_id,
+        deliveries.c.status == "waiting",
+        deliveries.c.kind != "timer",
+        deliveries.c.seq < row.seq,
+    )
+    return _delivery(row) if await tx.one(before.limit(1)) is not None else None
+
+
+async def set_body(tx: Transaction, key: str, body: Mapping[str, Any]) -> None:
+    """Replace what a delivery says."""
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(body=dict(body)))
+
+
+async def threads_waiting(tx: Transaction, within: str) -> Sequence[str]:
+    """Threads, whose ids begin with `within`, in which anything but timers waits or is being handled."""
+    query = sa.select(deliveries.c.thread_id).where(
+        deliveries.c.status == "waiting",
+        deliveries.c.kind != "timer",
+        deliveries.c.thread_id.startswith(within, autoescape=True),
+    )
+    return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:

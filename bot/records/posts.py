@@ -107,6 +107,18 @@ async def of_thread(tx: Transaction, thread_id: str, limit: int) -> list[PostRow
     return [_row(r) for r in reversed(await tx.all(query))]
 
 
+async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, PostRow]:
+    """The card of each of these approvals, questions, sign-ins and attempts that has one."""
+    rows = await tx.all(sa.select(posts).where(posts.c.subject.in_(subjects)).order_by(posts.c.seq.desc()))
+    return {r.subject: _row(r) for r in rows}
+
+
+async def get(tx: Transaction, key: str) -> PostRow | None:
+    """The post, or none."""
+    row = await tx.one(sa.select(posts).where(posts.c.key == key))
+    return _row(row) if row else None
+
+
 def _row(r: Any) -> PostRow:
     return PostRow(
         r.key,

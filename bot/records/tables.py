@@ -121,6 +121,7 @@ approvals = sa.Table(
         sqlite_where=sa.text("status = 'pending'"),
         postgresql_where=sa.text("status = 'pending'"),
     ),
+    sa.Index(None, "settled_at"),
 )
 
 votes = sa.Table(
@@ -213,4 +214,13 @@ attempts = sa.Table(
         sqlite_where=sa.text("status = 'unknown' AND choice IS NULL"),
         postgresql_where=sa.text("status = 'unknown' AND choice IS NULL"),
     ),
+)
+
+feedback = sa.Table(
+    "feedback",
+    metadata,
+    sa.Column("post", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
 )

@@ -43,8 +43,11 @@ def use_tools(ports: Ports) -> Step:
         record = _record(state, tool, permitted=_is_permitted(ports, state, tool, context.now))
         match await ports.ledger.begin(record):
             case Begun(attempt=attempt):
-                context.live.status(f"Using {tool.server}: {tool.title or tool.name}…")
+                shown = f"{tool.server}: {tool.title or tool.name}"
+                context.live.status(f"Using {shown}…")
+                context.live.task(record.call_id, shown, "running")
                 outcome = await _call(ports, tool, record, attempt, runtime)
+                context.live.task(record.call_id, shown, "done" if isinstance(outcome, Succeeded) else "failed")
                 context.live.status("")
                 return await _concluded(ports, state, record, attempt, outcome)
             case Recorded(outcome=outcome):

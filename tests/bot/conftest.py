@@ -15,7 +15,7 @@ from bot.ids import NewId
 from bot.platform import Reference
 from bot.records.database import Database, sqlite_database
 from bot.records.schema import upgrade_sqlite
-from bot.vocabulary import Place, Post
+from bot.vocabulary import Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
 
 BEGINNING = 1_795_000_000.0
@@ -73,7 +73,10 @@ class RecordingPlatform:
         found = [number for number, shown in self.shown.items() if shown.post_id == post.post_id]
         return {"number": found[0]} if found else None
 
-    def live(self, thread_id: str, place: Place) -> Silent:
+    async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
+        return Introduction(arrival.message.author, arrival.message.text)
+
+    def live(self, thread_id: str, place: Place, reader: str) -> Silent:
         return Silent()
 
     async def _take(self, post: Post) -> None:

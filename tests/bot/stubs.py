@@ -15,6 +15,7 @@ from bot.ids import NewId
 from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
 from bot.inbox.sessions import Sessions
+from bot.introductions import Introductions
 from bot.posts import Posts
 from bot.records.database import Database
 from bot.secrets import Sealer
@@ -39,7 +40,7 @@ class FragileAgent:
     async def look(self, thread_id: str) -> Look:
         return REST
 
-    async def begin(self, turn: Turn, text: str, live: Live) -> Look:
+    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> Look:
         self.begun.append(text)
         if text in self.unable:
             raise RuntimeError(f"cannot take it, see {SECRET}")
@@ -88,5 +89,8 @@ def make_conversation(
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
     waits = Waits(books.approvals, books.clarifications, books.sign_ins, posts)
-    surroundings = Surroundings(database, cast("Agent", agent), posts, waits, books.clarifications, {}, clock)
+    introductions = Introductions(database, {}, clock)
+    surroundings = Surroundings(
+        database, cast("Agent", agent), posts, waits, books.clarifications, introductions, {}, clock
+    )
     return Conversation(surroundings, engine)

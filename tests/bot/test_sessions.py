@@ -113,9 +113,10 @@ async def test_two_people_who_are_both_asked_stay_apart(room: Room) -> None:
     assert (await room.where_is(ANA), await room.where_is(BEN)) == ("#1", "#2")
 
 
-async def test_what_people_say_to_each_other_opens_no_session(room: Room) -> None:
+async def test_what_people_say_to_each_other_opens_no_session_and_is_not_kept(room: Room) -> None:
     await room.ask(await room.write(ANA), ANA)
-    assert await room.write(BEN, "what do you think?", addressed=False) == "#1"
+    assert await room.write(BEN, "what do you think?", addressed=False) == ""
+    assert await room.write(ANA, "the tall one", addressed=False) == "#1"
 
 
 async def test_a_requester_is_known_while_their_first_turn_still_runs(room: Room) -> None:

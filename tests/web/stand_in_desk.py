@@ -161,7 +161,7 @@ class StandInDesk:
 
     async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
         self.stopped.append((thread_id, person.person_id))
-        self.platform.live(thread_id, Place("web", thread_id)).status("")
+        self.platform.live(thread_id, Place("web", thread_id), "web:ana").status("")
         return Settled("Stopped.")
 
     # -------------------------------------------------------------------------------------------- ask lane
@@ -232,6 +232,7 @@ def an_approval(approval_id: str = "call-1.1", **changes: Any) -> ApprovalView:
         risk=("writes",),
         requester="Ana",
         may_decide="Ana",
+        approvers=("requester",),
         rule="everything else asks the requester",
         quorum=1,
         votes=(),

@@ -92,7 +92,7 @@ async def test_connecting_again_sends_the_same_snapshot_again(house: House, ana:
 
 
 async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(house: House, ana: Browser) -> None:
-    live = house.platform.live(THREAD, PLACE)
+    live = house.platform.live(THREAD, PLACE, "web:ana")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         live.status("Looking at your calendar…")
@@ -109,7 +109,7 @@ async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(ho
 
 
 async def test_a_finished_answer_names_the_draft_that_it_replaces(house: House, ana: Browser) -> None:
-    live = house.platform.live(THREAD, PLACE)
+    live = house.platform.live(THREAD, PLACE, "web:ana")
     live.text("m1", "The first answer.")
     live.text("m2", "The second")
     async with stream_of(ana, THREAD) as stream:

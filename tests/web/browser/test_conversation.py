@@ -52,7 +52,7 @@ async def test_an_empty_start_offers_examples_and_sends_the_one_that_is_pressed(
 async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, window: Window) -> None:
     await window.open(THREAD)
     await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
-    live = house.platform.live(THREAD, PLACE)
+    live = house.platform.live(THREAD, PLACE, "web:ana")
     live.status("Looking at your calendar…")
     await expect(window.page.get_by_text("Looking at your calendar…")).to_be_visible()
     live.text("m1", "You have **two")
@@ -69,7 +69,7 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, 
 async def test_stop_is_there_while_something_runs(house: House, window: Window) -> None:
     await window.open(THREAD)
     await expect(window.button("Stop")).to_be_hidden()
-    house.platform.live(THREAD, PLACE).status("Thinking…")
+    house.platform.live(THREAD, PLACE, "web:ana").status("Thinking…")
     await window.button("Stop").click()
     await expect(window.button("Stop")).to_be_hidden()
     await expect(window.page.get_by_text("Stopped.")).to_be_visible()
@@ -155,7 +155,7 @@ async def test_two_tabs_of_one_browser_are_the_same_person(house: House, window:
 
 async def test_an_answer_that_was_broken_off_does_not_stay(house: House, window: Window) -> None:
     await window.open(THREAD)
-    live = house.platform.live(THREAD, PLACE)
+    live = house.platform.live(THREAD, PLACE, "web:ana")
     await house.desk.post(THREAD, said("Before"))
     live.status("Thinking…")
     live.text("m1", "You have")

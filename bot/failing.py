@@ -1,0 +1,71 @@
+"""What becomes of a delivery that cannot be handled: tried later, given up with one sentence, or parked."""
+
+from __future__ import annotations
+
+import structlog
+
+from bot.clock import Clock
+from bot.endings import Endings
+from bot.failures import MAX_OUTAGE_TRIES, MAX_TRIES, PAUSES, cause_of, reference_of, regret
+from bot.inbox.engine import Engine
+from bot.platform import PostFailed
+from bot.posts import Posts, pause_between
+from bot.records import deliveries
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.threads import ThreadRow
+
+log = structlog.get_logger(__name__)
+
+
+class Failing:
+    """Sees to it that no failure is swallowed and none holds up its thread for good."""
+
+    def __init__(self, endings: Endings, database: Database, posts: Posts, engine: Engine, clock: Clock) -> None:
+        self._endings = endings
+        self._database = database
+        self._posts = posts
+        self._engine = engine
+        self._clock = clock
+
+    async def after_failure(self, delivery: Delivery, thread: ThreadRow, cause: Exception) -> None:
+        """Try it again a few times, with pauses."""
+        if delivery.tries + 1 >= MAX_TRIES:
+            await self.park(delivery, thread, cause_of(cause))
+            return
+        await self._try_later(delivery, PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause)
+
+    async def after_outage(self, delivery: Delivery, thread: ThreadRow, failure: PostFailed) -> None:
+        """The platform could not be asked. Nor could it be told of a failure, so there is no hurry to give up."""
+        log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
+        if failure.permanent or delivery.tries + 1 >= MAX_OUTAGE_TRIES:
+            await self.park(delivery, thread, cause_of(failure))
+        else:
+            await self._try_later(delivery, pause_between(delivery.tries, failure.retry_after), failure)
+
+    async def give_up(self, delivery: Delivery, sentence: str) -> None:
+        """The turn cannot go on, and trying again would not help: say so in one sentence."""
+        look = await self._endings.settle(delivery, "the turn could not go on")
+        await self._endings.conclude(delivery, look, regret(delivery, sentence))
+
+    async def park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
+        """Keep the delivery with its cause, tell its author, and let the thread go on."""
+        log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
+        settled_too = True
+        if thread is not None:
+            try:
+                await self._endings.settle(delivery, "something went wrong")
+            except Exception:
+                # The next message settles again before it begins; the delivery must be out of its way first.
+                log.exception("parked_thread_not_settled", reference=reference_of(delivery))
+                settled_too = False
+        async with self._database.writing() as tx:
+            if thread is not None:
+                await self._posts.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
+            await deliveries.park(tx, delivery.key, cause)
+        log.info("thread_goes_on", settled=settled_too)
+
+    async def _try_later(self, delivery: Delivery, seconds: float, cause: Exception) -> None:
+        async with self._database.writing() as tx:
+            await deliveries.retry(tx, delivery.key, self._clock() + seconds, cause_of(cause))
+            tx.afterwards(self._engine.look_again)

@@ -1,0 +1,73 @@
+"""Who wrote a message, and what was said before it: looked up when its turn has come, not at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bot.clock import Clock
+from bot.platform import Platform
+from bot.records import deliveries, threads
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.threads import ThreadRow
+from bot.vocabulary import Arrival, Message, Person, Quote, Unwelcome
+from graph.calls import storable
+
+
+class Introductions:
+    """Asks the platform of a message's thread."""
+
+    def __init__(self, database: Database, platforms: Mapping[str, Platform], clock: Clock) -> None:
+        self._database = database
+        self._platforms = platforms
+        self._clock = clock
+        self._known: set[Person] = set()
+
+    async def of(self, delivery: Delivery, thread: ThreadRow) -> Delivery | Unwelcome:
+        """The delivery in words: its author's name and time zone, its text, and the `background` it is said before.
+
+        Raises `PostFailed` when the platform cannot tell now.
+        """
+        platform = self._platforms.get(thread.place.platform)
+        if platform is None:
+            return delivery
+        async with self._database.reading() as tx:
+            heard = await deliveries.heard_before(tx, delivery.thread_id, delivery.key)
+        introduced = await platform.introduce(Arrival(_message(delivery, thread), heard))
+        if isinstance(introduced, Unwelcome):
+            return introduced
+        await self._remember(introduced.author)
+        body = {
+            **delivery.body,
+            "name": storable(introduced.author.name),
+            "time_zone": introduced.author.time_zone,
+            "text": storable(introduced.text),
+            "background": storable(in_lines(introduced.background)),
+        }
+        return replace(delivery, body=body)
+
+    async def _remember(self, person: Person) -> None:
+        if person in self._known:
+            return
+        async with self._database.writing() as tx:
+            await threads.remember(tx, replace(person, name=storable(person.name)), self._clock())
+        self._known.add(person)
+
+
+def in_lines(background: Sequence[Quote]) -> str:
+    """What was said, one paragraph each, with who said it."""
+    return "\n".join(f"{' '.join(quote.author.split())}: {quote.text}" for quote in background)
+
+
+def _message(delivery: Delivery, thread: ThreadRow) -> Message:
+    body = delivery.body
+    return Message(
+        key=delivery.key,
+        place=thread.place,
+        author=Person(body["person"], body["name"], body["time_zone"]),
+        text=body["text"],
+        at=body.get("at", delivery.accepted_at),
+        addressed=body["addressed"],
+        origin=body.get("origin", {}),
+    )

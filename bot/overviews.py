@@ -1,0 +1,121 @@
+"""What people ask to see: an approval, what waits, what concerns them. Read-only: nothing here waits for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.approvals import ApprovalBook
+from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
+from bot.records.clarifications import ClarificationRow
+from bot.records.database import Database, Transaction
+from bot.turns import turns_of
+from bot.views import approval_view, post_of
+from bot.vocabulary import (
+    ApprovalView,
+    Form,
+    MessageView,
+    Overview,
+    Person,
+    Post,
+    Refused,
+    Shown,
+    ThreadSummary,
+    ThreadView,
+    Unknown,
+)
+
+SHOWN = 300
+"""Messages and posts of a thread that are shown, the newest of each."""
+RECENT = 10
+"""Outcomes that an overview shows."""
+NO_APPROVAL = Unknown("This approval does not exist (any more).")
+NO_QUESTION = Unknown("This question does not exist (any more).")
+
+
+class Overviews:
+    """The reading half of the desk."""
+
+    def __init__(self, database: Database, book: ApprovalBook) -> None:
+        self._database = database
+        self._approvals = book
+
+    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
+        """An approval as it is now."""
+        async with self._database.reading() as tx:
+            return await approval_view(tx, approval_id) or NO_APPROVAL
+
+    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread, oldest first."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+            rows = await approvals.pending_in(tx, row.thread_id) if row else []
+            views = [await approval_view(tx, each.approval_id) for each in rows]
+        return tuple(view for view in views if view is not None)
+
+    async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+        """The form to answer an open question with, for whom it was put to."""
+        async with self._database.reading() as tx:
+            row = await clarifications.get(tx, clarification_id)
+        if row is None:
+            return NO_QUESTION
+        if row.requester != person.person_id:
+            return Refused("This question is for somebody else.")
+        if row.status != "open":
+            return Refused("This question was settled already.")
+        return _question_form(row)
+
+    async def overview(self, person: Person, within: str) -> Overview:
+        """What concerns this person in threads whose id begins with `within`."""
+        async with self._database.reading() as tx:
+            pending = await concerns.pending_approvals(tx, within)
+            mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
+            mine += await concerns.open_questions(tx, person.person_id, within)
+            settled = await concerns.settled_lately(tx, person.person_id, within, RECENT)
+            return Overview(
+                to_decide=await _shown(tx, [r.approval_id for r in pending if self._approvals.may_decide(r, person)]),
+                waiting=await _shown(tx, mine),
+                recent=await _shown(tx, [row.approval_id for row in settled]),
+            )
+
+    async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
+        """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
+        async with self._database.reading() as tx:
+            return await turns_of(tx, person.person_id, within)
+
+    async def threads(self, platform: str, limit: int) -> tuple[ThreadSummary, ...]:
+        """The newest threads of a platform."""
+        async with self._database.reading() as tx:
+            return await threads.newest(tx, platform, limit)
+
+    async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
+        """A thread as this person may see it, oldest first."""
+        async with self._database.reading() as tx:
+            row = await threads.get(tx, thread_id)
+            if row is None:
+                return None
+            messages = await deliveries.messages_of(tx, thread_id, SHOWN)
+            kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
+            shown = [post for p in kept if (post := await post_of(tx, p, row.place)) is not None]
+        entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
+        return ThreadView(thread_id, row.title, tuple(entries))
+
+
+async def _shown(tx: Transaction, subjects: Sequence[str]) -> tuple[Shown, ...]:
+    """Their cards, in this order."""
+    cards = await posts.of_subjects(tx, subjects) if subjects else {}
+    found: list[Shown] = []
+    for row in (cards[subject] for subject in subjects if subject in cards):
+        thread = await threads.get(tx, row.thread_id)
+        post = await post_of(tx, row, thread.place) if thread else None
+        if post is not None:
+            found.append(Shown(post, row.reference))
+    return tuple(found)
+
+
+def _question_form(row: ClarificationRow) -> Form:
+    defaults = {field.name: field.default for field in row.fields if field.default is not None}
+    return Form(row.question, row.fields, defaults)
+
+
+def _time(entry: MessageView | Post) -> float:
+    return entry.at

@@ -1,0 +1,61 @@
+"""What is read in the ask lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.vocabulary.showing import Post
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """A person's message in a thread, for platforms that show the thread themselves."""
+
+    key: str
+    author: str
+    author_id: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSummary:
+    """One line of a list of threads."""
+
+    thread_id: str
+    title: str
+    updated_at: float
+    waiting: int
+    """How many questions to people are open in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A thread as one person may see it, oldest first."""
+
+    thread_id: str
+    title: str
+    entries: tuple[MessageView | Post, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A post and where it is shown."""
+
+    post: Post
+    reference: Mapping[str, Any] | None
+    """The platform's reference; `None`: it is not shown (yet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What concerns one person, newest first."""
+
+    to_decide: tuple[Shown, ...]
+    """Approvals that this person may decide now."""
+    waiting: tuple[Shown, ...]
+    """What this person asked for that waits, for others or for them: approvals, questions, sign-ins, outcomes."""
+    recent: tuple[Shown, ...]
+    """What came of this person's requests lately: approvals that are settled."""

@@ -1,0 +1,140 @@
+"""What is shown: sayings, cards, forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bot.vocabulary.places import Place
+from graph.fields import FormField
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the bot says, in Markdown from a model: to be escaped by every renderer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence of the house itself, plain text."""
+
+    text: str
+    tone: Literal["info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One person's vote on an approval."""
+
+    name: str
+    verb: Literal["approve", "reject"]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """Everything a card needs so that a person can decide."""
+
+    approval_id: str
+    status: Literal["pending", "approved", "rejected", "expired", "superseded", "withdrawn", "void"]
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    asked_arguments: Mapping[str, Any] | None
+    """As they were before an approver edited them; `None`: nobody did."""
+    risk: tuple[str, ...]
+    requester: str
+    """Name of the person who asks."""
+    may_decide: str
+    """Who may decide, in words."""
+    approvers: tuple[str, ...]
+    """The same as the policy names them: person ids, group references, `requester`, `channel`, `any`."""
+    rule: str
+    quorum: int
+    votes: tuple[Vote, ...]
+    asked_at: float
+    expires_at: float | None
+    reason_required: bool
+    editable: bool
+    decided_by: tuple[str, ...] = ()
+    decided_at: float | None = None
+    reason: str = ""
+    result: str = ""
+    """What came of the call, in one line; empty while it has not run."""
+    result_tone: Literal["info", "success", "error", "warning"] = "info"
+    together: int = 1
+    """How many approvals wait in its thread, itself included."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClarificationView:
+    """A question of the model to the requester."""
+
+    clarification_id: str
+    status: Literal["open", "answered", "superseded"]
+    question: str
+    context: str
+    fields: tuple[FormField, ...]
+    requester: str
+    requester_id: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInView:
+    """A sign-in that one person has to do. The link is not here: it is fetched for its owner alone."""
+
+    sign_in_id: str
+    status: Literal["open", "done", "declined", "expired", "superseded"]
+    server: str
+    host: str
+    """Host of the link, so that a person can judge it."""
+    message: str
+    owner: str
+    owner_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeView:
+    """An attempt that broke off: what came of it?"""
+
+    outcome_id: str
+    status: Literal["open", "it_was_done", "try_again", "skip", "superseded"]
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    requester: str
+    requester_id: str
+    settled_by: str = ""
+
+
+Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Something the bot said, as it is to be shown now."""
+
+    post_id: str
+    thread_id: str
+    place: Place
+    revision: int
+    """Grows with every change; a platform never replaces a newer revision by an older one."""
+    at: float
+    content: Content
+    only_for: str | None = None
+    """Person id, when nobody else may see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form to fill in: the edit form of an approval, or a question's."""
+
+    title: str
+    fields: tuple[FormField, ...]
+    values: Mapping[str, Any]
