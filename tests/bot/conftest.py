@@ -13,10 +13,13 @@ import pytest
 
 from bot.ids import NewId
 from bot.platform import Reference
+from bot.posts import Posts
+from bot.records import threads
 from bot.records.database import Database, sqlite_database
 from bot.records.schema import upgrade_sqlite
 from bot.vocabulary import Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
+from tests.bot.counter import HERE, THREAD, Counter
 
 BEGINNING = 1_795_000_000.0
 """Seconds since the epoch: some day in 2026."""
@@ -131,3 +134,14 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await made.open()
     yield made
     await made.close()
+
+
+@pytest.fixture
+async def counter(
+    database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
+) -> AsyncIterator[Counter]:
+    outbox = Posts(database, clock, platforms, pause=lambda *_: 0.0)
+    async with database.writing() as tx:
+        await threads.ensure(tx, THREAD, HERE, "hello", clock())
+    yield Counter(database, outbox, clock, new_id)
+    await outbox.stop(1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -16,6 +17,7 @@ from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
 from bot.inbox.sessions import Sessions
 from bot.introductions import Introductions
+from bot.platform import Platform
 from bot.posts import Posts
 from bot.records.database import Database
 from bot.secrets import Sealer
@@ -85,12 +87,18 @@ def make_books(database: Database, posts: Posts, clock: Clock, new_id: NewId) ->
 
 
 def make_conversation(
-    database: Database, posts: Posts, clock: Clock, books: Books, agent: FragileAgent, engine: Engine
+    database: Database,
+    posts: Posts,
+    clock: Clock,
+    books: Books,
+    agent: FragileAgent,
+    engine: Engine,
+    platforms: Mapping[str, Platform] | None = None,
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
     waits = Waits(books.approvals, books.clarifications, books.sign_ins, posts)
-    introductions = Introductions(database, {}, clock)
+    introductions = Introductions(database, platforms or {}, clock)
     surroundings = Surroundings(
-        database, cast("Agent", agent), posts, waits, books.clarifications, introductions, {}, clock
+        database, cast("Agent", agent), posts, waits, books.clarifications, introductions, platforms or {}, clock
     )
     return Conversation(surroundings, engine)

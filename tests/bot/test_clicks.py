@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-
 import pytest
 
-from bot.desk import Books, FrontDesk
-from bot.ids import NewId
-from bot.posts import Posts
-from bot.records import approvals, clarifications, deliveries, threads
-from bot.records.database import Database
+from bot.records import clarifications, deliveries, threads
 from bot.records.deliveries import Delivery
 from bot.views import sign_in_view
 from bot.vocabulary import (
@@ -26,52 +20,9 @@ from bot.vocabulary import (
 from graph.interrupts import ClarificationAsked
 from graph.ports import SignInNeeded
 from graph.running import Look
-from tests.bot.conftest import RecordingPlatform, SetClock, place
-from tests.bot.rows import asked
-from tests.bot.stubs import SECRET, FragileAgent, NotedEngine, make_books, make_conversation
-
-ANA, BEN = Person("chat:ana", "Ana"), Person("chat:ben", "Ben")
-THREAD = "chat:T1"
-
-
-class Counter:
-    """A desk on real records, with an engine that only notes what it is told."""
-
-    def __init__(self, database: Database, outbox: Posts, clock: SetClock, new_id: NewId) -> None:
-        self.database, self.outbox, self.clock = database, outbox, clock
-        self.engine = NotedEngine()
-        self.books: Books = make_books(database, outbox, clock, new_id)
-        self.desk = FrontDesk(database, self.engine, self.books, outbox, clock)
-
-    async def write(self, person: Person, key: str, text: str = "hello") -> bool:
-        return await self.desk.accept(Message(key, place(THREAD), person, text, self.clock()))
-
-    async def ask(self, approval_id: str, requester: Person = ANA, thread_id: str = THREAD) -> str:
-        async with self.database.writing() as tx:
-            request = asked(f"call of {approval_id}", requesters=(requester.person_id,), approvers=("any",))
-            await approvals.add(tx, approval_id, thread_id, request, now=self.clock(), expires_at=None)
-        return approval_id
-
-    async def waiting(self, thread_id: str = THREAD) -> list[str]:
-        """Keys of what is to be handled, in the order it will be."""
-        keys = []
-        async with self.database.writing() as tx:
-            while (head := await deliveries.head(tx, thread_id, self.clock())) is not None:
-                keys.append(head.key)
-                await deliveries.park(tx, head.key, "seen")
-        return keys
-
-
-@pytest.fixture
-async def counter(
-    database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
-) -> AsyncIterator[Counter]:
-    outbox = Posts(database, clock, platforms, pause=lambda *_: 0.0)
-    async with database.writing() as tx:
-        await threads.ensure(tx, THREAD, place(THREAD), "hello", clock())
-    yield Counter(database, outbox, clock, new_id)
-    await outbox.stop(1.0)
-
+from tests.bot.conftest import place
+from tests.bot.counter import ANA, BEN, THREAD, Counter
+from tests.bot.stubs import SECRET, FragileAgent, make_conversation
 
 # --------------------------------------------------------------------------------------------------- going on
 

@@ -1,0 +1,154 @@
+"""What a person is shown of what concerns them, and what they are talking about with the bot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.records import approvals, clarifications, threads
+from bot.records.posts import NewPost
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Decision,
+    Feedback,
+    Form,
+    Person,
+    Refused,
+    Settled,
+    Shown,
+    Unknown,
+)
+from graph.fields import FieldType, FormField
+from graph.interrupts import ClarificationAsked
+from tests.bot.conftest import SetClock, place
+from tests.bot.counter import ANA, BEN, THREAD, Counter
+from tests.bot.rows import asked
+
+ELSEWHERE = "other:T9"
+
+
+async def ask(counter: Counter, approval_id: str, requester: Person = ANA, thread_id: str = THREAD, **how: Any) -> None:
+    """An approval with its card."""
+    async with counter.database.writing() as tx:
+        await threads.ensure(tx, thread_id, place(thread_id), "hello", counter.clock())
+        request = asked(f"call of {approval_id}", requesters=(requester.person_id,), **how)
+        await approvals.add(tx, approval_id, thread_id, request, now=counter.clock(), expires_at=None)
+        await counter.outbox.say(tx, NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id))
+
+
+async def question(counter: Counter, clarification_id: str, fields: tuple[FormField, ...] = ()) -> None:
+    """A question to Ana with its card."""
+    async with counter.database.writing() as tx:
+        asked_ = ClarificationAsked(
+            call_id=f"call of {clarification_id}", question="Which?", fields=fields, requester=ANA.person_id
+        )
+        await clarifications.add(tx, clarification_id, THREAD, asked_, counter.clock())
+        card = NewPost(f"clarification:{clarification_id}", THREAD, "clarification", subject=clarification_id)
+        await counter.outbox.say(tx, card)
+
+
+def ids(shown: tuple[Shown, ...]) -> list[str]:
+    """The subjects of cards, from the names of their posts."""
+    return [one.post.post_id.split(":", 1)[1] for one in shown]
+
+
+# --------------------------------------------------------------------------------------------------- overview
+
+
+async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_came_of_it(
+    counter: Counter, clock: SetClock
+) -> None:
+    await ask(counter, "mine", ANA)
+    clock.move(1)
+    await ask(counter, "for-ben", ANA, approvers=(BEN.person_id,))
+    clock.move(1)
+    await ask(counter, "settled", ANA)
+    await counter.desk.decide(Decision("click", ANA, ("settled",), "reject"))
+    await question(counter, "c1")
+    of_ana, of_ben = [await counter.desk.overview(person, "chat:") for person in (ANA, BEN)]
+    assert ids(of_ana.to_decide) == ["mine"]
+    assert ids(of_ana.waiting) == ["for-ben", "mine", "c1"]
+    assert ids(of_ana.recent) == ["settled"]
+    assert (ids(of_ben.to_decide), of_ben.waiting, of_ben.recent) == (["for-ben"], (), ())
+
+
+async def test_an_overview_shows_nothing_of_other_workspaces(counter: Counter) -> None:
+    await ask(counter, "here", ANA, approvers=("any",))
+    await ask(counter, "there", ANA, ELSEWHERE, approvers=("any",))
+    await ask(counter, "there-settled", BEN, ELSEWHERE, approvers=("any",))
+    await counter.desk.decide(Decision("click", BEN, ("there-settled",), "reject"))
+    overview = await counter.desk.overview(BEN, "chat:")
+    assert (ids(overview.to_decide), overview.recent) == (["here"], ())
+
+
+async def test_a_prefix_is_taken_literally(counter: Counter) -> None:
+    await ask(counter, "here", ANA)
+    assert (await counter.desk.overview(ANA, "ch_t:")).to_decide == ()
+
+
+async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_cards(
+    counter: Counter, clock: SetClock
+) -> None:
+    await ask(counter, "one")
+    clock.move(1)
+    await ask(counter, "two")
+    await ask(counter, "elsewhere", thread_id=ELSEWHERE)
+    found = await counter.desk.together("one")
+    assert [(view.approval_id, view.together) for view in found] == [("one", 2), ("two", 2)]
+    assert await counter.desk.together("unheard of") == ()
+    alone = await counter.desk.approval("elsewhere")
+    assert isinstance(alone, ApprovalView)
+    assert alone.together == 1
+    assert isinstance(await counter.desk.approval("unheard of"), Unknown)
+
+
+# --------------------------------------------------------------------------------------------------- questions
+
+
+async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_is_open(counter: Counter) -> None:
+    fields = (FormField(name="size", type=FieldType.NUMBER, default=3), FormField(name="colour"))
+    await question(counter, "c1", fields)
+    assert await counter.desk.question_form("c1", ANA) == Form("Which?", fields, {"size": 3})
+    assert isinstance(await counter.desk.question_form("c1", BEN), Refused)
+    assert isinstance(await counter.desk.question_form("unheard of", ANA), Unknown)
+    async with counter.database.writing() as tx:
+        row = await clarifications.get(tx, "c1")
+        assert row is not None
+        await counter.books.clarifications.supersede(tx, row, "m2")
+    assert isinstance(await counter.desk.question_form("c1", ANA), Refused)
+
+
+async def test_the_card_of_a_question_is_a_view_of_it(counter: Counter) -> None:
+    await question(counter, "c1")
+    (shown,) = (await counter.desk.overview(ANA, "chat:")).waiting
+    assert isinstance(shown.post.content, ClarificationView)
+
+
+# --------------------------------------------------------------------------------------------------- turns
+
+
+async def test_the_turns_of_a_person_are_those_that_run_and_those_that_wait(counter: Counter) -> None:
+    assert await counter.desk.turns_of(ANA, "chat:") == ()
+    await counter.write(ANA, "m1")
+    assert await counter.desk.turns_of(ANA, "chat:") == (THREAD,)
+    assert await counter.desk.turns_of(BEN, "chat:") == ()
+    assert await counter.desk.turns_of(ANA, "other:") == ()
+    await ask(counter, "there", BEN, ELSEWHERE)
+    assert await counter.desk.turns_of(BEN, "other:") == (ELSEWHERE,)
+
+
+async def test_a_place_with_threads_is_its_own_thread(counter: Counter) -> None:
+    assert await counter.desk.current_thread(place(THREAD), ANA) == THREAD
+
+
+# --------------------------------------------------------------------------------------------------- opinions
+
+
+async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(counter: Counter) -> None:
+    await ask(counter, "a1")
+    for person, verdict in ((ANA, "good"), (ANA, "bad"), (BEN, "good")):
+        assert isinstance(await counter.desk.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
+    async with counter.database.reading() as tx:
+        rows = tx.connection.exec_driver_sql("SELECT person_id, verdict FROM feedback ORDER BY person_id").all()
+    assert [tuple(row) for row in rows] == [(ANA.person_id, "bad"), (BEN.person_id, "good")]
+    assert isinstance(await counter.desk.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)

@@ -1,0 +1,192 @@
+"""Threads in which people talk to each other too: what is kept, what is changed before it is handled, who is who."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from bot.introductions import Introductions, in_lines
+from bot.platform import PostFailed
+from bot.records import deliveries, threads
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.threads import ThreadRow
+from bot.vocabulary import Arrival, Introduction, Message, Person, Quote, Unwelcome
+from tests.bot.conftest import RecordingPlatform, SetClock, place, until
+from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
+from tests.bot.stubs import FragileAgent, NotedEngine, make_conversation
+
+NEW_PLACE = "chat:T2"
+
+
+async def texts(counter: Counter) -> list[str]:
+    """What waits in the thread, as it is written now."""
+    async with counter.database.reading() as tx:
+        return [m.text for m in await deliveries.messages_of(tx, THREAD, 10)]
+
+
+# --------------------------------------------------------------------------------------------------- what is kept
+
+
+async def test_people_talking_to_each_other_are_not_kept(counter: Counter) -> None:
+    assert await counter.write(ANA, "m1")
+    assert not await counter.write(BEN, "m2", "what do you think?", addressed=False)
+    assert await counter.waiting() == ["m1"]
+
+
+async def test_talk_in_a_thread_that_the_bot_is_no_part_of_makes_no_thread(counter: Counter) -> None:
+    assert not await counter.desk.accept(Message("m1", place(NEW_PLACE), ANA, "hi all", 0.0, addressed=False))
+    async with counter.database.reading() as tx:
+        assert await threads.get(tx, NEW_PLACE) is None
+
+
+async def test_whoever_the_bot_is_talking_with_needs_no_mention(counter: Counter) -> None:
+    await counter.write(BEN, "m1")
+    assert await counter.write(BEN, "m2", "and make it two", addressed=False)
+    await counter.ask("a1", ANA)
+    assert await counter.write(ANA, "m3", "what are you waiting for?", addressed=False)
+    assert await counter.waiting() == ["m1", "m2", "m3"]
+
+
+# --------------------------------------------------------------------------------------------------- changes
+
+
+async def test_an_edit_of_a_message_that_waits_takes_its_place(counter: Counter) -> None:
+    await counter.write(ANA, "m1", "one")
+    await counter.write(ANA, "m2", "tow")
+    assert await counter.desk.amend("m2", "t\0wo")
+    assert await texts(counter) == ["one", "two"]
+
+
+async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(counter: Counter) -> None:
+    await counter.write(ANA, "m1", "one")
+    assert not await counter.desk.amend("m1", "another")
+    assert not await counter.desk.amend("unheard of", "another")
+    assert await texts(counter) == ["one"]
+
+
+async def test_a_deleted_message_is_not_handled_if_it_still_waits(counter: Counter) -> None:
+    await counter.write(ANA, "m1", "one")
+    await counter.write(ANA, "m2", "two")
+    assert not await counter.desk.withdraw("m1")
+    assert await counter.desk.withdraw("m2")
+    assert not await counter.desk.withdraw("m2")
+    assert await counter.waiting() == ["m1"]
+
+
+# --------------------------------------------------------------------------------------------------- introductions
+
+
+@dataclass
+class Introducing(RecordingPlatform):
+    """A platform that says of each message what it is told to say."""
+
+    answer: Introduction | Unwelcome | Exception = field(default_factory=lambda: Introduction(ANA, "hello"))
+    heard: str | None = None
+
+    async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
+        self.heard = arrival.heard
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def accepted(counter: Counter, key: str) -> Delivery:
+    await counter.write(Person(ANA.person_id, ""), key, "<@U2> and I")
+    async with counter.database.reading() as tx:
+        (found,) = [d for d in [await deliveries.head(tx, THREAD, counter.clock())] if d is not None]
+    return found
+
+
+def thread() -> ThreadRow:
+    return ThreadRow(THREAD, HERE, "hello", None, None, 0.0)
+
+
+async def test_an_introduced_message_has_names_in_the_place_of_ids(
+    counter: Counter, database: Database, clock: SetClock
+) -> None:
+    known = Person(ANA.person_id, "Ana", "Europe/Berlin")
+    chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
+    introduced = await Introductions(database, {"chat": chat}, clock).of(await accepted(counter, "m1"), thread())
+    assert isinstance(introduced, Delivery)
+    wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
+    assert wanted.items() <= introduced.body.items()
+    async with database.reading() as tx:
+        assert await threads.person(tx, ANA.person_id) == known
+
+
+async def test_somebody_who_has_no_name_yet_is_not_remembered_under_none(counter: Counter) -> None:
+    async with counter.database.writing() as tx:
+        await threads.remember(tx, ANA, 0.0)
+    await accepted(counter, "m1")
+    async with counter.database.reading() as tx:
+        assert await threads.names(tx, [ANA.person_id]) == {ANA.person_id: "Ana"}
+
+
+async def test_the_platform_is_told_what_was_heard_before(
+    counter: Counter, database: Database, clock: SetClock
+) -> None:
+    chat = Introducing(answer=Introduction(ANA, "hello"))
+    introductions = Introductions(database, {"chat": chat}, clock)
+    first = await accepted(counter, "m1")
+    await introductions.of(first, thread())
+    assert chat.heard is None
+    async with database.writing() as tx:
+        await deliveries.done(tx, "m1")
+    await introductions.of(await accepted(counter, "m2"), thread())
+    assert chat.heard == "m1"
+
+
+def test_each_quote_is_a_line_with_its_speaker() -> None:
+    background = (Quote("Ben\n[Ana]", "shall we?", 0.0), Quote("Chloe", "yes\nlet us", 1.0))
+    assert in_lines(background) == "Ben [Ana]: shall we?\nChloe: yes\nlet us"
+
+
+# --------------------------------------------------------------------------------------------------- handled
+
+
+@pytest.fixture
+def chat() -> Introducing:
+    return Introducing()
+
+
+@pytest.fixture
+def platforms(chat: Introducing) -> Mapping[str, Introducing]:
+    return {"chat": chat}
+
+
+async def test_who_is_not_welcome_is_told_so_alone_and_begins_no_turn(
+    counter: Counter, chat: Introducing, database: Database, clock: SetClock
+) -> None:
+    agent, engine = FragileAgent(), NotedEngine()
+    chat.answer = Unwelcome("Guests may not use this.")
+    conversation = make_conversation(database, counter.outbox, clock, counter.books, agent, engine, {"chat": chat})
+    await conversation.handle(await accepted(counter, "m1"))
+    (post,) = await until(lambda: list(chat.shown.values()))
+    assert (post.content.text, post.only_for) == ("Guests may not use this.", ANA.person_id)  # type: ignore[union-attr]
+    assert agent.begun == []
+    assert await counter.waiting() == []
+
+
+async def test_a_message_that_cannot_be_introduced_now_is_tried_again_later(
+    counter: Counter, chat: Introducing, database: Database, clock: SetClock
+) -> None:
+    agent = FragileAgent()
+    chat.answer = PostFailed("Slack is down", retry_after=30)
+    conversation = make_conversation(
+        database, counter.outbox, clock, counter.books, agent, NotedEngine(), {"chat": chat}
+    )
+    for _ in range(10):
+        clock.move(31)
+        async with database.reading() as tx:
+            head = await deliveries.head(tx, THREAD, clock()) or await accepted(counter, "m1")
+        await conversation.handle(head)
+    chat.answer = Introduction(ANA, "hello again")
+    clock.move(31)
+    async with database.reading() as tx:
+        head = await deliveries.head(tx, THREAD, clock())
+    assert head is not None
+    await conversation.handle(head)
+    assert agent.begun == ["hello again"]
