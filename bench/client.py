@@ -66,6 +66,11 @@ class Thread:
                 self._arrived.clear()
                 await self._arrived.wait()
 
+    def show(self, seen: Seen) -> None:
+        """A post has arrived."""
+        self.posts.append(seen)
+        self._arrived.set()
+
     async def follow(self, ready: asyncio.Event) -> None:
         """Take in the event stream until cancelled."""
         name = b""
@@ -78,8 +83,7 @@ class Thread:
                 if line.startswith(b"event: "):
                     name = line[7:-1]
                 elif line.startswith(b"data: ") and name == b"post":
-                    self.posts.append(Seen(json.loads(line[6:])["content"], time.monotonic()))
-                    self._arrived.set()
+                    self.show(Seen(json.loads(line[6:])["content"], time.monotonic()))
                 elif line.startswith(b"data: ") and name == b"thread":
                     ready.set()
 

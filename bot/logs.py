@@ -34,7 +34,19 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), HIDDEN),
 )
 
-_CHATTY = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "mcp", "aiosqlite", "asyncio", "alembic")
+_CHATTY = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "openai",
+    "mcp",
+    "aiosqlite",
+    "asyncio",
+    "alembic",
+    "slack_sdk",
+    "slack_bolt",
+)
 """Libraries that tell of every request or statement at the levels below warning."""
 
 

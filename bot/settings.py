@@ -96,6 +96,17 @@ class Settings(BaseSettings):
     slack_client_id: str | None = Field(None, description="For installs into many workspaces at /slack/install.")
     slack_client_secret: SecretStr | None = Field(None, description="Belongs to SLACK_CLIENT_ID.")
     slack_api_url: Address = Field("https://slack.com/api/", description="Slack's Web API.")
+    slack_agent_view: bool = Field(
+        True,
+        description="Whether the Slack app has the agent view, as manifest.yml says: each direct message begins a "
+        "thread. false: direct messages are one conversation, begun anew after 8 quiet hours.",
+    )
+    slack_allow_guests: bool = Field(False, description="Let guests of a workspace talk to the bot.")
+    slack_allowed_teams: Names = Field(
+        (),
+        description="Ids of other Slack workspaces or organisations (T…, E…) whose people may talk to the bot in shared "
+        "channels, separated by commas.",
+    )
 
     microsoft_app_id: str | None = Field(None, description="The bot's app id, for Teams at POST /api/messages.")
     microsoft_app_password: SecretStr | None = Field(None, description="Its client secret.")

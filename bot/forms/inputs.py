@@ -12,6 +12,7 @@ from bot.forms.moments import Moment, parse_date, parse_date_time, parse_time
 from bot.forms.shapes import Shape, as_mapping, shape_of
 from bot.forms.typed import LONGEST_TEXT
 from bot.safe_text import labels, one_line
+from graph.calls import storable
 from graph.fields import FieldType, FormField
 
 _LONGEST_NAME = 100
@@ -41,14 +42,14 @@ def inputs(
 ) -> tuple[Input, ...]:
     """An input for each argument that the schema knows or the call has, in the schema's order; raises nothing.
 
-    Left out, and so kept as they are: names that are not in `editable` (`None`: all are), names that are empty or
-    longer than 100 characters, and values too long for an input.
+    Left out, and so kept as they are: names that are not in `editable` (`None`: all are), names that are empty,
+    longer than 100 characters or no text, and values too long for an input.
     """
     root = as_mapping(schema)
     properties = as_mapping(root.get("properties"))
     required = root.get("required")
     needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
-    names = [name for name in dict.fromkeys([*properties, *arguments]) if 0 < len(name) <= _LONGEST_NAME]
+    names = [name for name in dict.fromkeys([*properties, *arguments]) if _is_a_name(name)]
     label = labels(names)
     made = (
         _input(name, label[name], shape_of(properties.get(name), root), arguments, is_required=name in needed)
@@ -82,6 +83,10 @@ def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *,
         default=None if name in arguments else shown,
     )
     return Input(form_field, kind, shown, is_required and shape.nullable, choices, moment)
+
+
+def _is_a_name(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and storable(name) == name
 
 
 def _kind_of(value: Any) -> FieldType:
@@ -126,7 +131,7 @@ def _drawn_text(kind: FieldType, value: str) -> tuple[FieldType, Any, Moment | N
         moment = parse_time(value) if kind is FieldType.TIME else parse_date_time(value)
         if moment is not None:
             return kind, str(moment.local()), moment
-    return FieldType.TEXT, value, None
+    return kind if kind in (FieldType.PERSON, FieldType.CHANNEL) else FieldType.TEXT, value, None
 
 
 def _is_itself(kind: FieldType, value: Any) -> bool:

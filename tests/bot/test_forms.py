@@ -495,3 +495,18 @@ def test_any_answer_can_be_read(fields: list[FormField], values: dict[str, Any])
 @given(st.datetimes())
 def test_every_date_and_time_is_read_as_it_was_written(moment: Any) -> None:
     assert str(parse_date_time(moment.isoformat())) == moment.isoformat()
+
+
+def test_a_person_or_channel_of_the_platform_keeps_its_picker_when_it_has_a_value() -> None:
+    formats = {"who": "slack-user-id", "where": "slack-channel-id"}
+    schema = {"properties": {name: {"type": "string", "format": format_} for name, format_ in formats.items()}}
+    fields, shown = edit_fields(schema, {"who": "U1", "where": "C1"}, None)
+    assert [field.type for field in fields] == [FieldType.PERSON, FieldType.CHANNEL]
+    assert shown == {"who": "U1", "where": "C1"}
+    assert read_form(schema, {"who": "U1"}, None, {"who": "U2"}) == {"who": "U2"}
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\0b"])
+def test_an_argument_whose_name_is_no_text_stays_as_it_is(name: str) -> None:
+    fields, _ = edit_fields({}, {name: 1, "count": 2}, None)
+    assert [field.name for field in fields] == ["count"]

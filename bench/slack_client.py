@@ -1,0 +1,173 @@
+"""A person in Slack, driven like the one at the page: signed events in, Web API calls out, both over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import itertools
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+from aiohttp import web
+
+from bench.client import WITHIN, Json, Seen, Thread
+
+TEAM, PERSON, BOT, TOKEN, SIGNING_SECRET = "T0BENCH", "U0BENCH", "U0BOT", "xoxb-bench", "bench-signing-secret"
+_DONE = re.compile(r"Done: \S.*")
+
+
+class SlackApi:
+    """As much of Slack's Web API as the bot needs; it answers at once and shows what is posted to whoever waits."""
+
+    def __init__(self) -> None:
+        self.threads: dict[str, Thread] = {}
+        """By channel: the bench holds one conversation in each."""
+        self._numbers = itertools.count(1)
+        self._cards: dict[str, str] = {}
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """One method."""
+        method = request.match_info["method"]
+        is_json = request.content_type == "application/json"
+        arguments: Json = await request.json() if is_json else {**request.query, **await request.post()}
+        return web.json_response({"ok": True, **self._answer(method, arguments)})
+
+    def _answer(self, method: str, arguments: Json) -> Json:
+        match method:
+            case "auth.test":
+                url = "https://bench.slack.com/"
+                return {"team_id": TEAM, "team": "Bench", "user_id": BOT, "bot_id": "B0BOT", "url": url}
+            case "users.info":
+                user = {"id": PERSON, "team_id": TEAM, "name": "ana", "real_name": "Ana", "tz": "UTC"}
+                return {"user": user | {"profile": {"display_name": "Ana", "real_name": "Ana"}}}
+            case "chat.postMessage" | "chat.update":
+                ts = arguments.get("ts") or f"1800000000.{next(self._numbers):06d}"
+                self._show(str(arguments["channel"]), ts, arguments)
+                return {"channel": arguments["channel"], "ts": ts}
+            case "chat.startStream":
+                return {"channel": arguments["channel"], "ts": f"1800000000.{next(self._numbers):06d}"}
+            case "conversations.replies" | "conversations.history":
+                return {"messages": [], "has_more": False}
+            case _:
+                return {}
+
+    def _show(self, channel: str, ts: str, arguments: Json) -> None:
+        blocks = arguments.get("blocks") or []
+        blocks = json.loads(blocks) if isinstance(blocks, str) else blocks
+        approve = next((e["value"] for e in _elements(blocks) if e.get("action_id") == "approve"), None)
+        text = " ".join([*_texts(blocks), str(arguments.get("text", ""))])
+        if approve is not None:
+            self._cards[ts] = approve
+        if ts in self._cards:
+            status = "pending" if approve is not None else "settled"
+            done = _DONE.search(text)
+            content = {"kind": "approval", "id": approve or self._cards[ts], "status": status}
+            content["result"] = done[0] if done else ""
+        else:
+            content = {"kind": "said", "text": text}
+        if channel in self.threads:
+            self.threads[channel].show(Seen(content, time.monotonic()))
+
+
+def _elements(blocks: Any) -> Iterator[Json]:
+    for block in blocks:
+        yield from block.get("elements", ()) if block.get("type") == "actions" else ()
+
+
+def _texts(node: Any) -> Iterator[str]:
+    match node:
+        case {"text": str(text)}:
+            yield text
+        case dict():
+            for value in node.values():
+                yield from _texts(value)
+        case list():
+            for value in node:
+                yield from _texts(value)
+
+
+class SlackClient:
+    """The person. Fills the same part as `bench.client.Client`."""
+
+    def __init__(self, url: str, http: aiohttp.ClientSession, api: SlackApi) -> None:
+        self.url = f"{url}/slack/events"
+        self.http = http
+        self._api = api
+        self._numbers = itertools.count(1)
+        self._started = time.time()
+
+    async def send(self, thread_id: str, text: str) -> None:
+        """Mention the bot in the thread of a channel; returns when it is acknowledged."""
+        number, channel = next(self._numbers), _channel_of(thread_id)
+        ts = f"{self._started + number / 1000:.6f}"
+        event = {"type": "app_mention", "user": PERSON, "text": f"<@{BOT}> {text}", "ts": ts, "channel": channel}
+        event |= {"thread_ts": f"{int(self._started)}.000001", "team": TEAM, "event_ts": ts}
+        body = {"type": "event_callback", "team_id": TEAM, "api_app_id": "A0", "event_id": f"Ev{number}"}
+        body |= {"event": event, "event_time": int(time.time())}
+        body["authorizations"] = [{"team_id": TEAM, "user_id": BOT, "is_bot": True, "enterprise_id": None}]
+        await self._post(json.dumps(body), "application/json")
+
+    async def approve(self, approval_id: str) -> None:
+        """Press Approve."""
+        number = next(self._numbers)
+        action = {"type": "button", "action_id": "approve", "block_id": "b", "value": approval_id}
+        payload = {"type": "block_actions", "team": {"id": TEAM}, "user": {"id": PERSON, "team_id": TEAM}}
+        payload |= {"channel": {"id": "C0"}, "message": {"ts": "1.1"}, "trigger_id": f"t{number}", "api_app_id": "A0"}
+        payload |= {"container": {"type": "message", "message_ts": "1.1", "channel_id": "C0"}, "response_url": ""}
+        payload["actions"] = [{**action, "action_ts": f"{time.time():.6f}"}]
+        await self._post(urlencode({"payload": json.dumps(payload)}), "application/x-www-form-urlencoded")
+
+    async def _post(self, body: str, content_type: str) -> None:
+        now = str(int(time.time()))
+        digest = hmac.new(SIGNING_SECRET.encode(), f"v0:{now}:{body}".encode(), hashlib.sha256).hexdigest()
+        headers = {"Content-Type": content_type, "X-Slack-Request-Timestamp": now, "X-Slack-Signature": f"v0={digest}"}
+        async with self.http.post(self.url, data=body.encode(), headers=headers) as response:
+            await response.read()
+            response.raise_for_status()
+
+    @asynccontextmanager
+    async def thread(self) -> AsyncIterator[Thread]:
+        """A new conversation, in a channel of its own."""
+        thread = Thread(self, f"slack:{next(self._numbers)}")
+        self._api.threads[_channel_of(thread.thread_id)] = thread
+        try:
+            yield thread
+        finally:
+            del self._api.threads[_channel_of(thread.thread_id)]
+
+
+def _channel_of(thread_id: str) -> str:
+    return "C0" + re.sub(r"\W", "", thread_id).upper()
+
+
+@asynccontextmanager
+async def slack_api() -> AsyncIterator[tuple[str, SlackApi]]:
+    """The Web API; its address."""
+    api = SlackApi()
+    application = web.Application()
+    application.router.add_route("*", "/api/{method}", api.handle)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/api/", api
+    finally:
+        with contextlib.suppress(asyncio.CancelledError):
+            await runner.cleanup()
+
+
+@asynccontextmanager
+async def in_slack(url: str, api: SlackApi) -> AsyncIterator[SlackClient]:
+    """Slack, with as many connections as it takes."""
+    timeout = aiohttp.ClientTimeout(total=WITHIN)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as http:
+        yield SlackClient(url, http, api)
