@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
 from dotenv import dotenv_values
+from pydantic import SecretStr
 
 from adapters.tool_servers import ConfigError, ToolServers, load_config
 from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
@@ -24,13 +26,18 @@ from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
 from bot.platform import Platform
 from bot.records.schema import NewerSchemaError
-from bot.secrets import kept_key
+from bot.secrets import Sealer, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 from graph.models import DEMO, ModelProblem
 from policies.reading import load_policy
 from policies.rules import PolicyError
 
+if TYPE_CHECKING:
+    from adapters.slack import SlackPlatform
+
 log = structlog.get_logger(__name__)
+
+SQLITE = "sqlite:///"
 
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
@@ -53,10 +60,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         policy = load_policy(settings.policy_file)
     except (ConfigError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
-    if not settings.web_enabled:
+    if not (settings.web_enabled or settings.slack_configured):
         raise ConfigurationError(
-            "No platform is on: this version has the web page only. Set WEB_ENABLED=true, or leave the variables of "
-            "Slack and Teams unset."
+            "No platform is on: this version has Slack and the web page. Set Slack's variables or WEB_ENABLED=true, or "
+            "leave the variables of Teams unset."
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
@@ -70,28 +77,40 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         await tools.start()
         stack.push_async_callback(tools.close)
         page = _web_platform(settings, tools, key) if settings.web_enabled else None
-        platforms: dict[str, Platform] = {page.name: page} if page else {}
+        slack = _slack_platform(settings, key) if settings.slack_configured else None
+        if slack is not None:
+            stack.push_async_callback(slack.close)  # after the house, which may still be posting
+        platforms: dict[str, Platform] = {platform.name: platform for platform in (page, slack) if platform}
         parts = HouseParts(settings, folder, key, tools, policy, platforms, system_clock)
         try:
             house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
         except NewerSchemaError as error:
             raise ConfigurationError(str(error)) from error
         application = web.Application(client_max_size=1024**2)
-        application.router.add_get("/health-check", partial(_health, house=house, tools=tools, settings=settings))
+        application.router.add_get(
+            "/health-check", partial(_health, house=house, tools=tools, settings=settings, slack=slack)
+        )
         if page is not None:
             application.add_routes(page.routes(house.desk))
             stack.push_async_callback(page.close)
+        if slack is not None:
+            await _connect(slack, house)
+            application.add_routes(slack.routes())
+            stack.push_async_callback(slack.stop)
         yield application
 
 
 def data_folder(settings: Settings) -> Path:
     """Where the embedded engine keeps its files. Raises `ConfigurationError` for a database it cannot run on."""
-    url = settings.database_url.get_secret_value()
-    if not url.startswith("sqlite:///"):
+    if not settings.database_url.get_secret_value().startswith(SQLITE):
         raise ConfigurationError(
             "DATABASE_URL: PostgreSQL is not supported by this version yet. Use sqlite:///data/countersign.db."
         )
-    return Path(url.removeprefix("sqlite:///")).parent
+    return _database_file(settings).parent
+
+
+def _database_file(settings: Settings) -> Path:
+    return Path(settings.database_url.get_secret_value().removeprefix(SQLITE))
 
 
 def _variables() -> dict[str, str]:
@@ -100,21 +119,26 @@ def _variables() -> dict[str, str]:
     return {**kept, **os.environ}
 
 
-async def _health(_: web.Request, *, house: House, tools: ToolServers, settings: Settings) -> web.Response:
+async def _health(
+    _: web.Request, *, house: House, tools: ToolServers, settings: Settings, slack: SlackPlatform | None
+) -> web.Response:
     servers = {s.server: {"state": s.state, "tools": s.tools, "reason": s.reason} for s in tools.status()}
+    on = {"web": settings.web_enabled, "slack": slack is not None}
     body = {
         "status": "ok",
-        "platforms": ["web"] if settings.web_enabled else [],
+        "platforms": [name for name, is_on in on.items() if is_on],
         "model": settings.model_name,
         "mode": settings.mode.value,
         "tool_servers": servers,
         "deliveries": await house.health(),
     }
+    if slack is not None:
+        body["slack"] = slack.facts()
     return web.json_response(body)
 
 
 def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlatform:
-    password = settings.web_password.get_secret_value() if settings.web_password else None
+    password = _value(settings.web_password)
     config = WebConfig(settings.host, settings.port, settings.public_url, password, secret=key)
     notice = NO_MODEL if settings.model_name == DEMO else ""
 
@@ -123,6 +147,38 @@ def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlat
         return PageFacts(notice, settings.mode.value, servers)
 
     return WebPlatform(config, facts)
+
+
+def _slack_platform(settings: Settings, key: bytes) -> SlackPlatform:
+    from adapters.slack import Installations, SlackConfig, SlackPlatform  # noqa: PLC0415  # half a second of importing
+
+    config = SlackConfig(
+        bot_token=_value(settings.slack_bot_token),
+        signing_secret=_value(settings.slack_signing_secret),
+        app_token=_value(settings.slack_app_token),
+        client_id=settings.slack_client_id,
+        client_secret=_value(settings.slack_client_secret),
+        api_url=settings.slack_api_url,
+        public_url=settings.public_url,
+        agent_view=settings.slack_agent_view,
+        allow_guests=settings.slack_allow_guests,
+        allowed_teams=frozenset(settings.slack_allowed_teams),
+    )
+    return SlackPlatform(config, installations=Installations(_database_file(settings), Sealer(key)))
+
+
+async def _connect(slack: SlackPlatform, house: House) -> None:
+    from adapters.slack import SlackNotConnected  # noqa: PLC0415  # as above
+
+    slack.connect(house.desk)
+    try:
+        await slack.start()
+    except SlackNotConnected as refusal:
+        raise ConfigurationError(refusal.sentence) from refusal
+
+
+def _value(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
 
 
 async def serve(settings: Settings) -> None:

@@ -1,0 +1,87 @@
+"""The names by which Slack sends clicks and forms back to us, and what we write on them: opaque ids, nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+# ------------------------------------------------------------------------------------------------ buttons
+# The value of each is the id of what it is about: an approval, a clarification, a sign-in, an outcome, a post.
+APPROVE = "approve"
+REJECT = "reject"
+EDIT = "edit"
+SHOW_ALL = "show_all"
+APPROVE_ALL = "approve_all"
+ANSWER = "answer"
+"""Opens a question's form."""
+GET_LINK = "get_link"
+"""Gives the owner of a sign-in a fresh link."""
+OPEN_LINK = "open_link"
+"""A button with a URL: Slack opens it and tells us too."""
+SIGNED_IN = "signed_in"
+NOT_NOW = "not_now"
+IT_WAS_DONE = "it_was_done"
+TRY_AGAIN = "try_again"
+SKIP = "skip"
+FEEDBACK = "feedback"
+"""The feedback element; its value is `good:{post id}` or `bad:{post id}`."""
+OPEN_THREAD = "open_thread"
+"""A button with the permanent link of a thread, on the App Home."""
+PAGE = "page"
+"""Another page of a modal; its value is `{page}:{approval id}`."""
+
+# ------------------------------------------------------------------------------------------------ modals
+# callback_id
+REJECT_FORM = "reject_form"
+EDIT_FORM = "edit_form"
+ANSWER_FORM = "answer_form"
+APPROVE_ALL_FORM = "approve_all_form"
+ASK_FORM = "ask_form"
+"""The form of the message shortcut."""
+NOTE = "note"
+"""A modal that only says something."""
+
+# ------------------------------------------------------------------------------------------------ the rest
+SHORTCUT = "ask_about_message"
+COMMAND = "/countersign"
+REASON = "reason"
+"""Name of the reason's input in the reject form."""
+QUESTION = "question"
+"""Name of the question's input in the shortcut's form."""
+INPUT = "value"
+"""action_id of every input in a modal; its block_id is `input:{field name}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a modal remembers of where it was opened (`private_metadata`, Slack: 3,000 characters)."""
+
+    subject: str = ""
+    """Id of what it is about; several (approve all) are separated by spaces."""
+    channel: str = ""
+    message_ts: str = ""
+    thread_ts: str = ""
+    home: bool = False
+    """Opened from the App Home, which is then to be shown anew."""
+
+    def dump(self) -> str:
+        """As `private_metadata`."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
+
+
+def load_origin(private_metadata: str) -> Origin:
+    """Read it back. Raises `ValueError` for anything that `Origin.dump` did not write."""
+    try:
+        return Origin(**json.loads(private_metadata))
+    except TypeError as error:
+        raise ValueError("not the metadata of one of our modals") from error
+
+
+def block_of(field: str) -> str:
+    """block_id of a field's input (Slack: 255 characters; names of fields have 100 at most)."""
+    return f"input:{field}"
+
+
+def field_of(block_id: str) -> str | None:
+    """The field's name; `None`: the block is no input of ours."""
+    return block_id.removeprefix("input:") if block_id.startswith("input:") else None

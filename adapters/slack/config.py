@@ -1,0 +1,56 @@
+"""What the Slack platform has to be told, and what it asks of a workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SCOPES = (
+    "app_mentions:read",
+    "assistant:write",
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "commands",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:write",
+    "mpim:history",
+    "mpim:read",
+    "users:read",
+)
+"""Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlackConfig:
+    """How this process is connected to Slack."""
+
+    bot_token: str | None = field(default=None, repr=False)
+    """`SLACK_BOT_TOKEN`, for one workspace."""
+    signing_secret: str | None = field(default=None, repr=False)
+    """`SLACK_SIGNING_SECRET`, for the Events API."""
+    app_token: str | None = field(default=None, repr=False)
+    """`SLACK_APP_TOKEN`, for Socket Mode."""
+    client_id: str | None = None
+    """`SLACK_CLIENT_ID`, for installs into many workspaces."""
+    client_secret: str | None = field(default=None, repr=False)
+    api_url: str = "https://slack.com/api/"
+    public_url: str | None = None
+    """`PUBLIC_URL`, where Slack sends people back to after an install."""
+    agent_view: bool = True
+    """Whether the app has Slack's agent view, in which each direct message begins a thread."""
+    allow_guests: bool = False
+    """Whether guests of a workspace may talk to the bot."""
+    allowed_teams: frozenset[str] = frozenset()
+    """Ids of other workspaces and organisations whose people may talk to it in shared (Slack Connect) channels."""
+
+    @property
+    def socket_mode(self) -> bool:
+        """Whether events come through a WebSocket that we open."""
+        return self.app_token is not None
+
+    @property
+    def distributed(self) -> bool:
+        """Whether people install it into their workspaces themselves."""
+        return self.client_id is not None

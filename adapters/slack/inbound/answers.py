@@ -1,0 +1,82 @@
+"""How the person who did something is answered: nobody else sees it."""
+
+from __future__ import annotations
+
+from asyncio import timeout as deadline
+
+import structlog
+
+from adapters.slack.api import AT_ONCE, Api, ApiFailed
+from adapters.slack.inbound.gestures import Visitor
+from adapters.slack.outbound.private import Private
+from adapters.slack.render.forms import note_modal
+from adapters.slack.render.posts import Piece, note
+from adapters.slack.web_api.people import People
+from bot.vocabulary import Person, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+NOT_FOUND_OUT = "I could not find out who you are at Slack just now, so nothing was changed. Please try again."
+CLICK_AGAIN = "That took too long for Slack to open a window. Please click again."
+_TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_expired", "trigger_exchanged"})
+
+
+class Answers:
+    """Says who somebody is, and answers them alone."""
+
+    def __init__(self, api: Api, people: People, private: Private) -> None:
+        self._api = api
+        self._people = people
+        self._private = private
+
+    async def who(self, visitor: Visitor) -> Person | Unwelcome:
+        """Who it is who does something. Whoever cannot be looked up now is not let in."""
+        try:
+            async with deadline(AT_ONCE):
+                return await self._people.admitted(visitor.team, visitor.user, visitor.home_team)
+        except (ApiFailed, TimeoutError) as failure:
+            log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
+            return Unwelcome(NOT_FOUND_OUT)
+
+    async def say(self, visitor: Visitor, text: str) -> None:
+        """A sentence: in the App Home in a window, elsewhere as an ephemeral message, where neither is possible in a
+        direct message."""
+        if visitor.home and await self._opened(visitor, note_modal("Countersign", text)) is None:
+            return
+        await self.tell(visitor, note(text))
+
+    async def tell(self, visitor: Visitor, piece: Piece) -> None:
+        """A message, by the first way that is open."""
+        await self._private.tell(visitor.team, visitor.user, visitor.spot, piece, visitor.response_url)
+
+    async def open(self, visitor: Visitor, view: dict[str, object]) -> None:
+        """A modal. When Slack does not open it any more, a sentence says so."""
+        error = await self._opened(visitor, view)
+        if error is None:
+            return
+        if error not in _TOO_LATE:
+            log.warning("slack_modal_not_opened", team=visitor.team, error=error, modal=view.get("callback_id"))
+        await self.tell(visitor, note(CLICK_AGAIN if error in _TOO_LATE else _not_opened(error)))
+
+    async def turn(self, visitor: Visitor, view_id: str, view_hash: str, view: dict[str, object]) -> None:
+        """Another page of a modal that is open. Raises nothing: who has closed it meanwhile needs no answer."""
+        arguments = {"view_id": view_id, "hash": view_hash, "view": view}
+        try:
+            await self._api.call(visitor.team, "views.update", arguments, patience=AT_ONCE)
+        except ApiFailed as failure:
+            log.info("slack_modal_not_turned", team=visitor.team, error=failure.error)
+
+    async def _opened(self, visitor: Visitor, view: dict[str, object]) -> str | None:
+        """`None`: it is open; else Slack's word for why not."""
+        if not visitor.trigger_id:
+            return "expired_trigger_id"
+        arguments = {"trigger_id": visitor.trigger_id, "view": view}
+        try:
+            await self._api.call(visitor.team, "views.open", arguments, patience=AT_ONCE)
+        except ApiFailed as failure:
+            return failure.error
+        return None
+
+
+def _not_opened(error: str) -> str:
+    return f"Slack did not open the window ({error}). Please click again in a moment."

@@ -1,0 +1,209 @@
+"""Clicks on our buttons: those that decide are judged before Slack gets its answer, those that show come after it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, cast
+
+from adapters.slack import actions
+from adapters.slack.actions import Origin
+from adapters.slack.errands import Errands
+from adapters.slack.ids import within_team
+from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.gestures import Click, origin_of_view
+from adapters.slack.inbound.home_tab import HomeTab
+from adapters.slack.inbound.reading import slack_id, token
+from adapters.slack.render.forms import answer_modal, approve_all_modal, arguments_modal, edit_modal, reject_modal
+from adapters.slack.render.posts import sign_in_piece
+from bot.platform import Desk
+from bot.vocabulary import (
+    ApprovalView,
+    ClickResult,
+    Decision,
+    Feedback,
+    Form,
+    Invalid,
+    OutcomeChoice,
+    Overview,
+    Person,
+    Settled,
+    SignInReply,
+    SignInView,
+    Unknown,
+    Unwelcome,
+)
+
+DECIDING = frozenset(
+    {
+        actions.APPROVE,
+        actions.SIGNED_IN,
+        actions.NOT_NOW,
+        actions.IT_WAS_DONE,
+        actions.TRY_AGAIN,
+        actions.SKIP,
+        actions.FEEDBACK,
+    }
+)
+SETTLED_ALREADY = "This is settled already; nothing waits for you here."
+
+OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
+
+
+class Clicks:
+    """What each button does."""
+
+    def __init__(self, desk: Desk, answers: Answers, home: HomeTab, errands: Errands) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._home = home
+        self._errands = errands
+        self._shows: dict[str, Callable[[Click, Person], Awaitable[None]]] = {
+            actions.REJECT: self._reject,
+            actions.EDIT: self._edit,
+            actions.SHOW_ALL: self._show_all,
+            actions.APPROVE_ALL: self._approve_all,
+            actions.ANSWER: self._answer,
+            actions.GET_LINK: self._get_link,
+            actions.PAGE: self._page,
+        }
+
+    async def handle(self, click: Click) -> bool:
+        """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours.
+
+        Raises whatever the desk raises, so that Slack tells the person that it did not work.
+        """
+        if click.action in DECIDING:
+            await self._decide(click)
+        elif click.action in self._shows:
+            self._errands.start(self._show(click), f"click {click.action}")
+        else:
+            return click.action in (actions.OPEN_LINK, actions.OPEN_THREAD)  # Slack has opened them already
+        return True
+
+    # -------------------------------------------------------------------------------------------- decide lane
+
+    async def _decide(self, click: Click) -> None:
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            self._errands.start(self._answers.say(click.visitor, person.text), "refusal")
+            return
+        result = await settle(self._desk, click, person)
+        self._errands.start(self._tell(click, result), "click's answer")
+
+    async def _tell(self, click: Click, result: ClickResult) -> None:
+        if text := answer_in_words(click.action, result):
+            await self._answers.say(click.visitor, text)
+        if click.visitor.home:
+            await self._home.publish(click.visitor)
+
+    # -------------------------------------------------------------------------------------------- ask lane
+
+    async def _show(self, click: Click) -> None:
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            await self._answers.say(click.visitor, person.text)
+        else:
+            await self._shows[click.action](click, person)
+
+    async def _reject(self, click: Click, person: Person) -> None:
+        if view := await self._waiting(click):
+            await self._answers.open(click.visitor, reject_modal(view, origin_of(click)))
+
+    async def _edit(self, click: Click, person: Person) -> None:
+        form = await self._desk.edit_form(click.value, person)
+        if isinstance(form, Form):
+            await self._answers.open(click.visitor, edit_modal(form, origin_of(click), person))
+        else:
+            await self._answers.say(click.visitor, form.text)
+
+    async def _show_all(self, click: Click, person: Person) -> None:
+        view = await self._desk.approval(click.value)
+        if isinstance(view, ApprovalView):
+            await self._answers.open(click.visitor, arguments_modal(view, 0, origin_of(click)))
+        else:
+            await self._answers.say(click.visitor, view.text)
+
+    async def _approve_all(self, click: Click, person: Person) -> None:
+        views = await self._desk.together(click.value)
+        if views:
+            await self._answers.open(click.visitor, approve_all_modal(views, origin_of(click)))
+        else:
+            await self._answers.say(click.visitor, SETTLED_ALREADY)
+
+    async def _answer(self, click: Click, person: Person) -> None:
+        form = await self._desk.question_form(click.value, person)
+        if isinstance(form, Form):
+            await self._answers.open(click.visitor, answer_modal(form, origin_of(click), person))
+        else:
+            await self._answers.say(click.visitor, form.text)
+
+    async def _get_link(self, click: Click, person: Person) -> None:
+        link = await self._desk.sign_in_link(click.value, person)
+        if not isinstance(link, str):
+            await self._answers.say(click.visitor, link.text)
+            return
+        overview = await self._desk.overview(person, within_team(click.visitor.team))
+        view = sign_in_of(overview, click.value)
+        if view is None:  # settled between the two readings
+            await self._answers.say(click.visitor, SETTLED_ALREADY)
+            return
+        await self._answers.tell(click.visitor, sign_in_piece(view, link))
+
+    async def _page(self, click: Click, person: Person) -> None:
+        number, _, approval_id = click.value.partition(":")
+        origin = origin_of_view(click.view)
+        view = await self._desk.approval(approval_id)
+        if isinstance(view, ApprovalView) and origin is not None and number.isascii() and number.isdigit():
+            modal = arguments_modal(view, int(number[:6]), origin)
+            view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
+            await self._answers.turn(click.visitor, view_id, view_hash, modal)
+
+    async def _waiting(self, click: Click) -> ApprovalView | None:
+        """The approval, while it waits; else the person is told."""
+        view = await self._desk.approval(click.value)
+        if isinstance(view, ApprovalView) and view.status == "pending":
+            return view
+        await self._answers.say(click.visitor, view.text if isinstance(view, Unknown) else SETTLED_ALREADY)
+        return None
+
+
+def origin_of(click: Click) -> Origin:
+    """What a modal has to remember of the click that opens it."""
+    spot = click.visitor.spot
+    return Origin(click.value, spot.channel, click.message_ts, spot.thread_ts, home=click.visitor.home)
+
+
+async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
+    """Have the desk judge and record a click that decides."""
+    match click.action:
+        case actions.APPROVE:
+            results = await desk.decide(Decision(click.key, person, (click.value,), "approve"))
+            return results[click.value]
+        case actions.SIGNED_IN | actions.NOT_NOW:
+            return await desk.sign_in_reply(
+                SignInReply(click.key, person, click.value, done=click.action == actions.SIGNED_IN)
+            )
+        case actions.FEEDBACK:
+            verdict, _, post_id = click.value.partition(":")
+            if verdict not in ("good", "bad"):
+                return Unknown("This button is not known any more.")
+            return await desk.feedback(Feedback(person, post_id, cast("Literal['good', 'bad']", verdict)))
+        case choice:
+            return await desk.settle_outcome(OutcomeChoice(click.key, person, click.value, cast("OutcomeVerb", choice)))
+
+
+def answer_in_words(action: str, result: ClickResult) -> str:
+    """What the person is told of their click; empty: the card shows it."""
+    match result:
+        case Settled(text, final):
+            return text if action == actions.FEEDBACK or not final else ""
+        case Invalid(errors):
+            return " ".join(errors.values())
+        case _:
+            return result.text
+
+
+def sign_in_of(overview: Overview, sign_in_id: str) -> SignInView | None:
+    """The sign-in among what a person waits for."""
+    shown = (entry.post.content for entry in overview.waiting)
+    return next((c for c in shown if isinstance(c, SignInView) and c.sign_in_id == sign_in_id), None)

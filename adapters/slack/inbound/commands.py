@@ -1,0 +1,75 @@
+"""`/countersign`: ask, approvals, stop, help. Every answer is the command's own, for the person alone."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from adapters.slack.ids import within_team
+from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.gestures import Command
+from adapters.slack.inbound.openings import Openings
+from adapters.slack.links import permalink
+from adapters.slack.render.posts import Piece, help_piece, note, overview_piece
+from adapters.slack.web_api.workspaces import Workspaces
+from bot.platform import Desk
+from bot.vocabulary import Person, Settled, Unwelcome
+
+NOTHING_TO_STOP = "Nothing of yours is running in this channel."
+
+
+class Commands:
+    """What each verb does."""
+
+    def __init__(self, desk: Desk, answers: Answers, openings: Openings, workspaces: Workspaces) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._openings = openings
+        self._workspaces = workspaces
+
+    async def handle(self, command: Command) -> dict[str, Any]:
+        """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the desk
+        raises, so that Slack says that it did not work."""
+        person = await self._answers.who(command.visitor)
+        if isinstance(person, Unwelcome):
+            return ephemeral(note(person.text))
+        match command.verb:
+            case "help":
+                return ephemeral(help_piece())
+            case "approvals":
+                return ephemeral(await self._approvals(command, person))
+            case "stop":
+                return ephemeral(note(await self._stop(command, person)))
+            case "ask":
+                trouble = await self._openings.ask(command.visitor, person, command.text, direct=command.direct)
+                return ephemeral(note(trouble)) if trouble else {}
+
+    async def _approvals(self, command: Command, person: Person) -> Piece:
+        bot = await self._workspaces.bot(command.visitor.team)
+        overview = await self._desk.overview(person, within_team(command.visitor.team))
+        return overview_piece(overview, lambda shown: permalink(bot.url, shown))
+
+    async def _stop(self, command: Command, person: Person) -> str:
+        """Everything of this person's in the channel where they say it."""
+        team, channel = command.visitor.team, command.visitor.spot.channel
+        here = f"{within_team(team)}{channel}"
+        found = await self._desk.turns_of(person, here)
+        threads = [thread for thread in found if is_within(thread, here)]
+        # Each thread is stopped by a delivery of its own; the trigger names this one use of the command.
+        use = f"{within_team(team)}stop:{command.visitor.trigger_id or uuid4().hex}"
+        results = [await self._desk.stop(f"{use}:{thread}", thread, person) for thread in threads]
+        stopped = sum(isinstance(result, Settled) for result in results)
+        if not stopped:
+            return NOTHING_TO_STOP  # or it has ended by itself meanwhile, which is the same
+        return "Stopped." if stopped == 1 else f"Stopped {stopped} conversations."
+
+
+def is_within(thread_id: str, channel: str) -> bool:
+    """Whether a thread (`{channel}:{ts}`) or session (`{channel}#{number}`) is in that channel, not in one whose id
+    merely begins like it."""
+    return thread_id == channel or thread_id.removeprefix(channel)[:1] in (":", "#")
+
+
+def ephemeral(piece: Piece) -> dict[str, Any]:
+    """The answer to a command, for whoever gave it."""
+    return {"response_type": "ephemeral", "text": piece.text, "blocks": list(piece.blocks)}

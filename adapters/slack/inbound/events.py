@@ -1,0 +1,172 @@
+"""What a `message` or `app_mention` event means to us. Pure: an event in, one of our words out, or nothing.
+
+Slack sends one mention as two events, in either order, and other things (unfurled links, our own posts) in the same
+form. What an event says is therefore read from the message in it, and its key is the message's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.slack.ids import Spot, message_key, person_id, place_of
+from adapters.slack.inbound.reading import part, parts, slack_id, slack_ts, words
+from adapters.slack.web_api.texts import plain_text
+from bot.safe_text import one_line, visible
+from bot.vocabulary import Message, Person
+
+Event = Mapping[str, Any]
+
+_WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+"""Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
+(`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
+_MOST_FILES = 20
+WORDLESS = "[mentioned you without a word]"
+"""What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """With whose ears we hear: the installation that an event was sent to."""
+
+    team: str
+    bot_user: str
+    bot_id: str
+    agent_view: bool = False
+    """Whether the app has Slack's agent view: a direct message then begins a thread, as a mention does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message was edited."""
+
+    key: str
+    text: str
+    message: Message | None
+    """The message, when it speaks to the bot only since the edit: as good as new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A message was deleted."""
+
+    key: str
+
+
+def heard(event: Event, ears: Ears, known_name: Callable[[str], str | None]) -> Message | Edited | Deleted | None:
+    """What the event says to us; `None`: it is nothing to us. Reads anything and raises nothing.
+
+    `known_name` gives the name of a user id where it is known already; the others are introduced later.
+    """
+    channel = slack_id(event, "channel")
+    if not channel:
+        return None
+    direct = words(event, "channel_type") == "im" or channel.startswith("D")
+    match words(event, "subtype"):
+        case "message_changed":
+            return _changed(event, ears, known_name, channel, direct=direct)
+        case "message_deleted":
+            return _deleted(
+                part(event, "previous_message"), slack_ts(event, "deleted_ts"), ears, channel, direct=direct
+            )
+        case _:
+            return _message(event, ears, known_name, channel, direct=direct)
+
+
+def _message(
+    event: Event, ears: Ears, known_name: Callable[[str], str | None], channel: str, *, direct: bool
+) -> Message | None:
+    user, ts, thread_ts = slack_id(event, "user"), slack_ts(event, "ts"), slack_ts(event, "thread_ts")
+    if not ts or event.get("hidden") or not _is_from_a_person(event, ears):
+        return None
+    mentioned = words(event, "type") == "app_mention" or _mentions(event, ears)
+    if not (direct or mentioned or thread_ts):
+        return None  # people among themselves, in the channel
+    begins_thread = ears.agent_view or not direct
+    spot = Spot(ears.team, channel, thread_ts or (ts if begins_thread else ""))
+    home_team = slack_id(event, "user_team") or slack_id(event, "source_team") or slack_id(event, "team")
+    return Message(
+        key=message_key(ears.team, channel, ts),
+        place=place_of(spot, direct=direct),
+        author=Person(person_id(ears.team, user), known_name(user) or ""),
+        text=text_of(event, ears.bot_user) or WORDLESS,
+        at=float(ts),
+        addressed=direct or mentioned,
+        origin=origin_of(user_team=home_team, bot_user=ears.bot_user),
+    )
+
+
+def origin_of(*, user_team: str, bot_user: str) -> dict[str, str]:
+    """What is needed to introduce a message later: the workspace its author belongs to (empty: not said), and us."""
+    return {"user_team": user_team, "bot_user": bot_user}
+
+
+def _changed(
+    event: Event, ears: Ears, known_name: Callable[[str], str | None], channel: str, *, direct: bool
+) -> Edited | Deleted | None:
+    now, before = part(event, "message"), part(event, "previous_message")
+    ts = slack_ts(now, "ts")
+    if words(now, "subtype") == "tombstone":  # deleted, but its thread goes on
+        return _deleted(before, ts, ears, channel, direct=direct)
+    if not ts or not part(now, "edited") or not _is_from_a_person(now, ears):
+        return None
+    text = text_of(now, ears.bot_user)
+    speaks_to_us, spoke_to_us = _mentions(now, ears), _mentions(before, ears)
+    if text == text_of(before, ears.bot_user) and speaks_to_us == spoke_to_us:
+        return None  # a link was unfurled, a file was looked at
+    if not (direct or speaks_to_us or spoke_to_us or slack_ts(now, "thread_ts")):
+        return None
+    # In a direct chat it was spoken to us from the beginning; without its former self we cannot tell.
+    as_good_as_new = speaks_to_us and not spoke_to_us and not direct and bool(before)
+    message = _message(now, ears, known_name, channel, direct=direct) if as_good_as_new else None
+    return Edited(message_key(ears.team, channel, ts), text, message)
+
+
+def _deleted(before: Event, ts: str, ears: Ears, channel: str, *, direct: bool) -> Deleted | None:
+    if not ts or (before and not _is_from_a_person(before, ears)):
+        return None
+    if before and not (direct or _mentions(before, ears) or slack_ts(before, "thread_ts")):
+        return None
+    return Deleted(message_key(ears.team, channel, ts))
+
+
+def _is_from_a_person(message: Event, ears: Ears) -> bool:
+    """Not our own, no other bot's, not the system's."""
+    user = slack_id(message, "user")
+    return (
+        user not in ("", "USLACKBOT", ears.bot_user)
+        and not message.get("bot_id")
+        and not message.get("bot_profile")
+        and words(message, "subtype") in _WRITTEN_BY_PEOPLE
+    )
+
+
+def _mentions(message: Event, ears: Ears) -> bool:
+    text = words(message, "text")
+    return f"<@{ears.bot_user}>" in text or f"<@{ears.bot_user}|" in text
+
+
+def text_of(message: Event, bot_user: str) -> str:
+    """What a message says in plain words, its files noted by name and size."""
+    said = plain_text(words(message, "text"), bot_user)
+    files = list(parts(message, "files"))
+    notes = [f"[attached: {_file(file)}]" for file in files[:_MOST_FILES]]
+    if len(files) > _MOST_FILES:
+        notes.append(f"[and {len(files) - _MOST_FILES} more files]")
+    return "\n".join(line for line in (said, *notes) if line)
+
+
+def _file(file: Event) -> str:
+    name = one_line(visible(words(file, "name") or words(file, "title")), 200).replace("]", ")") or "a file"
+    size = file.get("size")
+    return f"{name}, {_size(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name
+
+
+def _size(size: int) -> str:
+    """Bytes in words, as file managers say it: `12 kB`, `3.4 MB`."""
+    if size < 1_000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size // 1_000} kB"
+    return f"{size // 100_000 / 10:,} MB"

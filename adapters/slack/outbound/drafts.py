@@ -1,0 +1,219 @@
+"""What is shown of a turn while it runs: the answers being written, the tool calls, the status line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from adapters.slack.api import Api
+from adapters.slack.ids import PLATFORM, Spot, spot_of
+from adapters.slack.outbound.finding import LOOK_BACK, Finder
+from adapters.slack.outbound.posting import UNFINISHED
+from adapters.slack.outbound.refusals import Refusals
+from adapters.slack.outbound.status import StatusLines, StatusPace
+from adapters.slack.outbound.streams import Ending, Task
+from adapters.slack.outbound.writing import Draft, Finished, Legacy, Pace, Setting
+from adapters.slack.render import posts as render
+from adapters.slack.render.blocks import Piece
+from bot.clock import Clock, system_clock
+from bot.vocabulary import Place, Post, Said
+from graph.ports import TaskState
+
+MOST_REMEMBERED = 1_000
+"""Answers whose drafts are kept in mind; far more than are ever written at once."""
+CLOSING = 5.0
+"""Seconds that ending the open drafts may take when the process ends."""
+
+
+class Drafts:
+    """The drafts of all threads, by the id of the message that the model writes."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        clock: Clock = system_clock,
+        pace: Pace | None = None,
+        status_pace: StatusPace | None = None,
+    ) -> None:
+        self._api = api
+        self._pace = pace or Pace()
+        self._refusals = Refusals(clock)
+        self._status = StatusLines(api, clock, status_pace or StatusPace())
+        self._finder = Finder(api)
+        self._clock = clock
+        self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
+        self._searched: set[Spot] = set()
+        self._named: OrderedDict[str, Draft] = OrderedDict()
+        self._open: set[Draft] = set()
+        self._closed = False
+
+    def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
+        """`graph.ports.Live` for what one delivery does in a thread; `reader` is the person id of whom it is for."""
+        spot = spot_of(place)
+        recipient = {} if place.direct else recipient_of(reader)
+        can_stream = bool(spot.thread_ts) and (place.direct or bool(recipient))
+        setting = Setting(self._api, spot, recipient, can_stream, self._pace, self._refusals)
+        return ThreadLive(self, self._status, setting, thread_id, place)
+
+    async def finish(self, message_id: str, ending: Ending) -> Finished | None:
+        """End the draft of an answer that is about to be posted. `None`: none of it was shown, or there is none."""
+        draft = self._named.get(message_id)
+        return await draft.finish(ending) if draft else None
+
+    def left_for(self, message_id: str) -> str:
+        """Timestamp of the message that an ended draft left for its post; empty: there is none."""
+        draft = self._named.get(message_id)
+        return draft.ts if draft and not draft.is_open else ""
+
+    def in_use(self) -> frozenset[str]:
+        """Timestamps of the messages that are being written now."""
+        return frozenset(draft.ts for draft in self._open)
+
+    def forget(self, message_id: str) -> None:
+        """The post of this answer is shown."""
+        self._named.pop(message_id, None)
+
+    def posted(self, spot: Spot) -> None:
+        """Something was posted there, so that Slack has cleared the status."""
+        self._status.posted(spot)
+
+    async def close(self) -> None:
+        """End all that is being written, and show nothing any more."""
+        self._closed = True
+        ends = [asyncio.create_task(draft.finish(Ending("", (), UNFINISHED))) for draft in self._open]
+        if ends:
+            await asyncio.wait(ends, timeout=CLOSING)
+            late = [task for task in (*ends, *(draft.writer for draft in self._open)) if not task.done()]
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._status.close()
+
+    # ------------------------------------------------------------------------------------------- for ThreadLive
+
+    def named(self, message_id: str) -> Draft | None:
+        """The draft of an answer whose post is not shown yet, perhaps one of an earlier try."""
+        return self._named.get(message_id)
+
+    def name(self, message_id: str, draft: Draft) -> None:
+        """This draft is of that answer."""
+        self._named[message_id] = draft
+        while len(self._named) > MOST_REMEMBERED:
+            self._named.popitem(last=False)
+
+    def begin(self, setting: Setting, thread_id: str, place: Place, earlier: Draft | None = None) -> Draft | None:
+        """A new draft, in place of an `earlier` one of the same answer. `None`: the process is ending."""
+        if self._closed:
+            return None
+        legacy = _message_of(earlier) if earlier else self._orphan_in(setting.spot)
+        draft = Draft(setting, lambda text: draft_piece(thread_id, place, text), legacy)
+        self._open.add(draft)
+        draft.writer.add_done_callback(lambda _: self._open.discard(draft))
+        return draft
+
+    def _orphan_in(self, spot: Spot) -> Legacy | None:
+        """Looks once in each thread that is older than this process for a stream that the last one left open."""
+        if not spot.thread_ts or spot.thread_ts > self._began_at or spot in self._searched:
+            return None
+        self._searched.add(spot)
+        return lambda: self._finder.orphan(spot, self._clock() - LOOK_BACK, self.in_use())
+
+
+class ThreadLive:
+    """`graph.ports.Live` for one delivery. Each verb only takes note; the drafts' own tasks do the rest."""
+
+    def __init__(self, drafts: Drafts, status: StatusLines, setting: Setting, thread_id: str, place: Place) -> None:
+        self._drafts = drafts
+        self._status = status
+        self._setting = setting
+        self._thread_id = thread_id
+        self._place = place
+        self._mine: list[Draft] = []
+        self._answers: dict[str, Draft] = {}
+        self._unnamed: Draft | None = None
+        """It shows tool calls and waits for the text that continues it."""
+
+    def text(self, message_id: str, delta: str) -> None:
+        """More text of the answer that is being written."""
+        draft = self._answers.get(message_id) or self._begin_answer(message_id)
+        if draft is not None and draft.is_open:
+            draft.add(delta)
+
+    def status(self, text: str) -> None:
+        """What the bot is doing; empty: nothing."""
+        self._status.set(self._setting.spot, text)
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """A tool call and how it stands, in the message that announced it or in one of its own."""
+        self._complete_all()
+        draft = next((d for d in self._mine if d.has_task(task_id)), None)
+        if draft is None:
+            draft = next((d for d in reversed(self._mine) if d.is_open), None) or self._begin_unnamed()
+        if draft is not None and draft.is_open:
+            draft.task(task_id, Task(title, state))
+
+    def end(self) -> None:
+        """Nothing more comes. Posts will finish what was said, soon mostly; what they do not finish is closed."""
+        self._status.set(self._setting.spot, "")
+        self._complete_all()
+        for draft in self._mine:
+            draft.leave(0.0 if draft is self._unnamed else self._setting.pace.grace)
+
+    def _begin_answer(self, message_id: str) -> Draft | None:
+        self._complete_all()
+        earlier = self._drafts.named(message_id)
+        unnamed, self._unnamed = self._unnamed, None
+        if earlier is None and unnamed is not None and unnamed.is_open:
+            draft: Draft | None = unnamed
+            unnamed.resume()
+        else:
+            draft = self._begin(earlier)
+        if draft is not None:
+            self._answers[message_id] = draft
+            self._drafts.name(message_id, draft)
+        return draft
+
+    def _begin_unnamed(self) -> Draft | None:
+        if not self._setting.can_stream or self._refused():
+            return None  # elsewhere the status line says what is being done
+        self._unnamed = self._begin(None)
+        return self._unnamed
+
+    def _begin(self, earlier: Draft | None) -> Draft | None:
+        draft = self._drafts.begin(self._setting, self._thread_id, self._place, earlier)
+        if draft is not None:
+            self._mine.append(draft)
+        return draft
+
+    def _refused(self) -> bool:
+        return self._setting.refusals.hold(self._setting.spot.team, self._setting.spot.channel)
+
+    def _complete_all(self) -> None:
+        """The model writes one answer after the other, and calls tools when it has written: what there is, is whole."""
+        for draft in self._mine:
+            draft.complete()
+
+
+def _message_of(earlier: Draft) -> Legacy:
+    """The message of a draft whose try failed."""
+
+    async def ended() -> str:
+        left = await earlier.finish(None)
+        return left.ts if left else ""
+
+    return ended
+
+
+def recipient_of(reader: str) -> dict[str, str]:
+    """Whom a stream in a channel is for; empty when that is nobody in Slack."""
+    match reader.split(":"):
+        case [platform, team, user] if platform == PLATFORM:
+            return {"recipient_team_id": team, "recipient_user_id": user}
+    return {}
+
+
+def draft_piece(thread_id: str, place: Place, text: str) -> Piece:
+    """A text that is being written, as its post would show it, without the buttons below."""
+    first = render.pieces(Post("draft", thread_id, place, 0, 0.0, Said(text)))[0]
+    return Piece(tuple(block for block in first.blocks if block["type"] != "context_actions"), first.text)

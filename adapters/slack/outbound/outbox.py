@@ -1,0 +1,194 @@
+"""What the bot says, shown in Slack: sent, updated in place, and found again after a crash."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.ids import Spot, spot_of, user_of
+from adapters.slack.outbound.drafts import Drafts
+from adapters.slack.outbound.finding import Finder
+from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
+from adapters.slack.outbound.private import Private
+from adapters.slack.outbound.streams import Ending
+from adapters.slack.render.blocks import Piece
+from adapters.slack.render.posts import pieces, sign_in_piece
+from adapters.slack.render.streamable import streamable
+from bot.platform import PostFailed, Reference
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Content,
+    OutcomeView,
+    Post,
+    Refused,
+    Said,
+    SignInView,
+    Unknown,
+)
+
+log = structlog.get_logger(__name__)
+
+SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
+"""The link of a sign-in (its id) for its owner (a person id)."""
+
+EPHEMERAL: Reference = {"ephemeral": True}
+"""The reference of what one person saw once: it cannot be updated."""
+
+
+class Outbound:
+    """Sends, updates and finds posts, as `bot.platform.Platform` has it. Only here does Slack's failure become
+    `PostFailed`."""
+
+    def __init__(self, api: Api, drafts: Drafts, sign_in_link: SignInLink) -> None:
+        self._api = api
+        self._drafts = drafts
+        self._private = Private(api)
+        self._finder = Finder(api)
+        self._sign_in_link = sign_in_link
+
+    async def send(self, post: Post) -> Reference:
+        """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
+        spot, shown = spot_of(post.place), pieces(post)
+        with _slack_failing():
+            if post.only_for is not None:
+                return await self._send_privately(post, shown, user_of(post.only_for))
+            parts = await self._parts_from_draft(post, spot, shown)
+            parts += await self._post_from(len(parts), post, spot, shown)
+        self._shown(post, spot)
+        if isinstance(post.content, SignInView) and post.content.status == "open":
+            await self._hand_over_link(post.content, spot)
+        return _reference(spot, parts)
+
+    async def update(self, post: Post, reference: Reference) -> Reference:
+        """Show what a post has become: the messages there are, are replaced; missing ones posted, surplus ones
+        deleted. Raises `PostFailed`."""
+        if reference.get("ephemeral"):
+            return reference
+        spot, shown = _spot_of_reference(post, reference), pieces(post)
+        old: Sequence[str] = reference["parts"]
+        with _slack_failing():
+            parts = [await self._replace(post, spot, n, shown[n], ts) for n, ts in enumerate(old[: len(shown)])]
+            parts += await self._post_from(len(parts), post, spot, shown)
+            for surplus in old[len(shown) :]:
+                await remove(self._api, spot, surplus)
+        self._shown(post, spot)
+        return _reference(spot, parts)
+
+    async def find(self, post: Post) -> Reference | None:
+        """The messages of a post that was, or may have been, sent before. Raises `PostFailed` when that cannot be
+        found out now."""
+        if post.only_for is not None:
+            return None
+        with _slack_failing():
+            found = await self._finder.parts(post, self._drafts.in_use())
+        left = self._drafts.left_for(_message_id(post))
+        parts = sorted({*found, left} - {""})
+        return _reference(spot_of(post.place), parts) if parts else None
+
+    # ------------------------------------------------------------------------------------------- in public
+
+    async def _parts_from_draft(self, post: Post, spot: Spot, shown: Sequence[Piece]) -> list[str]:
+        """The draft's message, turned into the post's first; empty when there is none."""
+        if not isinstance(post.content, Said):
+            return []
+        message_id = _message_id(post)
+        draft = await self._drafts.finish(message_id, _ending(post, post.content, shown))
+        if draft is None:
+            return []
+        if draft.whole:
+            return [draft.ts]
+        found = [draft.ts] if draft.ts else await self._finder.parts(post, self._drafts.in_use())
+        for ts in found[:1]:
+            if await replace_piece(self._api, spot, ts, shown[0], mark(post.post_id, 0)):
+                return [ts]
+        self._drafts.forget(message_id)  # somebody has deleted it: the post is not to be looked for there
+        return []
+
+    async def _post_from(self, first: int, post: Post, spot: Spot, shown: Sequence[Piece]) -> list[str]:
+        """Post the parts from this one on, one after the other."""
+        return [await post_piece(self._api, spot, shown[n], mark(post.post_id, n)) for n in range(first, len(shown))]
+
+    async def _replace(self, post: Post, spot: Spot, part: int, piece: Piece, ts: str) -> str:
+        """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
+        marked = mark(post.post_id, part)
+        if await replace_piece(self._api, spot, ts, piece, marked) or not _still_waits(post.content):
+            return ts
+        return await post_piece(self._api, spot, piece, marked)
+
+    def _shown(self, post: Post, spot: Spot) -> None:
+        self._drafts.posted(spot)
+        self._drafts.forget(_message_id(post))
+
+    # ------------------------------------------------------------------------------------------- in private
+
+    async def _send_privately(self, post: Post, shown: Sequence[Piece], user: str) -> Reference:
+        direct = spot = spot_of(post.place)
+        parts: list[str] = []
+        for piece in shown:
+            if parts or not await self._private.whisper(spot.team, user, spot, piece):
+                direct, ts = await self._private.write(spot.team, user, piece)
+                parts.append(ts)
+        return _reference(direct, parts) if parts else EPHEMERAL
+
+    async def _hand_over_link(self, view: SignInView, spot: Spot) -> None:
+        """Give the link to its owner. Failing is no failure of the post: its button gives the link again."""
+        try:
+            link = await self._sign_in_link(view.sign_in_id, view.owner_id)
+        except Exception as defect:  # noqa: BLE001  # whatever the records raise, the card is shown
+            # Without the traceback: its words could hold the link.
+            log.error("sign_in_link_not_made", sign_in=view.sign_in_id, cause=type(defect).__name__)  # noqa: TRY400
+            return
+        if isinstance(link, str):
+            await self._private.tell(spot.team, user_of(view.owner_id), spot, sign_in_piece(view, link))
+
+
+def _message_id(post: Post) -> str:
+    """The id under which the model wrote what a post says."""
+    return post.post_id.removeprefix("said:")
+
+
+def _ending(post: Post, said: Said, shown: Sequence[Piece]) -> Ending:
+    """How the draft ends: as the whole post, where nothing had to be changed to make a stream of it safe, and Slack's
+    own rendering is as good as ours."""
+    blocks = [block for piece in shown for block in piece.blocks]
+    as_written = html.unescape(streamable(said.text)) == said.text
+    as_streamed = as_written and len(shown) == 1 and all(block["type"] != "table" for block in blocks)
+    below = [block for block in blocks if block["type"] == "context_actions"]
+    return Ending(said.text if as_streamed else "", below, mark(post.post_id, 0))
+
+
+def _still_waits(content: Content) -> bool:
+    """Whether it is a card that people have to act on."""
+    match content:
+        case ApprovalView(status="pending"):
+            return True
+        case ClarificationView(status="open") | SignInView(status="open") | OutcomeView(status="open"):
+            return True
+    return False
+
+
+def _reference(spot: Spot, parts: Sequence[str]) -> dict[str, Any]:
+    return {"team": spot.team, "channel": spot.channel, "parts": list(parts)}
+
+
+def _spot_of_reference(post: Post, reference: Mapping[str, Any]) -> Spot:
+    """Where a post's messages stand; a direct message that stood in for an ephemeral one is in no thread."""
+    place = spot_of(post.place)
+    if (reference["team"], reference["channel"]) == (place.team, place.channel):
+        return place
+    return Spot(reference["team"], reference["channel"])
+
+
+@contextmanager
+def _slack_failing() -> Iterator[None]:
+    """Slack's failures as those of the port."""
+    try:
+        yield
+    except ApiFailed as failure:
+        raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure

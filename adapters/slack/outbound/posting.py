@@ -1,0 +1,118 @@
+"""One message in Slack: posted, replaced, removed. Our own mark on it lets it be found again after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from adapters.slack.api import PATIENCE, Api, ApiFailed
+from adapters.slack.ids import Spot
+from adapters.slack.render.blocks import Piece
+
+log = structlog.get_logger(__name__)
+
+EVENT_TYPE = "countersign_post"
+"""Under which our mark stands in a message's metadata."""
+
+UNFINISHED: Mapping[str, Any] = {"event_type": "countersign_draft", "event_payload": {"unfinished": True}}
+"""The mark of a draft that was broken off because the process ended: the next one writes it anew."""
+
+GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive"})
+"""Slack's words for a message that cannot be changed any more, whoever saw to that."""
+
+_REFUSED_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
+
+
+def mark(post_id: str, part: int) -> dict[str, Any]:
+    """The metadata that says which part of which post a message is. Everybody in the workspace may read it."""
+    return {"event_type": EVENT_TYPE, "event_payload": {"post": post_id, "part": part}}
+
+
+def marked_post(message: Mapping[str, Any]) -> str | None:
+    """The id of the post that a message is marked as part of; `None`: it has no mark of ours."""
+    match message.get("metadata"):
+        case {"event_type": str(kind), "event_payload": {"post": str(post_id)}} if kind == EVENT_TYPE:
+            return post_id
+    return None
+
+
+def is_unfinished(message: Mapping[str, Any]) -> bool:
+    """Whether a message of ours is a draft that was broken off, or would be if it were not still streaming."""
+    metadata = message.get("metadata") or {}
+    return message.get("streaming_state") == "in_progress" or metadata.get("event_type") == UNFINISHED["event_type"]
+
+
+def where(spot: Spot) -> dict[str, str]:
+    """The arguments that say where to post."""
+    return {"channel": spot.channel} | ({"thread_ts": spot.thread_ts} if spot.thread_ts else {})
+
+
+async def post_piece(api: Api, spot: Spot, piece: Piece, metadata: Mapping[str, Any] | None = None) -> str:
+    """Post a new message; its timestamp. Raises `ApiFailed`."""
+    quiet = {"unfurl_links": False, "unfurl_media": False}
+    marked = {"metadata": metadata} if metadata else {}
+    answer = await show_piece(api, spot.team, "chat.postMessage", where(spot) | quiet | marked, piece)
+    return str(answer["ts"])
+
+
+async def replace_piece(api: Api, spot: Spot, ts: str, piece: Piece, metadata: Mapping[str, Any] | None = None) -> bool:
+    """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `ApiFailed`."""
+    arguments = {"channel": spot.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
+    try:
+        try:
+            await show_piece(api, spot.team, "chat.update", arguments, piece)
+        except ApiFailed as failure:
+            if failure.error != "streaming_state_conflict":
+                raise
+            # It was left streaming, by a crash or by a stop that did not arrive.
+            await stop_stream(api, spot, ts)
+            await show_piece(api, spot.team, "chat.update", arguments, piece)
+    except ApiFailed as failure:
+        if failure.error in GONE:
+            return False
+        raise
+    return True
+
+
+async def remove(api: Api, spot: Spot, ts: str) -> None:
+    """Delete a message of ours; one that is gone already is no failure. Raises `ApiFailed`."""
+    try:
+        await api.call(spot.team, "chat.delete", {"channel": spot.channel, "ts": ts})
+    except ApiFailed as failure:
+        if failure.error not in {"message_not_found", "cant_delete_message"}:
+            raise
+
+
+async def stop_stream(
+    api: Api,
+    spot: Spot,
+    ts: str,
+    *,
+    chunks: Sequence[Mapping[str, Any]] = (),
+    blocks: Sequence[Mapping[str, Any]] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """End a stream, with last words and what stands below them. Raises `ApiFailed`."""
+    optional = {"chunks": list(chunks), "blocks": list(blocks), "metadata": metadata}
+    arguments = {"channel": spot.channel, "ts": ts} | {name: value for name, value in optional.items() if value}
+    await api.call(spot.team, "chat.stopStream", arguments)
+
+
+async def show_piece(
+    api: Api, team: str, method: str, arguments: Mapping[str, Any], piece: Piece, *, patience: float = PATIENCE
+) -> Mapping[str, Any]:
+    """Call a method that shows blocks; if Slack does not take them, once more with the text alone, so that people get
+    something. Raises `ApiFailed`."""
+    shown = {**arguments, "text": piece.text}
+    try:
+        return await api.call(team, method, shown | {"blocks": list(piece.blocks)}, patience=patience)
+    except ApiFailed as failure:
+        if failure.error not in _REFUSED_BLOCKS:
+            raise
+        kinds = [block.get("type") for block in piece.blocks]
+        # Without a traceback, which might show what people and tools wrote.
+        log.error("slack_blocks_refused", method=method, error=failure.error, blocks=kinds)  # noqa: TRY400
+        # An empty list takes away the blocks of a message that is replaced; leaving them out would keep them.
+        return await api.call(team, method, shown | {"blocks": []}, patience=patience)

@@ -1,0 +1,84 @@
+"""What one person alone may see: a refusal, a sign-in link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aiohttp
+import structlog
+
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.ids import Spot
+from adapters.slack.outbound.posting import post_piece, show_piece
+from adapters.slack.render.blocks import Piece
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 8.0
+"""Seconds that each way of telling somebody may take."""
+
+
+class Private:
+    """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def tell(self, team: str, user: str, spot: Spot, piece: Piece, response_url: str = "") -> bool:
+        """Show a piece to one person: as the answer to their click (`response_url`), else as an ephemeral message
+        where it belongs, else in a direct message. False: none of these arrived; that is logged here."""
+        if response_url and await _answer(response_url, spot, piece):
+            return True
+        if await self.whisper(team, user, spot, piece):
+            return True
+        try:
+            await self.write(team, user, piece)
+        except ApiFailed as failure:
+            log.warning("slack_person_not_told", team=team, user=user, method=failure.method, error=failure.error)
+            return False
+        return True
+
+    async def whisper(self, team: str, user: str, spot: Spot, piece: Piece) -> bool:
+        """An ephemeral message in the thread. False: impossible there (they are not in the channel, say)."""
+        if not spot.channel:
+            return False
+        arguments = {"channel": spot.channel, "user": user}
+        if spot.thread_ts:
+            arguments["thread_ts"] = spot.thread_ts
+        try:
+            await show_piece(self._api, team, "chat.postEphemeral", arguments, piece, patience=PATIENCE)
+        except ApiFailed as failure:
+            log.info("slack_ephemeral_impossible", team=team, channel=spot.channel, error=failure.error)
+            return False
+        return True
+
+    async def write(self, team: str, user: str, piece: Piece) -> tuple[Spot, str]:
+        """A direct message; where it stands and its timestamp. Raises `ApiFailed`."""
+        opened = await self._api.call(team, "conversations.open", {"users": user}, patience=PATIENCE)
+        spot = Spot(team, str(opened["channel"]["id"]))
+        return spot, await post_piece(self._api, spot, piece)
+
+
+async def _answer(response_url: str, spot: Spot, piece: Piece) -> bool:
+    """Answer a click at the address that came with it (Slack: five times within half an hour)."""
+    body: dict[str, Any] = {
+        "response_type": "ephemeral",
+        "replace_original": False,
+        "text": piece.text,
+        "blocks": list(piece.blocks),
+    }
+    if spot.thread_ts:
+        body["thread_ts"] = spot.thread_ts  # without it the answer to a click in a thread stands in the channel
+    timeout = aiohttp.ClientTimeout(total=PATIENCE)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
+            session.post(response_url, json=body, allow_redirects=False) as response,
+        ):
+            arrived = response.status == 200
+            cause = f"http_{response.status}"
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        arrived, cause = False, type(error).__name__  # its words would name the address, which is a secret
+    if not arrived:
+        log.info("slack_response_url_failed", cause=cause)
+    return arrived

@@ -1,0 +1,170 @@
+"""The two ways to show an answer while it is written: Slack's streams, and one message that is updated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from typing import Any, Protocol
+
+from adapters.slack.api import Api
+from adapters.slack.ids import Spot
+from adapters.slack.outbound.posting import show_piece, stop_stream, where
+from adapters.slack.render.blocks import Piece
+from adapters.slack.render.stable import cut_at_line, stable
+from adapters.slack.render.streamable import streamable
+from bot.safe_text import one_line, visible
+from graph.ports import TaskState
+
+MOST_STREAMED = 11_000
+"""Characters of Markdown in one stream (Slack: 12,000); the post that follows has all of it."""
+TITLE_LIMIT = 120
+"""Characters of a task's title."""
+
+PATIENCE = 4.0
+"""Seconds that showing a piece of a draft may take: its post waits for it."""
+
+_STATUS: Mapping[TaskState, str] = {"running": "in_progress", "done": "complete", "failed": "error"}
+_BRACKETS = str.maketrans({"<": "‹", ">": "›"})
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A tool call as it stands."""
+
+    title: str
+    state: TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Manuscript:
+    """What has been written so far of an answer."""
+
+    text: str
+    """Markdown, as the model wrote it."""
+    complete: bool
+    """Whether the model has gone on to something else, so that no more text will come."""
+    tasks: Mapping[str, Task]
+
+    def shown(self) -> str:
+        """The text that can be shown already."""
+        return self.text if self.complete else stable(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known of the finished post when its draft ends."""
+
+    text: str
+    """All of it, as the model wrote it; empty when a stream cannot look as the post is to look."""
+    blocks: Sequence[Mapping[str, Any]]
+    """What stands below it."""
+    metadata: Mapping[str, Any]
+
+
+class Sheet(Protocol):
+    """One message that grows."""
+
+    ts: str
+    """Its timestamp; empty while there is no message yet."""
+
+    async def write(self, manuscript: Manuscript) -> None:
+        """Show what is new. Raises `ApiFailed`; what was not shown is tried again with the next call."""
+        ...
+
+
+class Stream:
+    """A message written by `chat.startStream` and its siblings."""
+
+    def __init__(self, api: Api, spot: Spot, recipient: Mapping[str, str]) -> None:
+        self.ts = ""
+        self._api = api
+        self._spot = spot
+        self._recipient = recipient
+        self._sent = ""
+        self._tasks: Mapping[str, Task] = {}
+
+    async def write(self, manuscript: Manuscript) -> None:
+        """Append what is new. Raises `ApiFailed`."""
+        text = self._more(manuscript.shown())
+        chunks = [_task_chunk(name, task) for name, task in manuscript.tasks.items() if self._tasks.get(name) != task]
+        if text:
+            # Tasks come after the text that announced them.
+            chunks.insert(0, {"type": "markdown_text", "text": text})
+        if not chunks:
+            return
+        if self.ts:
+            await self._call("chat.appendStream", {"channel": self._spot.channel, "ts": self.ts, "chunks": chunks})
+        else:
+            answer = await self._call("chat.startStream", {**where(self._spot), **self._recipient, "chunks": chunks})
+            self.ts = str(answer["ts"])
+        self._sent += text
+        self._tasks = dict(manuscript.tasks)
+
+    async def stop(self, ending: Ending | None) -> bool:
+        """End the stream; whether the message now is what the post is to be. Raises `ApiFailed`."""
+        if ending is None:
+            # Nothing replaces it, so that a call which still seems to run would seem so for ever.
+            broken = {name: Task(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
+            await stop_stream(self._api, self._spot, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
+            return False
+        rest = self._rest(ending.text)
+        if rest is None:
+            await stop_stream(self._api, self._spot, self.ts, metadata=ending.metadata)
+            return False
+        chunks = [{"type": "markdown_text", "text": rest}] if rest else []
+        blocks, metadata = ending.blocks, ending.metadata
+        await stop_stream(self._api, self._spot, self.ts, chunks=chunks, blocks=blocks, metadata=metadata)
+        return True
+
+    def _more(self, text: str) -> str:
+        """What to append. Nothing when making the text safe has changed what was appended already."""
+        safe = cut_at_line(streamable(text), MOST_STREAMED)
+        more = safe.removeprefix(self._sent) if safe.startswith(self._sent) else ""
+        return more if more.strip() else ""
+
+    def _rest(self, text: str) -> str | None:
+        """What is missing of the whole text; `None`: the stream cannot become the whole."""
+        safe = streamable(text)
+        running = any(task.state == "running" for task in self._tasks.values())
+        if not text or running or len(safe) > MOST_STREAMED:
+            return None
+        if safe.startswith(self._sent):
+            return safe.removeprefix(self._sent).rstrip()
+        return "" if safe.rstrip() == self._sent.rstrip() else None
+
+    async def _call(self, method: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await self._api.call(self._spot.team, method, arguments, patience=PATIENCE)
+
+
+class Updated:
+    """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
+
+    def __init__(self, api: Api, spot: Spot, draw: Callable[[str], Piece], ts: str = "") -> None:
+        self.ts = ts
+        self._api = api
+        self._spot = spot
+        self._draw = draw
+        self._shown = ""
+
+    async def write(self, manuscript: Manuscript) -> None:
+        """Post it, or replace it. Raises `ApiFailed`."""
+        text = cut_at_line(manuscript.shown(), MOST_STREAMED)
+        if not text.strip() or text == self._shown:
+            return
+        piece = self._draw(text)
+        if self.ts:
+            await self._show("chat.update", {"channel": self._spot.channel, "ts": self.ts}, piece)
+        else:
+            quiet = {"unfurl_links": False, "unfurl_media": False}
+            answer = await self._show("chat.postMessage", where(self._spot) | quiet, piece)
+            self.ts = str(answer["ts"])
+        self._shown = text
+
+    async def _show(self, method: str, arguments: Mapping[str, Any], piece: Piece) -> Mapping[str, Any]:
+        return await show_piece(self._api, self._spot.team, method, arguments, piece, patience=PATIENCE)
+
+
+def _task_chunk(name: str, task: Task) -> dict[str, Any]:
+    title = one_line(visible(task.title), TITLE_LIMIT).translate(_BRACKETS)
+    return {"type": "task_update", "id": name, "title": title, "status": _STATUS[task.state]}

@@ -1,0 +1,1 @@
+"""What Slack shows: pure functions from our words to blocks, modals and the App Home."""

@@ -1,0 +1,173 @@
+"""Modals: views to open or update, each with what it remembers of where it was opened (`actions.Origin`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adapters.slack import actions
+from adapters.slack.actions import Origin
+from adapters.slack.render.arguments import argument_pages, excerpt, summary
+from adapters.slack.render.blocks import (
+    LONGEST_TEXT,
+    Block,
+    button,
+    context,
+    flow,
+    plain,
+    quote,
+    rich_text,
+    run,
+    section,
+    sentence,
+)
+from adapters.slack.render.cards import call_name
+from adapters.slack.render.entries import entries, error_blocks
+from adapters.slack.render.inputs import Inputs, input_blocks, text_input
+from adapters.slack.render.words import line, passage
+from bot.vocabulary import ApprovalView, Form, Person
+
+__all__ = [
+    "answer_modal",
+    "approve_all_modal",
+    "arguments_modal",
+    "ask_modal",
+    "edit_modal",
+    "entries",
+    "error_blocks",
+    "note_modal",
+    "reject_modal",
+]
+
+LONGEST_METADATA = 3_000
+"""Characters of `private_metadata` (Slack)."""
+_TITLE = 24
+"""Characters of a modal's title and of its buttons (Slack)."""
+_MOST_CALLS = 40
+"""Calls that one modal approves."""
+_MOST_BYTES = 200_000
+"""Of all of them as JSON (Slack: a view has 250 KB)."""
+_CALL_ARGUMENTS = 10
+_CALL_VALUE = 150
+_NAME = 150
+
+
+def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
+    """The form to edit a waiting call with. Submitting it approves."""
+    return _modal("Edit and approve", _form_blocks(form, person), actions.EDIT_FORM, origin, "Approve")
+
+
+def answer_modal(form: Form, origin: Origin, person: Person) -> Block:
+    """The form to answer a question with."""
+    return _modal("Answer", _form_blocks(form, person), actions.ANSWER_FORM, origin, "Answer")
+
+
+def reject_modal(view: ApprovalView, origin: Origin) -> Block:
+    """The form for the reason of a rejection."""
+    blocks = [
+        sentence(line(call_name(view.server, view.tool), _NAME)),
+        text_input(actions.REASON, "Reason", optional=not view.reason_required),
+    ]
+    return _modal("Reject", blocks, actions.REJECT_FORM, origin, "Reject")
+
+
+def approve_all_modal(views: Sequence[ApprovalView], origin: Origin) -> Block:
+    """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
+    fitting = _fitting(views, origin)
+    if not fitting:
+        return note_modal("Approve all", "Nothing waits any more.")
+    blocks = [_call(number, view) for number, view in enumerate(fitting, 1)]
+    if left := len(views) - len(fitting):
+        blocks.append(context(plain(f"{left:,} more wait and are not in this list: approve these first.")))
+    return _modal("Approve all", blocks, actions.APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
+
+
+def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
+    """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does."""
+    pages = argument_pages(view.arguments)
+    page = min(max(page, 0), len(pages) - 1)
+    name = line(call_name(view.server, view.tool), _NAME)
+    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    blocks = [sentence(f"{name}{place}")]
+    # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
+    if page > 0:
+        blocks.append(_turn("Previous", page - 1, view.approval_id))
+    blocks += pages[page]
+    if page + 1 < len(pages):
+        blocks.append(_turn("Next", page + 1, view.approval_id))
+    return _modal("Show all", blocks, actions.NOTE, origin)
+
+
+def ask_modal(quoted: str, origin: Origin) -> Block:
+    """The form of the message shortcut: what to do about a message."""
+    blocks = [
+        rich_text(quote(passage(quoted, LONGEST_TEXT))),
+        text_input(actions.QUESTION, "What should I do about it?"),
+    ]
+    return _modal("Ask Countersign", blocks, actions.ASK_FORM, origin, "Ask")
+
+
+def note_modal(title: str, text: str) -> Block:
+    """A modal that only says something."""
+    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], actions.NOTE, Origin())
+
+
+def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin, submit: str = "") -> Block:
+    view: Block = {
+        "type": "modal",
+        "callback_id": callback_id,
+        "private_metadata": origin.dump(),
+        "title": plain(title),
+        "close": plain("Cancel" if submit else "Close"),
+        "blocks": list(blocks),
+    }
+    return {**view, "submit": plain(submit)} if submit else view
+
+
+# ------------------------------------------------------------------------------------------------ forms
+
+
+def _form_blocks(form: Form, person: Person) -> list[Block]:
+    inputs = input_blocks(form, person)
+    return [rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")])), *inputs.blocks, *_kept(inputs)]
+
+
+def _kept(inputs: Inputs) -> list[Block]:
+    if not inputs.kept:
+        return []
+    names = line(", ".join(inputs.kept), LONGEST_TEXT - 100)
+    return [context(plain(f"These stay as they are, being more than a form in Slack can show: {names}"))]
+
+
+# ------------------------------------------------------------------------------------------------ approve all
+
+
+def _about(views: Sequence[ApprovalView], origin: Origin) -> Origin:
+    return replace(origin, subject=" ".join(view.approval_id for view in views))
+
+
+def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[ApprovalView]:
+    """The first of them, as many as a modal can list and remember."""
+    fitting: list[ApprovalView] = []
+    size = 0
+    for view in views[:_MOST_CALLS]:
+        size += len(json.dumps(_call(len(fitting) + 1, view)))
+        if size > _MOST_BYTES or len(_about([*fitting, view], origin).dump()) > LONGEST_METADATA:
+            break
+        fitting.append(view)
+    return fitting
+
+
+def _call(number: int, view: ApprovalView) -> Block:
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
+    name = run(f"{number}. {line(call_name(view.server, view.tool), _NAME)}", "bold")
+    unseen = [run(f"\nNot whole here: {shown.unseen}.", "italic")] if shown.unseen else []
+    return rich_text(flow([name, *summary(shown.pairs), *unseen]))
+
+
+# ------------------------------------------------------------------------------------------------ pages
+
+
+def _turn(text: str, page: int, approval_id: str) -> Block:
+    return {"type": "actions", "elements": [button(text, actions.PAGE, f"{page}:{approval_id}")]}

@@ -1,0 +1,188 @@
+"""The App Home, and the list that `/countersign approvals` gives: what concerns one person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from adapters.slack.actions import GET_LINK, OPEN_THREAD
+from adapters.slack.render.arguments import excerpt, summary
+from adapters.slack.render.blocks import (
+    LONGEST_URL,
+    Block,
+    Piece,
+    actions,
+    button,
+    context,
+    divider,
+    flow,
+    header,
+    link_button,
+    mrkdwn,
+    piece,
+    plain,
+    rich_text,
+    run,
+    sentence,
+)
+from adapters.slack.render.blocks import link as link_element
+from adapters.slack.render.cards import call_name, decision_buttons, heading, result_line, unseen_note
+from adapters.slack.render.questions import answer_buttons, outcome_buttons
+from adapters.slack.render.words import line, moment
+from bot.safe_text import link_host
+from bot.vocabulary import ApprovalView, ClarificationView, OutcomeView, Overview, Person, Shown, SignInView
+
+Link = Callable[[Shown], str]
+"""The permanent link of where a post is shown; empty when there is none."""
+
+_BLOCKS_IN_ALL = 88
+"""Of all entries on the App Home; with headings fewer than 100 (Slack)."""
+_BYTES_IN_ALL = 210_000
+"""Of all entries as JSON (Slack: a view has 250 KB)."""
+_TO_DECIDE, _WAITING, _RECENT = 0.5, 0.3, 0.2
+"""Share of each group."""
+_ARGUMENTS = 5
+_VALUE = 200
+_NAME = 100
+_QUESTION = 300
+_LISTED = 15
+"""Entries of a group in the list of the slash command."""
+
+
+def home_view(overview: Overview, link: Link, person: Person) -> Block:
+    """The App Home of a person, with buttons that work there."""
+    decide, waiting = overview.to_decide, _without(overview.waiting, overview.to_decide)
+    blocks = [
+        *_group("Waiting for your decision", [_to_decide(shown, link) for shown in decide], _TO_DECIDE),
+        *_group("You asked, and it waits", [_waiting(shown, link) for shown in waiting], _WAITING),
+        *_group("Settled lately", [_recent(shown, link) for shown in overview.recent], _RECENT),
+    ]
+    return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
+
+
+def overview_piece(overview: Overview, link: Link) -> Piece:
+    """What waits, as a list with links."""
+    waiting = _without(overview.waiting, overview.to_decide)
+    blocks = [
+        *_listed("Waiting for your decision", overview.to_decide, link),
+        *_listed("You asked, and it waits", waiting, link),
+    ]
+    text = f"{len(overview.to_decide)} wait for your decision; {len(waiting)} of your requests wait."
+    return piece(blocks or [sentence("Nothing waits for you, and nothing that you asked for waits.")], text)
+
+
+def title_of(shown: Shown) -> str:
+    """What a post is about, on one line."""
+    match shown.post.content:
+        case ApprovalView() as view:
+            return heading(view)
+        case ClarificationView() as view:
+            return line(f"A question: {view.question}", _QUESTION)
+        case SignInView() as view:
+            return line(f"A sign-in at {view.server}", _QUESTION)
+        case OutcomeView() as view:
+            return line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
+        case content:
+            return line(content.text, _QUESTION)
+
+
+def _without(some: Iterable[Shown], others: Iterable[Shown]) -> list[Shown]:
+    """What a person may decide themselves is not also shown as waiting."""
+    seen = {shown.post.post_id for shown in others}
+    return [shown for shown in some if shown.post.post_id not in seen]
+
+
+def _nothing(person: Person) -> str:
+    return (
+        f"Hello {line(person.name, _NAME)}. Nothing waits for you. "
+        "Mention me in a channel, or write to me directly, and I will get to work."
+    )
+
+
+# ------------------------------------------------------------------------------------------------ App Home
+
+
+def _group(title: str, entries: Sequence[list[Block]], share: float) -> list[Block]:
+    """A heading and as many whole entries as fit into that share of the App Home."""
+    if not entries:
+        return []
+    blocks: list[Block] = []
+    size = 0
+    for number, entry in enumerate(entries):
+        size += len(json.dumps(entry))
+        if len(blocks) + len(entry) > share * _BLOCKS_IN_ALL or size > share * _BYTES_IN_ALL:
+            blocks.append(context(plain(f"… and {len(entries) - number:,} more")))
+            break
+        blocks += entry
+    return [header(title), *blocks, divider()]
+
+
+def _to_decide(shown: Shown, link: Link) -> list[Block]:
+    view = shown.post.content
+    if not isinstance(view, ApprovalView):
+        return _waiting(shown, link)
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    asks = [run(f"{line(view.requester, _NAME)} asks for this."), *summary(part.pairs)]
+    small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
+    if view.expires_at is not None:
+        small.append(mrkdwn(f"Open until {moment(view.expires_at)}"))
+    return [
+        rich_text(flow([run(title_of(shown), "bold")]), flow(asks)),
+        context(*small),
+        *unseen_note(part),
+        actions(*decision_buttons(view), *_open_thread(shown, link)),
+    ]
+
+
+def _waiting(shown: Shown, link: Link) -> list[Block]:
+    match shown.post.content:
+        case ApprovalView() as view:
+            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", []
+        case ClarificationView() as view:
+            detail, buttons = "It waits for your answer.", answer_buttons(view)
+        case SignInView() as view:
+            detail, buttons = "It waits for you to sign in.", [button("Get my link", GET_LINK, view.sign_in_id)]
+        case OutcomeView() as view:
+            detail, buttons = "The connection broke while it was running.", outcome_buttons(view)
+        case _:
+            detail, buttons = "", []
+    return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])
+
+
+def _recent(shown: Shown, link: Link) -> list[Block]:
+    view = shown.post.content
+    detail = result_line(view) if isinstance(view, ApprovalView) else ""
+    return _entry(shown, detail, _open_thread(shown, link))
+
+
+def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:
+    words = [flow([run(title_of(shown), "bold")]), *([flow([run(detail)])] if detail else [])]
+    return [rich_text(*words), *([actions(*buttons)] if buttons else [])]
+
+
+def _open_thread(shown: Shown, link: Link) -> list[Block]:
+    url = _address(shown, link)
+    return [link_button("Open thread", OPEN_THREAD, url)] if url else []
+
+
+def _address(shown: Shown, link: Link) -> str:
+    url = link(shown)
+    return url if link_host(url) and len(url) <= LONGEST_URL else ""
+
+
+# ------------------------------------------------------------------------------------------------ the command's list
+
+
+def _listed(title: str, entries: Sequence[Shown], link: Link) -> list[Block]:
+    if not entries:
+        return []
+    items = [flow(_line(shown, link)) for shown in entries[:_LISTED]]
+    more = len(entries) - len(items)
+    listing: Block = {"type": "rich_text_list", "style": "bullet", "elements": items}
+    return [header(title), rich_text(listing), *([context(plain(f"… and {more:,} more"))] if more else [])]
+
+
+def _line(shown: Shown, link: Link) -> list[Block]:
+    url = _address(shown, link)
+    words = [run(title_of(shown))]
+    return [*words, run(" "), link_element(url, "Open thread")] if url else words

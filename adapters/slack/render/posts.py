@@ -1,0 +1,143 @@
+"""Our words → Slack messages. Pure.
+
+Text from models, tools and people stands in `rich_text` and `plain_text`, which are literal; `mrkdwn` holds our own
+words, times, and mentions built from ids. Modals are in `forms`, the App Home in `home`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from adapters.slack.actions import COMMAND, FEEDBACK
+from adapters.slack.render.blocks import (
+    LONGEST_TEXT,
+    Block,
+    Piece,
+    flow,
+    header,
+    mrkdwn,
+    piece,
+    plain,
+    quote,
+    rich_text,
+    run,
+    section,
+    sentence,
+)
+from adapters.slack.render.cards import approval_card
+from adapters.slack.render.home import overview_piece
+from adapters.slack.render.markdown import parts
+from adapters.slack.render.questions import clarification_card, outcome_card, sign_in_card, sign_in_piece
+from adapters.slack.render.splitting import pages
+from adapters.slack.render.words import line, passage
+from bot.safe_text import shorten
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Notice,
+    OutcomeView,
+    Place,
+    Post,
+    Said,
+    SignInView,
+)
+
+__all__ = ["Piece", "help_piece", "note", "opening", "overview_piece", "pieces", "sign_in_piece"]
+
+LONGEST_ANSWER = 100_000
+"""Characters of an answer; more is cut with a count. It makes nine messages or so."""
+_TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
+_NAME = 100
+_HELP = (
+    f"*Countersign* works with your tools and asks before it changes anything.\n"
+    f"• `{COMMAND} ask …` starts a thread with your question\n"
+    f"• `{COMMAND} approvals` lists what waits for you\n"
+    f"• `{COMMAND} stop` ends what I am doing for you here\n"
+    f"• `{COMMAND} help` shows this\n"
+    "Or mention me in a channel, write to me directly, or use “Ask Countersign about this” on a message."
+)
+
+
+def pieces(post: Post) -> tuple[Piece, ...]:
+    """A post as one Slack message, or several for a long answer. Never empty; raises nothing."""
+    match post.content:
+        case Said():
+            return _said(post.content, post.post_id)
+        case Notice():
+            text = _TONES[post.content.tone] + passage(post.content.text, LONGEST_TEXT - 10)
+            return (piece([section(plain(text))], text),)
+        case ApprovalView():
+            return (approval_card(post.content, team_of(post.place)),)
+        case ClarificationView():
+            return (clarification_card(post.content, team_of(post.place)),)
+        case SignInView():
+            return (sign_in_card(post.content),)
+        case OutcomeView():
+            return (outcome_card(post.content),)
+        case _:
+            assert_never(post.content)
+
+
+def note(text: str) -> Piece:
+    """A sentence for one person."""
+    shown = passage(text, LONGEST_TEXT)
+    return piece([sentence(shown)], shown)
+
+
+def opening(name: str, text: str, quoted: str = "") -> Piece:
+    """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
+    who, question = line(name, _NAME), passage(text, LONGEST_TEXT)
+    said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
+    about = [flow([run("About this message:")]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
+    return piece([rich_text(*said, *about)], f"{who} asks: {question}")
+
+
+def help_piece() -> Piece:
+    """What the slash command can do."""
+    return piece([header("What I can do"), section(mrkdwn(_HELP))], _HELP)
+
+
+def team_of(place: Place) -> str:
+    """The workspace in which a place is; empty when it is none of Slack's."""
+    return str(place.address.get("team", ""))
+
+
+# ------------------------------------------------------------------------------------------------ answers
+
+
+def _said(said: Said, post_id: str) -> tuple[Piece, ...]:
+    made = pages(parts(shorten(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
+    *beginning, last = made
+    return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, _feedback(post_id)]])
+
+
+def _feedback(post_id: str) -> Block:
+    return {
+        "type": "context_actions",
+        "elements": [
+            {
+                "type": "feedback_buttons",
+                "action_id": FEEDBACK,
+                "positive_button": {"text": plain("Good answer"), "value": f"good:{post_id}"},
+                "negative_button": {"text": plain("Bad answer"), "value": f"bad:{post_id}"},
+            }
+        ],
+    }
+
+
+def _read(blocks: Sequence[Block]) -> str:
+    """What a reader of rich text and tables reads, without styles."""
+    return "\n".join(text for block in blocks for text in _lines(block))
+
+
+def _lines(block: Block) -> list[str]:
+    match block["type"]:
+        case "rich_text" | "rich_text_list":
+            return [text for element in block["elements"] for text in _lines(element)]
+        case "table":
+            return [" | ".join(" ".join(_lines(cell)) for cell in row) for row in block["rows"]]
+        case "rich_text_section" | "rich_text_quote" | "rich_text_preformatted":
+            return ["".join(element["text"] for element in block["elements"])]
+        case _:
+            return []

@@ -1,0 +1,214 @@
+"""The parts of an answer → as many Slack messages as Slack's limits need, each as full as it may be.
+
+Nothing is lost and nothing is torn that need not be: paragraphs break between words, code between lines and goes on as
+code, lists between items, tables between rows. A table ends its message, because Slack shows it below everything else
+in it, and has one for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from adapters.slack.render.blocks import LONGEST_TEXT, MOST_BLOCKS, Block, divider, flow, preformatted, rich_text, run
+from adapters.slack.render.inline import Elements, joined, size
+from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Part, Quoted, Rule
+from adapters.slack.render.tables import as_text, table_blocks
+
+MOST_CHARACTERS = 12_000
+"""Characters in the blocks of one message: Slack refuses somewhat above 13,000, which is documented nowhere."""
+_MOST_TABLES = 5
+"""Messages that may end in a table; further tables are shown as text, since nobody wants a message for each."""
+_SPARE_BLOCKS = 2
+"""Blocks left free for what is put under an answer."""
+_LEAST_FILL = 0.5
+"""How full a text is at least when it is broken at a space, so that one early space does not make many parts."""
+_MOST_OFFSET = 100_000
+"""The highest number that a list goes on from."""
+_PARAGRAPH = "\n\n"
+_RUNNING = ("rich_text_section", "rich_text_quote")
+_NOTHING: Block = {"elements": []}
+
+
+class Pages:
+    """Messages being filled with rich text, tables and lines."""
+
+    def __init__(self) -> None:
+        self._pages: list[list[Block]] = [[]]
+        self._open: list[Block] = []
+        """Parts of the rich text that is being filled; it is the next block of the last page."""
+        self._gap = ""
+        """What separates the last part from one of the same kind after it."""
+        self._size = 0
+
+    def add(self, part: Block, gap: str) -> None:
+        """Add a part of a rich text, on the next page where this one is full."""
+        self._make_room(size_of(part))
+        last = self._open[-1] if self._open else {}
+        if part["type"] == last.get("type") and part["type"] in _RUNNING:
+            if size_of(last) + size_of(part) <= LONGEST_TEXT:
+                self._open[-1] = _after(last, self._gap, part)
+            else:
+                self._open.append(_after(_NOTHING, self._gap[1:], part))
+        elif part["type"] == "rich_text_section" and last.get("type") == "rich_text_list":
+            self._open.append(_after(_NOTHING, "\n", part))
+        else:
+            self._open.append(part)
+        self._gap = gap
+
+    def rule(self) -> None:
+        """Add a line across, unless the page begins here."""
+        self._close()
+        if self._pages[-1] and len(self._pages[-1]) + 1 + _SPARE_BLOCKS < MOST_BLOCKS:
+            self._pages[-1].append(divider())
+
+    def table(self, block: Block) -> None:
+        """Add a table, which is the last thing on its page."""
+        self._make_room(sum(size_of(element) for row in block["rows"] for cell in row for element in cell["elements"]))
+        self._close()
+        self._pages[-1].append(block)
+        self._turn()
+
+    def done(self) -> list[list[Block]]:
+        """The pages that hold something."""
+        self._close()
+        return [page for page in self._pages if page]
+
+    def _make_room(self, needed: int) -> None:
+        blocks = len(self._pages[-1]) + bool(self._open)
+        if self._size + needed + 2 > MOST_CHARACTERS or blocks + _SPARE_BLOCKS >= MOST_BLOCKS:
+            self._turn()
+        self._size += needed + 2  # what may be put between two parts
+
+    def _turn(self) -> None:
+        self._close()
+        self._pages.append([])
+        self._size = 0
+
+    def _close(self) -> None:
+        if self._open:
+            self._pages[-1].append(rich_text(*self._open))
+            self._open = []
+
+
+def pages(parts: Iterable[Part]) -> list[list[Block]]:
+    """The blocks of each message; empty when there is nothing to say."""
+    filled = Pages()
+    tables = 0
+    for part in parts:
+        blocks = table_blocks(part) if isinstance(part, Grid) else ()
+        if isinstance(part, Rule):
+            filled.rule()
+        elif blocks and tables + len(blocks) <= _MOST_TABLES:
+            tables += len(blocks)
+            for block in blocks:
+                filled.table(block)
+        else:
+            for one, gap in _rich_parts(part):
+                filled.add(one, gap)
+    return filled.done()
+
+
+def size_of(part: Block) -> int:
+    """Characters in a part of a rich text, addresses included."""
+    return sum(size(item.get("elements", [item])) for item in part["elements"])
+
+
+def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
+    """Each with the gap to a part of the same kind after it: none within a paragraph that had to be cut."""
+    match part:
+        case Flow():
+            *beginning, last = map(flow, cut(part.elements))
+            yield from ((one, "") for one in beginning)
+            yield last, part.gap
+        case Quoted():
+            for elements in cut(part.elements):
+                yield {"type": "rich_text_quote", "elements": list(elements)}, _PARAGRAPH
+        case Code():
+            yield from ((preformatted(text), "") for text in cut_lines(part.text))
+        case Listing():
+            yield from ((one, _PARAGRAPH) for one in _lists(part))
+        case Grid():
+            yield from ((preformatted(text), "") for text in cut_lines(as_text(part)))
+        case Rule():
+            return
+
+
+def _lists(listing: Listing) -> Iterator[Block]:
+    """The list in parts; what does not fit into an item follows it as a paragraph."""
+    items: list[Elements] = []
+    before = listing.offset
+    for item in listing.items:
+        first, *rest = cut(item)
+        if items and sum(map(size, items)) + size(first) > LONGEST_TEXT:
+            yield _list(listing, items, before)
+            before, items = before + len(items), []
+        items.append(first)
+        if rest:
+            yield _list(listing, items, before)
+            before, items = before + len(items), []
+            yield from map(flow, rest)
+    if items:
+        yield _list(listing, items, before)
+
+
+def _list(listing: Listing, items: Sequence[Elements], before: int) -> Block:
+    made: Block = {"type": "rich_text_list", "style": listing.style, "elements": [flow(item) for item in items]}
+    if listing.indent:
+        made["indent"] = listing.indent
+    if listing.style == "ordered" and before:
+        made["offset"] = min(before, _MOST_OFFSET)
+    if listing.quoted:
+        made["border"] = 1
+    return made
+
+
+def _after(last: Block, gap: str, part: Block) -> Block:
+    return {**part, "elements": list(joined([*last["elements"], run(gap), *part["elements"]]))}
+
+
+# ------------------------------------------------------------------------------------------------ cutting
+
+
+def cut(elements: Elements, longest: int = LONGEST_TEXT) -> list[Elements]:
+    """The elements in groups of at most `longest` characters. Links stay whole."""
+    groups: list[list[Block]] = [[]]
+    room = longest
+    for element in chain.from_iterable(_short_elements(element, longest) for element in elements):
+        if size([element]) > room and groups[-1]:
+            groups.append([])
+            room = longest
+        groups[-1].append(element)
+        room -= size([element])
+    return [tuple(group) for group in groups]
+
+
+def _short_elements(element: Block, longest: int) -> Iterator[Block]:
+    if element["type"] != "text" or len(element["text"]) <= longest:
+        yield element
+    else:
+        yield from ({**element, "text": text} for text in cut_text(element["text"], longest))
+
+
+def cut_text(text: str, longest: int) -> Iterator[str]:
+    """The text in parts of at most `longest` characters, broken after a line or a space where there is one."""
+    while len(text) > longest:
+        end = max(text.rfind(mark, int(longest * _LEAST_FILL), longest) + 1 for mark in "\n ")
+        end = end or longest
+        yield text[:end]
+        text = text[end:]
+    if text:
+        yield text
+
+
+def cut_lines(text: str, longest: int = LONGEST_TEXT) -> Iterator[str]:
+    """The text in parts of whole lines, without the line break between two parts; only longer lines are broken."""
+    taken: list[str] = []
+    room = longest
+    for line in chain.from_iterable(cut_text(line, longest) if line else [line] for line in text.split("\n")):
+        if taken and len(line) + 1 > room:
+            yield from filter(None, ["\n".join(taken)])
+            taken, room = [], longest
+        taken.append(line)
+        room -= len(line) + 1
+    yield from filter(None, ["\n".join(taken)])

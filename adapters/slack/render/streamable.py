@@ -1,0 +1,35 @@
+"""A model's text while it is being written, as Markdown for a stream (`markdown_text`).
+
+Slack parses it, so it is defused rather than parsed: what is streamed is shown for seconds only, and then replaced by
+what `markdown` makes of the whole text. Nothing in it may ping, load an image, or hide where a link leads.
+"""
+
+from __future__ import annotations
+
+import re
+
+from adapters.slack.render.words import escape
+from bot.safe_text import visible
+
+_LINK = re.compile(
+    r"!?\[(?P<label>[^\[\]]*)\]\(\s*(?P<url>(?:https?://|mailto:)[^\s()]+)(?:\s[^()]*)?\)", re.IGNORECASE
+)
+"""A whole link or image; both are shown as "label (address)"."""
+_HALF_LINK = re.compile(r"\](?=[(\[:])")
+"""Where Markdown would join a label to an address, wherever the rest of it is. A space in between undoes that."""
+_CALL_TO_ALL = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
+
+
+def streamable(text: str) -> str:
+    """The text, perhaps cut anywhere, safe to append to a stream. Raises nothing.
+
+    Line by line, so that what was streamed stays true: when `a` ends in a newline, `streamable(a + b)` begins with
+    `streamable(a)`.
+    """
+    return "\n".join(map(_line, text.replace("\r\n", "\n").split("\n")))
+
+
+def _line(text: str) -> str:
+    shown = _LINK.sub(lambda found: f"{found['label']} ({found['url']})".lstrip(), visible(text))
+    shown = _HALF_LINK.sub("] ", shown)
+    return escape(_CALL_TO_ALL.sub("@ ", shown))

@@ -1,0 +1,162 @@
+"""What is known of a message when its turn has come: its author, its words with names, and what was said before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.ids import Spot, spot_of, ts_of, user_of
+from adapters.slack.inbound.events import text_of
+from adapters.slack.inbound.reading import parts, slack_id, slack_ts, words
+from adapters.slack.web_api.people import People
+from adapters.slack.web_api.remembered import Remembered
+from adapters.slack.web_api.texts import mentioned, with_names
+from bot.clock import Clock, system_clock
+from bot.platform import PostFailed
+from bot.safe_text import one_line, shorten, visible
+from bot.vocabulary import Arrival, Introduction, Quote, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+MOST_QUOTES = 50
+"""Messages."""
+MOST_CHARACTERS = 8_000
+"""Of all quotes together."""
+PAGE = 200
+"""Messages asked for at once (Slack: "no more than 200" is recommended)."""
+MOST_PAGES = 10
+KEEP_CHANNELS = 3600.0
+"""Seconds that a channel's name is kept."""
+
+_WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+_LEAST_ROOM = 200
+"""Characters below which a quote is left out rather than cut."""
+
+SlackMessage = Mapping[str, Any]
+
+
+class Backgrounds:
+    """Introduces messages (`bot.platform.Platform.introduce`). `close` in the end."""
+
+    def __init__(self, api: Api, people: People, *, clock: Clock = system_clock) -> None:
+        self._api = api
+        self._people = people
+        self._channels: Remembered[tuple[str, str], str] = Remembered(self._ask_name, keep=KEEP_CHANNELS, clock=clock)
+
+    async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
+        """Who wrote it, what it says in words, and what people said in its thread since the bot last heard something.
+
+        Raises `PostFailed` when the author cannot be found out. Names and background that cannot be read are left out.
+        """
+        message = arrival.message
+        team = spot_of(message.place).team
+        user = user_of(message.author.person_id)
+        try:
+            author = await self._people.admitted(team, user, str(message.origin.get("user_team", "")))
+        except ApiFailed as failure:
+            raise PostFailed(
+                f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
+            ) from failure
+        if isinstance(author, Unwelcome):
+            return author
+        quoted = await self._said_before(arrival)
+        texts = [message.text, *(text for _, text in quoted)]
+        names = await self._names(team, texts, {str(said["user"]) for said, _ in quoted})
+        quotes = [
+            Quote(names.get(str(said["user"]), "somebody"), with_names(text, names), float(said["ts"]))
+            for said, text in quoted
+        ]
+        return Introduction(author, with_names(message.text, names), _newest(quotes))
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._channels.close()
+
+    async def _said_before(self, arrival: Arrival) -> list[tuple[SlackMessage, str]]:
+        """The messages and their words, oldest first, at most `MOST_QUOTES`."""
+        message, spot = arrival.message, spot_of(arrival.message.place)
+        if message.place.direct or spot.thread_ts in ("", ts_of(message.key)):
+            return []  # everything was said to us, or nothing was said before
+        bot_user = str(message.origin.get("bot_user", ""))
+        oldest = ts_of(arrival.heard) if arrival.heard else ""
+        said = await self._replies(spot, oldest, ts_of(message.key))
+        among_people = [reply for reply in said if _is_among_people(reply, bot_user)]
+        return [(reply, text_of(reply, bot_user)) for reply in among_people[-MOST_QUOTES:]]
+
+    async def _replies(self, spot: Spot, oldest: str, latest: str) -> Sequence[SlackMessage]:
+        """What stands in the thread between two messages, as far as it can be read."""
+        asked = {"channel": spot.channel, "ts": spot.thread_ts, "limit": PAGE, "latest": latest}
+        if oldest:
+            asked["oldest"] = oldest
+        read: dict[str, SlackMessage] = {}
+        for _ in range(MOST_PAGES):
+            try:
+                page = await self._api.call(spot.team, "conversations.replies", asked)
+            except ApiFailed as failure:
+                log.warning("slack_background_not_read", team=spot.team, channel=spot.channel, error=failure.error)
+                break
+            # Slack begins every page with the first message of the thread, however old it is.
+            read |= {str(reply["ts"]): reply for reply in parts(page, "messages") if _is_between(reply, oldest, latest)}
+            cursor = words(page, "response_metadata", "next_cursor")
+            if not cursor:
+                break
+            asked["cursor"] = cursor
+        else:
+            log.warning("slack_background_cut", team=spot.team, channel=spot.channel, messages=len(read))
+        return list(read.values())
+
+    async def _names(self, team: str, texts: Iterable[str], authors: Iterable[str]) -> Mapping[str, str]:
+        """Names of the people and channels in the texts, by id."""
+        found = [mentioned(text) for text in texts]
+        users = frozenset(authors).union(*(users for users, _ in found))
+        channels = frozenset[str]().union(*(channels for _, channels in found))
+        names = dict(await self._people.names(team, users)) if users else {}
+        for channel in sorted(channels):
+            try:
+                names[channel] = await self._channels.get((team, channel))
+            except ApiFailed as failure:
+                log.info("slack_channel_not_named", team=team, channel=channel, error=failure.error)
+        return names
+
+    async def _ask_name(self, key: tuple[str, str]) -> str:
+        team, channel = key
+        answer = await self._api.call(team, "conversations.info", {"channel": channel})
+        return one_line(visible(words(answer, "channel", "name") or channel), 80)
+
+
+def _is_between(reply: SlackMessage, oldest: str, latest: str) -> bool:
+    return _moment(oldest) < _moment(slack_ts(reply, "ts")) < _moment(latest)
+
+
+def _moment(ts: str) -> tuple[int, int]:
+    """A timestamp to compare by; as a float its last digits would be lost."""
+    seconds, _, fraction = ts.partition(".")
+    return (int(seconds or 0), int(fraction or 0))
+
+
+def _is_among_people(reply: SlackMessage, bot_user: str) -> bool:
+    """A person wrote it, and not to us: what was said to us the agent has heard."""
+    text = words(reply, "text")
+    return bool(
+        slack_id(reply, "user") not in ("", bot_user)
+        and not reply.get("bot_id")
+        and words(reply, "subtype") in _WRITTEN_BY_PEOPLE
+        and f"<@{bot_user}>" not in text
+        and f"<@{bot_user}|" not in text
+    )
+
+
+def _newest(quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+    """The newest quotes that fit, oldest first."""
+    room = MOST_CHARACTERS
+    kept: list[Quote] = []
+    for quote in reversed(quotes):
+        if room < min(len(quote.text), _LEAST_ROOM):
+            break
+        text = shorten(quote.text, room)
+        kept.append(Quote(quote.author, text, quote.at))
+        room -= len(text)
+    return tuple(reversed(kept))

@@ -1,0 +1,202 @@
+"""Installations into many workspaces, in the house's SQLite file; their tokens are sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+from slack_sdk.oauth.installation_store import Installation
+from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
+from slack_sdk.oauth.installation_store.sqlalchemy import AsyncSQLAlchemyInstallationStore, SQLAlchemyInstallationStore
+from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
+from slack_sdk.oauth.state_store.sqlalchemy import AsyncSQLAlchemyOAuthStateStore
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from adapters.slack.web_api.wire import QUIET
+from bot.clock import Clock, system_clock
+from bot.secrets import Sealer
+
+log = structlog.get_logger(__name__)
+
+STATE_SECONDS = 600
+"""How long an install may take, from our page to Slack's and back."""
+_BUSY_MS = 10_000
+"""Milliseconds to wait for the house's own writer."""
+
+SECRETS = ("bot_token", "bot_refresh_token", "user_token", "user_refresh_token", "incoming_webhook_url")
+"""What an installation holds that must not lie open in the database."""
+
+_METADATA = sa.MetaData()
+_MEMBERS = sa.Table(
+    "slack_organisation_teams",
+    _METADATA,
+    sa.Column("team_id", sa.String(32), primary_key=True),
+    sa.Column("enterprise_id", sa.String(32), nullable=False),
+)
+"""Workspaces that we serve through an installation of their whole organisation: what we post there names the
+workspace only."""
+
+
+class InstallationRecords(AsyncInstallationStore):
+    """Keeps installations for Bolt's OAuth flow, and finds them by workspace. `open` before use, `close` in the end."""
+
+    def __init__(
+        self,
+        path: Path,
+        client_id: str,
+        sealer: Sealer,
+        *,
+        state_seconds: int = STATE_SECONDS,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._sealer = sealer
+        self._engine = _engine(path)
+        self._client_id = client_id
+        self._store = AsyncSQLAlchemyInstallationStore(client_id, self._engine, logger=QUIET)
+        self._states = AsyncSQLAlchemyOAuthStateStore(state_seconds, self._engine, logger=QUIET)
+        self.states: AsyncOAuthStateStore = _TidyStates(self._states, clock)
+        for table in (self._store.installations, self._store.bots):
+            for column in table.columns:
+                if column.name in SECRETS:
+                    column.type = sa.Text()  # sealed they are longer than the 200 characters that the SDK gives them
+
+    async def open(self) -> None:
+        """Make the tables that are missing."""
+        async with self._engine.begin() as connection:
+            for metadata in (self._store.metadata, self._states.metadata, _METADATA):
+                await connection.run_sync(metadata.create_all)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._engine.dispose()
+
+    async def async_save(self, installation: Installation) -> None:
+        """Keep an installation; one of the same moment is replaced."""
+        await self._store.async_save(_with_secrets(installation, self._sealer.seal))
+
+    async def latest(self, team: str, enterprise: str) -> Installation | None:
+        """The newest installation that speaks for a workspace: its own, else its organisation's."""
+        own = await self._newest(self._table.c.team_id == team) if team else None
+        if own is not None:
+            return own
+        enterprise = enterprise or await self._enterprise_of(team)
+        if not enterprise:
+            return None
+        whole = await self._newest((self._table.c.enterprise_id == enterprise) & self._table.c.team_id.is_(None))
+        if whole is not None and team:
+            await self._note_member(team, enterprise)
+        return whole
+
+    async def installed(self) -> list[tuple[str, str]]:
+        """Workspace and organisation of every installation; no workspace where the whole organisation has it."""
+        columns = (self._table.c.team_id, self._table.c.enterprise_id)
+        query = sa.select(*columns).where(self._table.c.client_id == self._client_id).group_by(*columns)
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query)
+            return [(team or "", enterprise or "") for team, enterprise in rows]
+
+    async def forget(self, team: str, enterprise: str, before: float) -> bool:
+        """Delete what was installed before that time (epoch seconds) for a workspace, or else for its organisation.
+
+        What was installed later stays: Slack may tell us of an uninstall again minutes later. False: there was nothing.
+        """
+        if team and await self._delete(lambda table: table.c.team_id == team, before):
+            return True
+        if not enterprise:
+            return False
+        return await self._delete(
+            lambda table: (table.c.enterprise_id == enterprise) & table.c.team_id.is_(None), before
+        )
+
+    @property
+    def _table(self) -> sa.Table:
+        return self._store.installations
+
+    async def _newest(self, condition: sa.ColumnElement[bool]) -> Installation | None:
+        table = self._table
+        query = (
+            sa.select(table)
+            .where(condition, table.c.client_id == self._client_id, table.c.bot_token.is_not(None))
+            .order_by(table.c.installed_at.desc(), table.c.id.desc())
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).mappings().first()
+        if row is None:
+            return None
+        installation = _with_secrets(SQLAlchemyInstallationStore.build_installation_entity(row), self._sealer.unseal)
+        if installation.bot_token is None:
+            log.error("slack_token_unreadable", team=installation.team_id, note="sealed with another ENCRYPTION_KEY")
+            return None
+        return installation
+
+    async def _delete(self, condition: Callable[[sa.Table], sa.ColumnElement[bool]], before: float) -> bool:
+        found = False
+        async with self._engine.begin() as connection:
+            for table in (self._store.bots, self._store.installations):
+                earlier = (table.c.client_id == self._client_id) & (table.c.installed_at <= _moment(before))
+                gone = sa.delete(table).where(condition(table), earlier).returning(table.c.id)
+                found = bool((await connection.execute(gone)).all()) or found
+        return found
+
+    async def _enterprise_of(self, team: str) -> str:
+        query = sa.select(_MEMBERS.c.enterprise_id).where(_MEMBERS.c.team_id == team)
+        async with self._engine.connect() as connection:
+            return (await connection.execute(query)).scalar() or ""
+
+    async def _note_member(self, team: str, enterprise: str) -> None:
+        async with self._engine.begin() as connection:
+            await connection.execute(sa.delete(_MEMBERS).where(_MEMBERS.c.team_id == team))
+            await connection.execute(sa.insert(_MEMBERS).values(team_id=team, enterprise_id=enterprise))
+
+
+class _TidyStates(AsyncOAuthStateStore):
+    """States of installs under way; those that have run out are deleted when another is issued."""
+
+    def __init__(self, store: AsyncSQLAlchemyOAuthStateStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def async_issue(self, *args: Any, **kwargs: Any) -> str:
+        states = self._store.oauth_states
+        now = _moment(self._clock())
+        async with self._store.engine.begin() as connection:
+            await connection.execute(sa.delete(states).where(states.c.expire_at <= now))
+        return await self._store.async_issue(*args, **kwargs)
+
+    async def async_consume(self, state: str) -> bool:
+        return await self._store.async_consume(state)
+
+
+def _moment(seconds: float) -> datetime:
+    """As the SDK keeps it: UTC, without saying so."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def _with_secrets(installation: Installation, change: Callable[[str], str | None]) -> Installation:
+    """A copy with every secret sealed, or unsealed."""
+    values = installation.to_dict_for_copying()
+    changed = {name: change(values[name]) for name in SECRETS if values[name]}
+    return Installation(**(values | changed))
+
+
+def _engine(path: Path) -> AsyncEngine:
+    engine = create_async_engine(
+        f"sqlite+aiosqlite:///{path}",
+        poolclass=NullPool,
+        hide_parameters=True,  # tokens and states are not for error messages, which end up in logs
+    )
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={_BUSY_MS}"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    return engine

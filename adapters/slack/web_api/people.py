@@ -1,0 +1,180 @@
+"""Who somebody is: asked of Slack once an hour at most, and whether they may use the bot."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.config import SlackConfig
+from adapters.slack.ids import person_id
+from adapters.slack.web_api.remembered import Remembered
+from bot.clock import Clock, system_clock
+from bot.safe_text import one_line, visible
+from bot.vocabulary import Person, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+KEEP = 3600.0
+"""Seconds that we believe what Slack said of somebody, unless it tells us of a change."""
+LONGEST_NAME = 80
+"""Slack: display names have 80 characters at most."""
+
+_SLACKBOT = "USLACKBOT"
+_AT_A_TIME = 5
+"""Names looked up at the same time."""
+_MOST_NAMES = 100
+"""Names looked up for one message."""
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
+
+GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
+STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
+GONE = "This account has been deactivated, so I cannot do this."
+MACHINE = "I talk with people only, not with other bots."
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """What we need of `users.info`."""
+
+    name: str
+    time_zone: str
+    locale: str
+    team: str
+    organisation: str
+    teams: frozenset[str]
+    """Of the organisation: the workspaces this person is a member of."""
+    machine: bool
+    gone: bool
+    guest: bool
+    stranger: bool
+
+
+class People:
+    """The users of all workspaces. `close` in the end."""
+
+    def __init__(self, api: Api, config: SlackConfig, clock: Clock = system_clock) -> None:
+        self._api = api
+        self._config = config
+        self._profiles: Remembered[tuple[str, str], _Profile] = Remembered(self._ask, keep=KEEP, clock=clock)
+        self._organisations: Remembered[str, str] = Remembered(self._ask_organisation, keep=KEEP, clock=clock)
+
+    async def admitted(self, team: str, user: str, home_team: str = "") -> Person | Unwelcome:
+        """The person, when they may use the bot in this workspace.
+
+        `home_team`: the workspace or organisation they come from, where the event says so. Raises `ApiFailed` when it
+        cannot be found out: who cannot be judged is not let in.
+        """
+        if user == _SLACKBOT:
+            return Unwelcome(MACHINE)
+        try:
+            profile = await self._profiles.get((team, user))
+        except ApiFailed as failure:
+            if failure.error in _NOBODY_WE_SEE:
+                return Unwelcome(STRANGER)
+            raise
+        refusal = await self._refusal(profile, team, home_team)
+        if refusal:
+            return Unwelcome(refusal)
+        return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale)
+
+    def known_name(self, team: str, user: str) -> str | None:
+        """The name, if we know it without asking."""
+        profile = self._profiles.known((team, user))
+        return profile.name or None if profile else None
+
+    async def names(self, team: str, users: Collection[str]) -> Mapping[str, str]:
+        """The names of those who have one, by user id. Raises nothing: who cannot be found out is left out."""
+        gate = asyncio.Semaphore(_AT_A_TIME)
+
+        async def name(user: str) -> str:
+            try:
+                async with gate:
+                    return (await self._profiles.get((team, user))).name
+            except ApiFailed as failure:
+                log.info("slack_name_not_found", team=team, user=user, error=failure.error)
+                return ""
+
+        asked = sorted(users)[:_MOST_NAMES]
+        found = await asyncio.gather(*map(name, asked))
+        return {user: shown for user, shown in zip(asked, found, strict=True) if shown}
+
+    def changed(self, team: str, user: Mapping[str, Any]) -> None:
+        """Slack says that somebody has changed (the `user_change` event): what we know of them counts no more."""
+        self._profiles.forget((team, str(user.get("id", ""))))
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._profiles.close()
+        await self._organisations.close()
+
+    async def _ask(self, key: tuple[str, str]) -> _Profile:
+        team, user = key
+        answer = await self._api.call(team, "users.info", {"user": user, "include_locale": True})
+        return _profile(answer.get("user") or {})
+
+    async def _ask_organisation(self, team: str) -> str:
+        return str((await self._api.call(team, "auth.test")).get("enterprise_id") or "")
+
+    async def _refusal(self, profile: _Profile, team: str, home_team: str) -> str:
+        if profile.machine:
+            return MACHINE
+        if profile.gone:
+            return GONE
+        if not await self._is_one_of_us(profile, team, home_team):
+            return STRANGER
+        return GUEST if profile.guest and not self._config.allow_guests else ""
+
+    async def _is_one_of_us(self, profile: _Profile, team: str, home_team: str) -> bool:
+        elsewhere = {home for home in (profile.team, home_team) if home not in ("", team)}
+        allowed = self._config.allowed_teams
+        if profile.organisation in allowed or (elsewhere and elsewhere <= allowed):
+            return True
+        if profile.stranger:
+            return False
+        if not elsewhere:
+            return True
+        # A workspace of the same organisation is not another company.
+        if not profile.organisation:
+            return False
+        return team in profile.teams or profile.organisation == await self._organisations.get(team)
+
+
+def _profile(user: Mapping[str, Any]) -> _Profile:
+    shown = user.get("profile") or {}
+    organisation = user.get("enterprise_user") or {}
+    names = (shown.get("display_name"), shown.get("real_name"), user.get("real_name"), user.get("name"))
+    locale = str(user.get("locale") or "")
+    return _Profile(
+        name=next((name for name in map(_name, names) if name), ""),
+        time_zone=_zone(user.get("tz")),
+        locale=locale if _LOCALE.fullmatch(locale) else "en",
+        team=str(user.get("team_id") or ""),
+        organisation=str(organisation.get("enterprise_id") or ""),
+        teams=frozenset(map(str, organisation.get("teams") or ())),
+        machine=bool(user.get("is_bot") or user.get("is_workflow_bot") or user.get("is_connector_bot")),
+        gone=bool(user.get("deleted")),
+        guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
+        stranger=bool(user.get("is_stranger")),
+    )
+
+
+def _name(name: object) -> str:
+    """People choose their names: one line, nothing invisible in it."""
+    return one_line(visible(str(name or "")), LONGEST_NAME)
+
+
+def _zone(name: object) -> str:
+    """The IANA time zone, or UTC where Slack names none that this machine knows."""
+    try:
+        return ZoneInfo(str(name)).key
+    except (KeyError, ValueError, OSError):
+        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
+        return "UTC"

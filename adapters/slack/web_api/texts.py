@@ -1,0 +1,105 @@
+"""What people write in Slack, as plain words. Pure: Slack's mrkdwn → text.
+
+Slack escapes `&`, `<` and `>` in what people type, so that everything between `<` and `>` is its own: mentions, links,
+dates. https://docs.slack.dev/messaging/formatting-message-text
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+_TOKEN = re.compile(r"<([^<>]+)>")
+_ID_TOKEN = re.compile(r"<([@#])([A-Z0-9]{1,30})>")
+_ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")
+"""What follows a name at the beginning of a sentence that speaks to it."""
+_MAIL_OR_PHONE = ("mailto:", "tel:")
+_EVERYBODY = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
+
+
+def plain_text(text: str, bot_user: str) -> str:
+    """The words of a message without the mention of ourselves; code and line breaks stay as they are.
+
+    Mentions of others (`<@U123>`) and of channels that Slack does not name (`<#C123>`) stay in place, for `with_names`.
+    """
+    parts: list[str] = []
+    end, opening = 0, True
+    for token in _TOKEN.finditer(text):
+        before = text[end : token.start()]
+        end = token.end()
+        opening = opening and not before.strip()
+        parts.append(_unescaped(before))
+        if _is_mention_of(token.group(1), bot_user):
+            end += _hole(text, end, opening=opening, after_space=before[-1:].isspace())
+        else:
+            parts.append(_in_words(token.group(1)))
+    parts.append(_unescaped(text[end:]))
+    return "".join(parts).strip()
+
+
+def mentioned(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The users and the channels whose tokens `plain_text` has left in place."""
+    found = _ID_TOKEN.findall(text)
+    return frozenset(i for sign, i in found if sign == "@"), frozenset(i for sign, i in found if sign == "#")
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """The text with `@name` or `#name` for each id; one without a name stays as `@U123`."""
+    return _ID_TOKEN.sub(lambda token: token.group(1) + names.get(token.group(2), token.group(2)), text)
+
+
+def _is_mention_of(token: str, user: str) -> bool:
+    return token == f"@{user}" or token.startswith(f"@{user}|")
+
+
+def _hole(text: str, end: int, *, opening: bool, after_space: bool) -> int:
+    """How many characters after a mention of ourselves go with it."""
+    if opening:
+        address = _ADDRESS.match(text, end)
+        return len(address.group()) if address else 0
+    return 1 if after_space and text.startswith(" ", end) else 0
+
+
+def _in_words(token: str) -> str:
+    target, _, label = token.partition("|")
+    label = _unescaped(label)
+    match target[:1]:
+        case "@":
+            return f"<{target}>" if _ID_TOKEN.fullmatch(f"<{target}>") else f"@{label or target[1:]}"
+        case "#":
+            return f"#{label}" if label else f"<{target}>"
+        case "!":
+            return _special(target, label)
+        case _:
+            return _link(_unescaped(target), label)
+
+
+def _special(target: str, label: str) -> str:
+    if target in _EVERYBODY:
+        return _EVERYBODY[target]
+    kind, *rest = target.split("^")
+    if kind == "!subteam" and rest:
+        return label or f"@{rest[0]}"
+    if kind == "!date" and rest:
+        return label or _date(rest[0])
+    return label
+
+
+def _date(seconds: str) -> str:
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return seconds
+
+
+def _link(url: str, label: str) -> str:
+    for scheme in _MAIL_OR_PHONE:
+        if url.startswith(scheme) and label in ("", url.removeprefix(scheme)):
+            return url.removeprefix(scheme)
+    shown = url.partition("://")[2]
+    return url if label.rstrip("/") in ("", url.rstrip("/"), shown.rstrip("/")) else f"{label} ({url})"
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

@@ -1,0 +1,104 @@
+"""The Slack platform served for real, with the fake Slack on one side and a stand-in desk on the other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiohttp import web
+
+from adapters.slack import SlackConfig, SlackPlatform
+from bot.vocabulary import Content, Post
+from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.slack.stand_in_desk import NOW, StandInDesk, an_approval, shown_in_c1
+from tests.support.slack_doors import Door, HttpDoor, Json, SocketDoor
+from tests.support.slack_people import SlackPerson
+
+SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Everything that runs."""
+
+    slack: FakeSlack
+    desk: StandInDesk
+    platform: SlackPlatform
+    door: Door
+    url: str
+
+    def person(self, user: str = "U1", team: str = "T1") -> SlackPerson:
+        """Somebody in that workspace."""
+        return SlackPerson(self.slack, team, user, self.door)
+
+    @property
+    def http(self) -> HttpDoor:
+        """For requests that no person makes."""
+        return HttpDoor(self.url, SECRET)
+
+    async def card(self, content: Content, post_id: str = "p1", thread_ts: str = "1700000000.000100") -> Json:
+        """A post of ours in a thread of C1, as people see it."""
+        place = shown_in_c1(post_id, content).post.place  # type: ignore[arg-type]  # any content has a place
+        place = replace(place, address={**place.address, "thread_ts": thread_ts})
+        self.slack.world.channels["C1"].messages.setdefault(
+            thread_ts, {"type": "message", "user": "U1", "ts": thread_ts, "text": "<@UBOT> do it"}
+        )
+        post = Post(post_id, place.key, place, 1, NOW, content)
+        reference = await self.platform.send(post)
+        return next(m for m in self.slack.messages("C1") if m["ts"] == reference["parts"][0])
+
+    def told(self, user: str = "U1") -> list[str]:
+        """What this person alone was told, oldest first."""
+        return [message["text"] for message in self.slack.ephemerals(user)]
+
+    async def hears(self, words: str, user: str = "U1") -> str:
+        """Wait until this person alone is told something with these words, and return it."""
+        found: str = await self.slack.until(lambda: next((t for t in self.told(user) if words in t), None))
+        return found
+
+    async def modal(self, user: str = "U1", but_not: str = "") -> Json:
+        """Wait for the modal that this person has open, with another hash than `but_not`."""
+
+        def newest() -> list[Json]:
+            return [view for view in self.slack.views(user)[-1:] if view["hash"] != but_not]
+
+        (view,) = await self.slack.until(newest)
+        return dict(view)
+
+
+@asynccontextmanager
+async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> AsyncIterator[Served]:
+    """Serve it until the block ends; `changes` are those of the configuration."""
+    async with fake_slack() as slack:
+        config = SlackConfig(bot_token="xoxb-1", signing_secret=SECRET, api_url=slack.api_url)
+        if door is SocketDoor:
+            config = replace(config, signing_secret=None, app_token=slack.world.app_token)
+        platform = SlackPlatform(replace(config, **changes))
+        desk = StandInDesk()
+        platform.connect(desk)
+        application = web.Application()
+        application.add_routes(platform.routes())
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/slack/events"
+        await web.SockSite(runner, listening).start()
+        try:
+            await platform.start()
+            opened = SocketDoor(slack) if door is SocketDoor else HttpDoor(url, SECRET)
+            yield Served(slack, desk, platform, opened, url)
+            assert slack.house_mistakes == []
+        finally:
+            await platform.close()
+            await runner.cleanup()
+
+
+async def a_card(house: Served, **changes: Any) -> Json:
+    """The card of an approval that waits."""
+    view = an_approval(**changes)
+    house.desk.approvals[view.approval_id] = view
+    return await house.card(view)

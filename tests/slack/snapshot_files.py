@@ -1,0 +1,169 @@
+"""Examples of everything that Slack shows, and the files that say what they looked like when somebody last checked.
+
+`python -m tests.slack.snapshot_files` writes the files anew: read the difference before you keep it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from adapters.slack.actions import Origin
+from adapters.slack.render.forms import (
+    answer_modal,
+    approve_all_modal,
+    arguments_modal,
+    ask_modal,
+    edit_modal,
+    note_modal,
+    reject_modal,
+)
+from adapters.slack.render.home import home_view
+from adapters.slack.render.posts import Piece, help_piece, note, opening, overview_piece, pieces, sign_in_piece
+from bot.vocabulary import Content, Form, Notice, Overview, Said, Shown, Vote
+from graph.fields import FieldType, FormField
+from tests.slack.shown import ANA, NOW, a_post, a_question, a_sign_in, an_approval, an_outcome
+
+FOLDER = Path(__file__).parent / "snapshots"
+ORIGIN = Origin("call-1.1", "C1", "1700000000.000200", "1700000000.000100")
+LINK = "https://acme.slack.com/archives/C1/p1700000000000100"
+
+ANSWER = """## Free rooms
+
+**Blue** is free at *10:00*, ~~Red~~ is not. See [the plan](https://rooms.example/plan?day=21) or `rooms list`.
+
+1. Blue
+   - 8 seats
+   - [x] projector
+2. Green
+
+> Please be on time.
+
+```sh
+rooms book --room blue
+```
+
+| Room | Seats |
+|:-----|------:|
+| Blue | 8 |
+| Green | |
+
+---
+
+Shall I book **Blue**?
+"""
+
+FORM = Form(
+    "calendar: create_event",
+    (
+        FormField(name="name", label="Name"),
+        FormField(name="notes", label="Notes", multiline=True, required=False, help="For everybody."),
+        FormField(name="duration", label="Duration", type=FieldType.INTEGER),
+        FormField(name="day", label="Day", type=FieldType.DATE),
+        FormField(name="at", label="At", type=FieldType.TIME),
+        FormField(name="start", label="Start", type=FieldType.DATE_TIME),
+        FormField(name="room", label="Room", type=FieldType.CHOICE, options=("Blue", "Green")),
+        FormField(name="remind", label="Remind", type=FieldType.YES_NO),
+        FormField(name="owner", label="Owner", type=FieldType.PERSON),
+        FormField(name="where", label="Channel", type=FieldType.CHANNEL, required=False),
+        FormField(name="guests", label="Guests", type=FieldType.JSON),
+        FormField(name="agenda", label="Agenda"),
+    ),
+    {
+        "name": "Standup",
+        "duration": 15,
+        "day": "2026-11-21",
+        "at": "09:30",
+        "start": "2026-11-21T09:30",
+        "room": "Blue",
+        "remind": True,
+        "owner": "U1",
+        "guests": ["Ben"],
+        "agenda": "x" * 4_000,
+    },
+)
+
+APPROVED = an_approval(
+    status="approved",
+    asked_arguments={"name": "Meeting", "duration": 60},
+    arguments={"name": "Standup", "duration": 15},
+    decided_by=("Ben",),
+    decided_at=NOW + 60,
+    result="Done: id 7",
+    result_tone="success",
+)
+OVERVIEW = Overview(
+    (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),
+    (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {})),
+    (Shown(a_post(APPROVED, "a:2"), {}),),
+)
+
+
+def _post(content: Content) -> Callable[[], Any]:
+    return lambda: [_message(piece) for piece in pieces(a_post(content))]
+
+
+def _message(piece: Piece) -> Any:
+    return {"text": piece.text, "blocks": list(piece.blocks)}
+
+
+EXAMPLES: Mapping[str, Callable[[], Any]] = {
+    "approval_waiting": _post(
+        an_approval(
+            may_decide="2 of: Ben or members of slack-group:T1:S7",
+            approvers=("slack:T1:U2", "slack-group:T1:S7"),
+            quorum=2,
+            votes=(Vote("Ben", "approve", NOW),),
+            together=3,
+            arguments={"name": "Meeting", "notes": "word " * 200, "when": {"day": "2026-11-21"}},
+        )
+    ),
+    "approval_approved_with_edits": _post(APPROVED),
+    "approval_rejected": _post(
+        an_approval(status="rejected", decided_by=("Ben",), decided_at=NOW + 60, reason="Too early.\nTry at 10.")
+    ),
+    "approval_expired": _post(an_approval(status="expired", decided_at=NOW + 86_400)),
+    "question_open": _post(a_question()),
+    "question_answered": _post(a_question(status="answered", answer="size: large")),
+    "sign_in_open": _post(a_sign_in()),
+    "sign_in_done": _post(a_sign_in(status="done")),
+    "sign_in_private": lambda: _message(sign_in_piece(a_sign_in(), "https://accounts.example.com/authorize?state=1")),
+    "outcome_open": _post(an_outcome()),
+    "outcome_settled": _post(an_outcome(status="it_was_done", settled_by="Ana")),
+    "answer": _post(Said(ANSWER)),
+    "notice": _post(Notice("I am waiting for Ben.", "warning")),
+    "note": lambda: _message(note("Only Ben may decide this.")),
+    "opening": lambda: _message(opening("Ana", "book a room", "Where do we meet?")),
+    "help": lambda: _message(help_piece()),
+    "list": lambda: _message(overview_piece(OVERVIEW, lambda _shown: LINK)),
+    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA),
+    "modal_edit": lambda: edit_modal(FORM, ORIGIN, ANA),
+    "modal_answer": lambda: answer_modal(Form("Which room?", a_question().fields, {"size": "small"}), ORIGIN, ANA),
+    "modal_reject": lambda: reject_modal(an_approval(reason_required=True), ORIGIN),
+    "modal_approve_all": lambda: approve_all_modal(
+        [an_approval(), an_approval("call-1.2", tool="delete_event")], ORIGIN
+    ),
+    "modal_show_all": lambda: arguments_modal(an_approval(arguments={"notes": "word " * 3_000}), 1, ORIGIN),
+    "modal_ask": lambda: ask_modal("Where do we meet?", ORIGIN),
+    "modal_note": lambda: note_modal("Countersign", "That was settled already."),
+}
+
+
+def written(name: str) -> str:
+    """An example as its file has it."""
+    return json.dumps(EXAMPLES[name](), indent=1, ensure_ascii=False) + "\n"
+
+
+def write_all() -> None:
+    """Write every file, and remove those of examples that are no more."""
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.glob("*.json"):
+        old.unlink()
+    for name in EXAMPLES:
+        (FOLDER / f"{name}.json").write_text(written(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_all()

@@ -1,0 +1,150 @@
+"""`/countersign`: what each verb does, and that only the person sees the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.slack.inbound.commands import is_within
+from adapters.slack.inbound.gestures import command_words
+from tests.slack.serving import serving
+from tests.slack.stand_in_desk import an_approval
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ("help", "")),
+        ("  ", ("help", "")),
+        ("help", ("help", "")),
+        ("HELP", ("help", "")),
+        ("ask", ("help", "")),
+        ("ask what is new?", ("ask", "what is new?")),
+        ("Ask  what is new? ", ("ask", "what is new?")),
+        ("approvals", ("approvals", "")),
+        ("stop", ("stop", "")),
+        ("stop the music", ("ask", "stop the music")),
+        ("approvals of last week", ("ask", "approvals of last week")),
+        ("help me", ("ask", "help me")),
+        ("what is new?", ("ask", "what is new?")),
+    ],
+)
+def test_what_does_not_begin_with_a_verb_is_asked(text: str, expected: tuple[str, str]) -> None:
+    assert command_words(text) == expected
+
+
+@given(st.text())
+def test_every_text_is_some_command(text: str) -> None:
+    verb, asked = command_words(text)
+    assert (verb == "ask") == bool(asked)
+
+
+def test_a_channel_is_not_mistaken_for_one_whose_id_begins_like_it() -> None:
+    assert is_within("slack:T1:C1:1700000000.000100", "slack:T1:C1")
+    assert is_within("slack:T1:D1#3", "slack:T1:D1")
+    assert not is_within("slack:T1:C12:1700000000.000100", "slack:T1:C1")
+
+
+async def test_ask_begins_a_thread_with_our_own_post() -> None:
+    async with serving() as house:
+        asked = await house.person().commands("ask who of <@U2|ben> &amp; me is free?", "C1")
+        assert asked.status == 200
+        assert house.told() == []
+        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+        assert "thread_ts" not in opening
+        assert "Ana" in opening["text"]
+        (message,) = house.desk.messages
+        assert message.key == f"slack:T1:C1:{opening['ts']}"
+        assert message.place.key == f"slack:T1:C1:{opening['ts']}"
+        assert message.place.has_threads
+        assert message.addressed
+        assert "& me is free?" in message.text
+        assert message.at == float(opening["ts"])
+
+
+async def test_ask_in_a_direct_chat_begins_a_thread_there() -> None:
+    async with serving() as house:
+        await house.person().commands("what is new?", "D1")
+        (message,) = house.desk.messages
+        assert message.place.direct
+        assert message.place.key == f"slack:T1:{house.person().dm}:{message.key.rsplit(':', 1)[1]}"
+
+
+async def test_what_is_asked_cannot_ping_anybody() -> None:
+    async with serving() as house:
+        await house.person().commands("ask &lt;!channel&gt; hi <!here>", "C1")
+        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+        assert "<!" not in opening["text"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "error"), [("C2", ""), ("C1", "channel_not_found"), ("C1", "is_archived"), ("C1", "restricted_action")]
+)
+async def test_where_we_cannot_post_the_person_is_told_what_to_do(channel: str, error: str) -> None:
+    async with serving() as house:
+        if error:
+            house.slack.fail("chat.postMessage", error=error)
+        asked = await house.person().commands("ask hello", channel)
+        assert asked.status == 200
+        await house.hears("/invite" if error in ("", "channel_not_found") else "")
+        assert house.desk.messages == []
+
+
+async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
+    async with serving() as house:
+        house.slack.fail("chat.postMessage", drop=True)
+        assert (await house.person().commands("ask hello", "C1")).status == 200
+        await house.hears("look whether your question was posted")
+        assert house.desk.messages == []
+
+
+async def test_approvals_lists_what_waits_with_links() -> None:
+    async with serving() as house:
+        house.desk.approvals["call-1.1"] = an_approval()
+        await house.person().commands("approvals", "C1")
+        (told,) = house.slack.ephemerals("U1")
+        assert "create_event" in str(told["blocks"])
+        assert "acme.slack.com/archives/C1/p1700000000000200" in str(told["blocks"])
+
+
+async def test_stop_ends_this_persons_turns_in_this_channel_only() -> None:
+    async with serving() as house:
+        here = ["slack:T1:C1:1700000000.000100", "slack:T1:C1:1700000000.000200"]
+        elsewhere = ["slack:T1:C12:1700000000.000100", "slack:T1:C2:1700000000.000100"]
+        house.desk.turns = dict.fromkeys([*here, *elsewhere], "slack:T1:U1")
+        await house.person().commands("stop", "C1")
+        assert [thread for thread, _ in house.desk.stopped] == here
+        assert house.told() == ["Stopped 2 conversations."]
+
+
+async def test_stop_where_nothing_runs_says_so() -> None:
+    async with serving() as house:
+        house.desk.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U2"}
+        await house.person().commands("stop", "C1")
+        assert house.told() == ["Nothing of yours is running in this channel."]
+
+
+async def test_help_says_how() -> None:
+    async with serving() as house:
+        await house.person().commands("", "C1")
+        assert "/countersign" in str(house.slack.ephemerals("U1"))
+
+
+@pytest.mark.parametrize("facts", [{"is_ultra_restricted": True}, {"deleted": True}])
+async def test_whoever_is_not_welcome_is_told_so(facts: dict[str, Any]) -> None:
+    async with serving() as house:
+        house.slack.add_user("U7", name="Gus", **facts)
+        house.slack.world.channels["C1"].members.add("U7")
+        await house.person("U7").commands("ask hello", "C1")
+        assert len(house.told("U7")) == 1
+        assert house.desk.messages == []
+
+
+async def test_when_the_question_cannot_be_kept_slack_says_that_it_did_not_work() -> None:
+    async with serving() as house:
+        house.desk.broken = RuntimeError("the disk is full")
+        assert (await house.person().commands("ask hello", "C1")).status == 503
+        assert [m for m in house.slack.messages("C1") if m.get("bot_id")] == []

@@ -1,0 +1,224 @@
+"""An answer while it is written: streamed, with the tool calls, and always ended by its post."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from adapters.slack.ids import Spot, place_of
+from adapters.slack.outbound.streams import MOST_STREAMED
+from tests.slack.stage import NEVER, QUICK, Stage, feedback_of, human_says, shown_text, staged, streaming
+
+STREAMS = ("chat.startStream", "chat.appendStream", "chat.stopStream")
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as made:
+        yield made
+
+
+async def test_an_answer_that_is_finished_fast_is_one_message_and_nothing_else() -> None:
+    async with staged(NEVER) as stage:
+        stage.live().text("d.1", "Hello there.\n")
+        await stage.outbound.send(stage.notice("n1", "Something else, which takes a moment."))
+        assert [call.method for call in stage.slack.calls] == ["chat.postMessage"]
+        await stage.outbound.send(stage.said("d.1", "Hello there."))
+        assert stage.methods() == ["chat.postMessage"] * 2
+
+
+async def test_an_answer_streams_and_its_post_ends_the_stream_in_place(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "**First** line\nthe second ")
+    ts = await streaming(stage)
+    live.text("d.1", "one\n\n- a third")
+    await stage.slack.until(lambda: stage.slack.calls_of("chat.appendStream"))
+    whole = "**First** line\nthe second one\n\n- a third line"
+    reference = await stage.outbound.send(stage.said("d.1", whole))
+    [message] = stage.answers()
+    assert reference == {"team": "T1", "channel": "C1", "parts": [ts]}
+    assert (message["text"], message["streaming"]) == (whole, False)
+    assert message["metadata"]["event_payload"] == {"post": "said:d.1", "part": 0}
+    assert feedback_of(message) == ["context_actions"]
+    assert set(stage.methods()) == set(STREAMS)
+
+
+async def test_what_is_not_certain_yet_is_not_streamed(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "It is **certain**\nand this [is](http")
+    await streaming(stage)
+    [message] = stage.answers()
+    assert message["text"] == "It is **certain**\n"
+
+
+async def test_a_stream_in_a_channel_is_for_the_person_who_asked(stage: Stage) -> None:
+    stage.live().text("d.1", "Hello there you\n")
+    await streaming(stage)
+    [call] = stage.slack.calls_of("chat.startStream")
+    wanted = {"thread_ts": stage.thread_ts, "recipient_team_id": "T1", "recipient_user_id": "U1"}
+    assert call.arguments.items() >= wanted.items()
+
+
+async def test_in_the_agent_container_a_stream_needs_no_recipient(stage: Stage) -> None:
+    place = place_of(Spot("T1", "D1", human_says(stage.slack, "D1", "hi")), direct=True)
+    stage.live(place).text("d.1", "Hello there you\n")
+    await stage.slack.until(lambda: stage.answers("D1"))
+    [call] = stage.slack.calls_of("chat.startStream")
+    assert "recipient_user_id" not in call.arguments
+
+
+async def test_white_space_at_the_end_makes_no_difference(stage: Stage) -> None:
+    stage.live().text("d.1", "one line\n\n")
+    await streaming(stage)
+    await stage.outbound.send(stage.said("d.1", "one line"))
+    assert "chat.update" not in stage.methods()
+    assert len(stage.answers()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [the page](https://example.com/x) for more.\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n",
+        "Hidden\u202e text\n",
+    ],
+)
+async def test_what_a_stream_cannot_show_as_it_should_be_is_replaced(stage: Stage, text: str) -> None:
+    stage.live().text("d.1", text)
+    ts = await streaming(stage)
+    await stage.outbound.send(stage.said("d.1", text))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert "markdown" not in [block["type"] for block in message["blocks"]]
+    assert message["metadata"]["event_payload"]["post"] == "said:d.1"
+
+
+async def test_nobody_is_pinged_while_an_answer_is_written(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "<!channel> <@U1> @here &lt;!here&gt; <https://evil.example|good.example>\n")
+    await streaming(stage)
+    [message] = stage.answers()
+    assert "<" not in message["text"]
+    assert "@here" not in message["text"]
+    assert stage.slack.house_mistakes == []
+
+
+async def test_tool_calls_open_a_message_that_the_answer_continues(stage: Stage) -> None:
+    live = stage.live()
+    live.task("t1", "tasks: <Search>", "running")
+    ts = await streaming(stage)
+    live.task("t1", "tasks: <Search>", "done")
+    await stage.slack.until(lambda: stage.answers()[0]["blocks"][0]["status"] == "complete")
+    live.status("")
+    live.text("d.2", "Found it.")
+    await stage.outbound.send(stage.said("d.2", "Found it."))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert [block["type"] for block in message["blocks"]] == ["task_card", "markdown", "context_actions"]
+    assert message["blocks"][0]["title"] == "tasks: ‹Search›"
+
+
+async def test_tool_calls_stand_below_the_text_that_announced_them(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "I look it up.")
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    live.task("t1", "tasks: Search", "failed")
+    await stage.slack.until(lambda: stage.answers()[0]["blocks"][-1].get("status") == "error")
+    [message] = stage.answers()
+    assert [block["type"] for block in message["blocks"]] == ["markdown", "task_card"]
+    assert message["text"] == "I look it up."
+    live.text("d.2", "It failed\n")
+    await stage.slack.until(lambda: len(stage.answers()) == 2)
+
+
+async def test_a_tool_call_that_still_runs_does_not_stay_behind_for_ever(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "I look it up.")
+    live.task("t1", "tasks: Search", "running")
+    await streaming(stage)
+    await stage.outbound.send(stage.said("d.1", "I look it up."))
+    [message] = stage.answers()
+    assert "task_card" not in [block["type"] for block in message["blocks"]]
+    live.task("t1", "tasks: Search", "done")
+    assert len(stage.answers()) == 1
+
+
+async def test_nothing_is_appended_after_the_post(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    held = stage.slack.hold("chat.appendStream")
+    live.text("d.1", "two\n")
+    await held.reached()
+    held_post = stage.slack.hold("chat.stopStream")
+    held.release()
+    live.text("d.1", "three\n")
+    held_post.release()
+    await stage.outbound.send(stage.said("d.1", "one\ntwo\nthree"))
+    live.text("d.1", "four\n")
+    assert not stage.drafts.in_use()
+    await stage.drafts.close()
+    [message] = stage.answers()
+    assert message["text"] == "one\ntwo\nthree"
+    writing = [method for method in stage.methods() if method in STREAMS]
+    assert writing.index("chat.stopStream") == len(writing) - 1
+
+
+async def test_a_draft_that_no_post_finishes_is_closed_when_the_bot_rests(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "half an answ\n")
+    await streaming(stage)
+    live.end()
+    await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
+    reference = await stage.outbound.send(stage.said("d.1", "half an answer"))
+    [message] = stage.answers()
+    assert reference["parts"] == [message["ts"]]
+    assert "half an answer" in shown_text(message)
+
+
+async def test_the_post_may_come_a_little_later_than_the_end_of_its_turn() -> None:
+    async with staged(replace(QUICK, append=0.001, grace=60.0)) as stage:
+        live = stage.live()
+        live.text("d.1", "one\n")
+        await streaming(stage)
+        live.end()
+        for number in range(3):
+            await stage.outbound.send(stage.notice(f"n{number}", "Something else, which takes a moment."))
+        assert stage.answers()[0]["streaming"]
+
+
+async def test_calls_that_no_answer_follows_do_not_seem_to_run_for_ever() -> None:
+    async with staged(replace(QUICK, grace=60.0)) as stage:
+        live = stage.live()
+        live.task("t1", "tasks: Search", "done")
+        live.task("t2", "tasks: Search", "running")
+        await streaming(stage)
+        live.end()
+        await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
+        assert [block["status"] for block in stage.answers()[0]["blocks"]] == ["complete", "error"]
+
+
+async def test_a_long_answer_streams_as_far_as_one_message_goes(stage: Stage) -> None:
+    text = "".join(f"line {n} of a long answer\n" for n in range(1_000))
+    stage.live().text("d.1", text)
+    await streaming(stage)
+    assert len(stage.answers()[0]["text"]) <= MOST_STREAMED
+    await stage.outbound.send(stage.said("d.1", text))
+    shown = "".join("".join(shown_text(message) for message in stage.answers()).split())
+    assert all(f"line{n}of" in shown for n in range(1_000))
+
+
+async def test_closing_ends_what_is_open_and_shows_nothing_more(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    await stage.drafts.close()
+    assert not stage.answers()[0]["streaming"]
+    live.text("d.2", "two\n")
+    live.task("t9", "late", "running")
+    live.status("late")
+    assert not stage.drafts.in_use()
+    assert len(stage.answers()) == 1

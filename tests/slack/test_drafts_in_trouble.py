@@ -1,0 +1,194 @@
+"""Where a stream is not to be had, or goes wrong: people see the answer all the same, and once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.slack.ids import Spot, place_of
+from adapters.slack.outbound.refusals import MEMORY
+from bot.platform import PostFailed
+from tests.slack.stage import Stage, feedback_of, shown_text, staged, streaming
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as made:
+        yield made
+
+
+async def test_a_stream_that_dies_goes_on_as_updates_of_the_same_message(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    ts = await streaming(stage)
+    stage.slack.end_stream(ts)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: stage.slack.calls_of("chat.update"))
+    live.text("d.1", "three\n")
+    await stage.slack.until(lambda: "three" in shown_text(stage.answers()[0]))
+    await stage.outbound.send(stage.said("d.1", "one\ntwo\nthree\nfour"))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert "four" in shown_text(message)
+    assert feedback_of(message) == ["context_actions"]
+
+
+async def test_a_stream_that_slack_fails_to_continue_is_stopped_and_updated(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    ts = await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=503)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: "two" in shown_text(stage.answers()[0]))
+    assert [m["ts"] for m in stage.answers()] == [ts]
+    assert not stage.answers()[0]["streaming"]
+
+
+async def test_a_stream_that_cannot_be_stopped_is_stopped_before_it_is_replaced(stage: Stage) -> None:
+    stage.live().text("d.1", "one\n")
+    await streaming(stage)
+    stage.slack.fail("chat.stopStream", status=503)
+    await stage.outbound.send(stage.said("d.1", "one\ntwo"))
+    [message] = stage.answers()
+    assert not message["streaming"]
+    assert "two" in shown_text(message)
+
+
+async def test_without_streaming_one_message_is_updated(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    live = stage.live()
+    live.text("d.1", "**one**\n")
+    await stage.slack.until(stage.answers)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: "two" in shown_text(stage.answers()[0]))
+    await stage.outbound.send(stage.said("d.1", "**one**\ntwo\nthree"))
+    [message] = stage.answers()
+    assert "three" in shown_text(message)
+    assert feedback_of(message) == ["context_actions"]
+    assert message["metadata"]["event_payload"]["post"] == "said:d.1"
+
+
+async def test_that_there_is_no_streaming_is_remembered_for_a_while(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    stage.live().text("d.1", "one\n")
+    await stage.slack.until(lambda: len(stage.answers()) == 1)
+    stage.live().text("d.2", "one\n")
+    await stage.slack.until(lambda: len(stage.answers()) == 2)
+    assert len(stage.slack.calls_of("chat.startStream")) == 1
+    stage.now += MEMORY + 1
+    stage.live().text("d.3", "one\n")
+    await stage.slack.until(lambda: len(stage.answers()) == 3)
+    assert len(stage.slack.calls_of("chat.startStream")) == 2
+
+
+async def test_a_direct_message_without_thread_is_updated_rather_than_streamed(stage: Stage) -> None:
+    place = place_of(Spot("T1", "D1"), direct=True)
+    stage.live(place).text("d.1", "one\n")
+    await stage.slack.until(lambda: stage.answers("D1"))
+    await stage.outbound.send(stage.said("d.1", "one\ntwo", place))
+    [message] = stage.answers("D1")
+    assert "two" in shown_text(message)
+    assert not stage.slack.calls_of("chat.startStream")
+
+
+async def test_a_reader_who_is_not_in_slack_gets_updates_too(stage: Stage) -> None:
+    stage.live(reader="web:ana").text("d.1", "one\n")
+    await stage.slack.until(stage.answers)
+    assert not stage.slack.calls_of("chat.startStream")
+
+
+async def test_a_stream_whose_beginning_got_no_answer_is_found_by_its_post(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", drop=True)
+    stage.live().text("d.1", "one\n")
+    await stage.slack.until(stage.answers)
+    await stage.outbound.send(stage.said("d.1", "one\ntwo"))
+    [message] = stage.answers()
+    assert "two" in shown_text(message)
+
+
+async def test_a_draft_that_somebody_deleted_is_posted_anew(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    ts = await streaming(stage)
+    del stage.slack.world.channels["C1"].messages[ts]
+    await stage.outbound.send(stage.said("d.1", "one\ntwo"))
+    [message] = stage.answers()
+    assert message["ts"] != ts
+    assert "two" in shown_text(message)
+
+
+async def test_a_draft_that_somebody_deleted_is_not_taken_for_its_post(stage: Stage) -> None:
+    stage.live().text("d.1", "one\n")
+    ts = await streaming(stage)
+    del stage.slack.world.channels["C1"].messages[ts]
+    stage.slack.fail("chat.postMessage", status=503)
+    with pytest.raises(PostFailed):
+        await stage.outbound.send(stage.said("d.1", "one\ntwo"))
+    assert await stage.outbound.find(stage.said("d.1", "one\ntwo")) is None
+
+
+async def test_a_stream_that_is_asked_to_wait_waits(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=429, retry_after=0.1, times=3)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: stage.answers()[0]["text"] == "one\ntwo\n")
+    assert stage.answers()[0]["streaming"]
+
+
+async def test_a_stream_that_has_to_wait_long_is_completed_by_its_post(stage: Stage) -> None:
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await streaming(stage)
+    stage.slack.fail("chat.appendStream", status=429, retry_after=60)
+    live.text("d.1", "two\n")
+    await stage.slack.until(lambda: stage.slack.calls_of("chat.appendStream"))
+    await stage.outbound.send(stage.said("d.1", "one\ntwo\nthree"))
+    assert stage.answers()[0]["text"] == "one\ntwo\nthree"
+    assert "chat.update" not in stage.methods()
+
+
+async def test_an_answer_that_is_tried_again_is_written_into_the_same_message(stage: Stage) -> None:
+    stage.live().text("d.1", "a try that fai\n")
+    ts = await streaming(stage)
+    stage.live().text("d.1", "a better\n")
+    await stage.slack.until(lambda: "a better" in shown_text(stage.answers()[0]))
+    await stage.outbound.send(stage.said("d.1", "a better try"))
+    [message] = stage.answers()
+    assert message["ts"] == ts
+    assert "a better try" in shown_text(message)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_draft_that_the_last_process_did_not_finish_is_written_anew(stage: Stage, *, killed: bool) -> None:
+    stage.live().text("d.1", "half an answ\n")
+    ts = await streaming(stage)
+    await stage.drafts.close()
+    if killed:
+        stage.slack.world.channels["C1"].messages[ts]["streaming_state"] = "in_progress"
+        del stage.slack.world.channels["C1"].messages[ts]["metadata"]
+    stage.again()
+    stage.live().text("d.1", "half an answer\n")
+    await stage.slack.until(lambda: "answer" in shown_text(stage.answers()[0]))
+    await stage.outbound.send(stage.said("d.1", "half an answer\nand its end"))
+    [message] = stage.answers()
+    assert (message["ts"], message["streaming"]) == (ts, False)
+    assert "and its end" in shown_text(message)
+
+
+async def test_live_never_waits_for_slack_and_never_fails(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", error="is_archived", times=math.inf)
+    stage.slack.fail("chat.postMessage", error="is_archived", times=math.inf)
+    stage.slack.fail("assistant.threads.setStatus", error="is_archived", times=math.inf)
+    live = stage.live()
+    live.status("Thinking…")
+    live.text("d.1", "one\n")
+    live.task("t1", "a task", "running")
+    await stage.slack.until(lambda: stage.slack.calls_of("chat.postMessage"))
+    live.text("d.1", "two\n")
+    live.end()
+    await stage.drafts.close()
+    assert stage.answers() == []

@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import pytest
+import structlog
+from aiohttp import web
+from cryptography.fernet import Fernet
+from slack_sdk.oauth.installation_store import Installation
+
+from adapters.slack.api import ApiFailed
+from adapters.slack.config import SCOPES, SlackConfig
+from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
+from adapters.slack.web_api.installing import InstallationRecords
+from adapters.slack.web_api.rotation import InstalledTokens
+from adapters.slack.web_api.workspaces import Workspaces
+from bot.secrets import Sealer
+from tests.fakes.slack.server import FakeSlack, fake_slack
+
+PUBLIC_URL = "https://bot.example"
+KEY = Fernet.generate_key()
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    async with fake_slack() as running:
+        running.add_workspace(team="T2", name="Beta & <Sons>", token="", bot_user="UBOT2", bot_id="BBOT2")
+        yield running
+
+
+@dataclass
+class Page:
+    status: int
+    text: str
+    headers: Mapping[str, str]
+
+
+class Office:
+    """Everything that keeps installations, with the pages that make them."""
+
+    def __init__(
+        self, slack: FakeSlack, records: InstallationRecords, tokens: InstalledTokens, pages: InstallPages, path: Path
+    ) -> None:
+        self.slack = slack
+        self.records = records
+        self.tokens = tokens
+        self.pages = pages
+        self.path = path
+        self.url = ""
+
+    async def get(self, path: str, cookie: str = "", method: str = "GET") -> Page:
+        async with (
+            aiohttp.ClientSession() as browser,
+            browser.request(method, self.url + path, headers={"Cookie": cookie}, allow_redirects=False) as response,
+        ):
+            return Page(response.status, await response.text(), response.headers)
+
+    async def begin(self, path: str = INSTALL) -> tuple[dict[str, str], str]:
+        """The question to Slack, and the browser's cookie."""
+        page = await self.get(path)
+        assert page.status == 302
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(page.headers["Location"]).query).items()}
+        return asked, page.headers["Set-Cookie"].partition(";")[0]
+
+    async def install(self, team: str = "T2", *, rotating: bool = False) -> Page:
+        """From the page to Slack and back."""
+        asked, cookie = await self.begin()
+        code = self.slack.issue_code(team, rotating=rotating, redirect_uri=PUBLIC_URL + REDIRECT)
+        return await self.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie)
+
+    def rows(self, table: str = "slack_installations") -> list[sqlite3.Row]:
+        with sqlite3.connect(self.path) as connection:
+            connection.row_factory = sqlite3.Row
+            return connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()
+
+
+@asynccontextmanager
+async def office(slack: FakeSlack, path: Path, *, state_seconds: int = 600, key: bytes = KEY) -> AsyncIterator[Office]:
+    config = SlackConfig(
+        client_id="CLIENT", client_secret="client-secret", api_url=slack.api_url, public_url=PUBLIC_URL
+    )
+    records = InstallationRecords(path, "CLIENT", Sealer(key), state_seconds=state_seconds)
+    tokens = InstalledTokens(
+        records,
+        client_id="CLIENT",
+        client_secret="client-secret",
+        api_url=slack.api_url,
+        clock=lambda: time.time() + slack.clock.moved,
+    )
+    pages = InstallPages(config, records, tokens.changed)
+    await records.open()
+    app = web.Application()
+    app.add_routes(pages.routes())
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    opened = Office(slack, records, tokens, pages, path)
+    opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield opened
+    finally:
+        await runner.cleanup()
+        await pages.close()
+        await tokens.close()
+        await records.close()
+
+
+@pytest.fixture
+async def house(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[Office]:
+    async with office(slack, tmp_path / "records.db") as opened:
+        yield opened
+
+
+def installation(team: str | None, token: str, *, enterprise: str | None = None, at: float = 1_000.0) -> Installation:
+    return Installation(
+        team_id=team,
+        enterprise_id=enterprise,
+        bot_token=token,
+        bot_id="B",
+        bot_user_id="U",
+        app_id="A1",
+        user_id="U1",
+        is_enterprise_install=team is None,
+        installed_at=at,
+    )
+
+
+# -------------------------------------------------------------------------------------------------- installing
+
+
+async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(house: Office) -> None:
+    page = await house.get(INSTALL)
+    asked, cookie = await house.begin()
+    assert page.headers["Location"].startswith(f"{house.slack.world.base_url}/oauth/v2/authorize?")
+    assert asked["client_id"] == "CLIENT"
+    assert asked["scope"].split(",") == list(SCOPES)
+    assert asked["redirect_uri"] == "https://bot.example/slack/oauth_redirect"
+    assert cookie.endswith(f"={asked['state']}")
+    assert {"Secure", "HttpOnly"} <= {part.strip() for part in page.headers["Set-Cookie"].split(";")}
+
+
+async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(house: Office) -> None:
+    assert await house.tokens.token("T2", "") is None
+    page = await house.install()
+    assert page.status == 200
+    assert "Countersign is installed in Beta &amp; &lt;Sons&gt;" in page.text
+    workspaces = Workspaces(house.tokens, house.slack.api_url)
+    bot = await workspaces.bot("T2")
+    assert [connected.name for connected in await workspaces.connect()] == ["Beta & <Sons>"]
+    await workspaces.close()
+    assert (bot.team, bot.bot_user, bot.bot_id) == ("T2", "UBOT2", "BBOT2")
+    assert house.slack.world.tokens[bot.token].team == "T2"
+
+
+async def test_installing_again_replaces_the_token(house: Office) -> None:
+    await house.install()
+    before = await house.tokens.token("T2", "")
+    await house.install()
+    assert await house.tokens.token("T2", "") not in (before, None)
+
+
+async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    async with office(slack, path) as house:
+        await house.install(rotating=True)
+        token = await house.tokens.token("T2", "")
+        refresh_token = next(iter(slack.world.refresh_tokens))
+    whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert token is not None
+    assert token.encode() not in whole
+    assert refresh_token.encode() not in whole
+    async with office(slack, path) as house:
+        assert await house.tokens.token("T2", "") == token
+
+
+async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSlack, tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    async with office(slack, path) as house:
+        await house.install()
+    async with office(slack, path, key=Fernet.generate_key()) as house:
+        with structlog.testing.capture_logs() as logged:
+            assert await house.tokens.token("T2", "") is None
+    assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
+
+
+# -------------------------------------------------------------------------------------------------- going wrong
+
+
+async def nothing_was_installed(house: Office, page: Page, status: int) -> None:
+    assert page.status == status, page.text
+    assert "Nothing was installed" in page.text
+    assert house.rows() == house.rows("slack_bots") == []
+    assert await house.tokens.token("T2", "") is None
+
+
+async def test_who_cancels_in_slack_is_told_that_nothing_happened(house: Office) -> None:
+    asked, cookie = await house.begin()
+    page = await house.get(f"{REDIRECT}?error=access_denied&state={asked['state']}", cookie)
+    await nothing_was_installed(house, page, 403)
+
+
+async def test_a_link_opened_in_another_browser_installs_nothing(house: Office) -> None:
+    asked, _ = await house.begin()
+    page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}")
+    await nothing_was_installed(house, page, 400)
+
+
+async def test_a_state_that_we_did_not_issue_installs_nothing(house: Office) -> None:
+    _, cookie = await house.begin()
+    forged = f"{cookie.partition('=')[0]}=forged"
+    page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state=forged", forged)
+    await nothing_was_installed(house, page, 400)
+
+
+async def test_a_state_that_has_run_out_installs_nothing(slack: FakeSlack, tmp_path: Path) -> None:
+    async with office(slack, tmp_path / "records.db", state_seconds=0) as house:
+        await nothing_was_installed(house, await house.install(), 400)
+
+
+async def test_a_state_is_good_for_one_install(house: Office) -> None:
+    asked, cookie = await house.begin()
+    address = f"{REDIRECT}?state={asked['state']}&code="
+    assert (await house.get(address + house.slack.issue_code("T2"), cookie)).status == 200
+    again = await house.get(address + house.slack.issue_code("T1"), cookie)
+    assert again.status == 400
+    assert [row["team_id"] for row in house.rows()] == ["T2"]
+
+
+async def test_states_that_have_run_out_do_not_pile_up(slack: FakeSlack, tmp_path: Path) -> None:
+    async with office(slack, tmp_path / "records.db", state_seconds=0) as house:
+        for _ in range(3):
+            await house.begin()
+        assert len(house.rows("slack_oauth_states")) == 1
+
+
+@pytest.mark.parametrize("query", ["", "&code=forged", "&code=", "&error=<script>alert(1)</script>"])
+async def test_a_return_without_a_good_code_installs_nothing(house: Office, query: str) -> None:
+    asked, cookie = await house.begin()
+    page = await house.get(f"{REDIRECT}?state={asked['state']}{query}", cookie)
+    assert 400 <= page.status < 600
+    assert "script" not in page.text
+    await nothing_was_installed(house, page, page.status)
+
+
+async def test_slack_not_answering_installs_nothing(house: Office) -> None:
+    house.slack.fail("oauth.v2.access", drop=True)
+    await nothing_was_installed(house, await house.install(), 502)
+
+
+async def test_slack_failing_installs_nothing(house: Office) -> None:
+    house.slack.fail("oauth.v2.access", status=500)
+    await nothing_was_installed(house, await house.install(), 502)
+
+
+async def test_records_that_fail_are_said_to(house: Office) -> None:
+    asked, cookie = await house.begin()
+    with sqlite3.connect(house.path) as connection:
+        connection.execute("DROP TABLE slack_installations")
+    with structlog.testing.capture_logs() as logged:
+        page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}", cookie)
+    assert page.status == 500
+    assert [entry["reason"] for entry in logged] == ["storage_error"]
+
+
+async def test_a_look_without_a_visit_uses_nothing_up(house: Office) -> None:
+    asked, cookie = await house.begin()
+    address = f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}"
+    assert (await house.get(address, cookie, "HEAD")).status == 405
+    assert (await house.get(address, cookie)).status == 200
+
+
+async def test_only_a_workspace_can_be_named_beforehand(house: Office) -> None:
+    asked, _ = await house.begin(f"{INSTALL}?team=T2")
+    assert asked["team"] == "T2"
+    asked, _ = await house.begin(f"{INSTALL}?team=T2%26redirect_uri=https://evil.example%0d%0aX:1")
+    assert "team" not in asked
+    assert asked["redirect_uri"].startswith(PUBLIC_URL)
+
+
+async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
+    house: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    caplog.set_level("WARNING", "aiosqlite")  # as bot.logs does: it tells every parameter of every statement
+    with structlog.testing.capture_logs() as logged:
+        asked, cookie = await house.begin()
+        good, bad = house.slack.issue_code("T2"), "a-bad-code"
+        pages = [await house.get(f"{REDIRECT}?code={good}&state={asked['state']}", cookie)]
+        asked_again, cookie = await house.begin()
+        pages.append(await house.get(f"{REDIRECT}?code={bad}&state={asked_again['state']}", cookie))
+    whole = f"{logged} {caplog.text} {[page.text for page in pages]}"
+    assert [page.status for page in pages] == [200, 502]
+    for secret in (good, bad, asked["state"], asked_again["state"], "xoxb-", "client-secret"):
+        assert secret not in whole
+    assert all("default-src 'none'" in page.headers["Content-Security-Policy"] for page in pages)
+
+
+# -------------------------------------------------------------------------------------------------- whose it is
+
+
+async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(house: Office) -> None:
+    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
+    assert await house.tokens.token("T5", "") is None
+    assert await house.tokens.token("T5", "E1") == "xoxb-org"
+    assert await house.tokens.token("T5", "") == "xoxb-org"
+    assert await house.tokens.token("T6", "E2") is None
+
+
+async def test_a_workspaces_own_installation_goes_before_its_organisations(house: Office) -> None:
+    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1", at=2_000.0))
+    await house.records.async_save(installation("T5", "xoxb-own", enterprise="E1"))
+    assert await house.tokens.token("T5", "E1") == "xoxb-own"
+    assert await house.tokens.token("T5", "") == "xoxb-own"
+    assert sorted(await house.records.installed()) == [("", "E1"), ("T5", "E1")]
+
+
+async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(house: Office) -> None:
+    for team in ("T1", "T2", "T2"):
+        await house.install(team)
+    await house.tokens.forget("T2", "", time.time())
+    assert [row["team_id"] for row in house.rows() + house.rows("slack_bots")] == ["T1", "T1"]
+    assert await house.tokens.token("T2", "") is None
+    assert await house.tokens.token("T1", "") is not None
+
+
+async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(house: Office) -> None:
+    uninstalled_at = time.time() - 60
+    await house.install()
+    await house.tokens.forget("T2", "", uninstalled_at)
+    assert await house.tokens.token("T2", "") is not None
+
+
+async def test_an_uninstall_in_the_second_of_the_install_counts(house: Office) -> None:
+    await house.install()
+    workspaces = Workspaces(house.tokens, house.slack.api_url)
+    await workspaces.forget("T2", at=float(int(time.time())))
+    await workspaces.close()
+    assert await house.tokens.token("T2", "") is None
+
+
+async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(house: Office) -> None:
+    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
+    assert await house.tokens.token("T5", "E1") == "xoxb-org"
+    await house.tokens.forget("T5", "E1", time.time())
+    assert await house.tokens.token("T5", "E1") is None
+    assert house.rows() == []
+
+
+# -------------------------------------------------------------------------------------------------- rotation
+
+
+async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(house: Office) -> None:
+    await house.install(rotating=True)
+    old = await house.tokens.token("T2", "")
+    house.slack.clock.move(11 * 3600)
+    held = house.slack.hold("oauth.v2.access")
+    assert await house.tokens.token("T2", "") == old
+    await held.reached()
+    held.release()
+    new = await eventually_another(house, old)
+    assert house.slack.world.tokens[new].team == "T2"
+    assert len(house.rows()) == len(house.rows("slack_bots")) == 1
+
+
+async def renewed_after(house: Office, *, hours: int) -> str | None:
+    """The token that we speak with so much later. Time comes back then: the SDK reckons expiries in real time."""
+    house.slack.clock.move(hours * 3600)
+    token = await house.tokens.token("T2", "")
+    house.slack.clock.move(-hours * 3600)
+    return token
+
+
+async def eventually_another(house: Office, old: str | None) -> str:
+    async with asyncio.timeout(10):
+        while (token := await house.tokens.token("T2", "")) == old:
+            await asyncio.sleep(0.01)
+    assert token is not None
+    return token
+
+
+async def test_an_expired_token_is_renewed_once_for_all_who_ask(house: Office) -> None:
+    await house.install(rotating=True)
+    old = await house.tokens.token("T2", "")
+    house.slack.clock.move(13 * 3600)
+    asked = [house.tokens.token("T2", enterprise) for enterprise in ("", "", "E1", "E1", "")]
+    new = set(await asyncio.gather(*asked))
+    assert len(new) == 1
+    assert old not in new
+    assert len(house.slack.calls_of("oauth.v2.access")) == 2
+
+
+async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    async with office(slack, path) as house:
+        await house.install(rotating=True)
+        new = await renewed_after(house, hours=13)
+    async with office(slack, path) as house:
+        assert await house.tokens.token("T2", "") == new
+        assert await renewed_after(house, hours=13) not in (new, None)
+
+
+async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(house: Office) -> None:
+    await house.install(rotating=True)
+    old = await house.tokens.token("T2", "")
+    house.slack.clock.move(11 * 3600)
+    house.slack.fail("oauth.v2.access", status=503)
+    assert await house.tokens.token("T2", "") == old
+    await house.slack.until(lambda: len(house.slack.calls_of("oauth.v2.access")) == 2)
+    for _ in range(3):
+        assert await house.tokens.token("T2", "") == old
+        await house.get(INSTALL)
+    assert len(house.slack.calls_of("oauth.v2.access")) == 2
+    house.slack.clock.move(61)
+    await eventually_another(house, old)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "permanent"),
+    [
+        ({"error": "invalid_refresh_token"}, "invalid_refresh_token", True),
+        ({"status": 503}, "http_503", False),
+        ({"drop": True}, "connection", False),
+    ],
+)
+async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
+    house: Office, fault: dict[str, object], error: str, *, permanent: bool
+) -> None:
+    await house.install(rotating=True)
+    house.slack.clock.move(13 * 3600)
+    house.slack.fail("oauth.v2.access", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
+    with pytest.raises(ApiFailed) as failed, structlog.testing.capture_logs() as logged:
+        await house.tokens.token("T2", "")
+    assert (failed.value.error, failed.value.permanent) == (error, permanent)
+    assert "xox" not in f"{failed.value!r} {failed.value.__cause__!r} {logged}"
+
+
+async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    async with office(slack, path) as house:
+        await house.install(rotating=True)
+        old = await house.tokens.token("T2", "")
+        assert await renewed_after(house, hours=11) == old
+    async with office(slack, path) as house:
+        assert await house.tokens.token("T2", "") not in (old, None)
+    assert len(slack.calls_of("oauth.v2.access")) == 2

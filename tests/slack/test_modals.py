@@ -1,0 +1,213 @@
+"""Submitted modals: what was typed is judged at once; mistakes show in the form, with the input kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bot.vocabulary import ClarificationView, Form
+from graph.fields import FieldType, FormField
+from tests.slack.serving import Served, serving
+from tests.slack.stand_in_desk import an_approval
+
+
+async def opened(house: Served, action: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
+    """The modal behind a button of an approval's card."""
+    view = an_approval(**changes)
+    house.desk.approvals.setdefault(view.approval_id, view)
+    await house.person(user).clicks(await house.card(view), action)
+    return await house.modal(user)
+
+
+async def test_a_rejection_carries_its_reason() -> None:
+    async with serving() as house:
+        modal = await opened(house, "reject")
+        submitted = await house.person().submits(modal, {"reason": "not on a Sunday"})
+        assert (submitted.status, submitted.view) == (200, None)
+        (decision,) = house.desk.decisions
+        assert (decision.verb, decision.reason, decision.approval_ids) == ("reject", "not on a Sunday", ("call-1.1",))
+        assert decision.key == f"slack:T1:{modal['id']}:{modal['hash']}"
+
+
+async def test_the_same_form_delivered_twice_has_the_same_key() -> None:
+    async with serving() as house:
+        submitted = await house.person().submits(await opened(house, "reject"), {"reason": "no"})
+        await house.person().submits_again(submitted)
+        first, second = house.desk.decisions
+        assert first.key == second.key
+
+
+async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
+    async with serving() as house:
+        modal = await opened(house, "edit")
+        values = {"name": "Retro", "duration": "45", "calendar": "team"}
+        assert (await house.person().submits(modal, values)).view is None
+        (decision,) = house.desk.decisions
+        assert decision.verb == "approve"
+        assert decision.arguments is not None
+        assert decision.arguments["name"] == "Retro"
+        assert str(decision.arguments["duration"]) == "45"
+        assert decision.arguments["calendar"] == "team"
+
+
+async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:
+    async with serving() as house:
+        modal = await opened(house, "edit")
+        house.desk.mistakes = {"duration": "At most 480 minutes.", "": "Something else."}
+        submitted = await house.person().submits(modal, {"duration": "900"})
+        assert submitted.errors["input:duration"] == "At most 480 minutes."
+        assert "Something else." in str(submitted.errors)
+        assert submitted.view is not None
+        house.desk.mistakes = {}
+        assert (await house.person().submits(modal, {"duration": "60"})).view is None
+
+
+async def test_who_may_not_is_told_in_the_forms_place() -> None:
+    async with serving() as house:
+        modal = await opened(house, "reject", user="U2")
+        house.desk.may_decide["call-1.1"] = {"slack:T1:U1"}
+        submitted = await house.person("U2").submits(modal, {"reason": "no"})
+        assert submitted.view is not None
+        assert "You may not decide this" in json.dumps(submitted.view)
+
+
+@pytest.mark.parametrize("action", ["reject", "edit"])
+async def test_who_comes_late_is_told_so(action: str) -> None:
+    async with serving() as house:
+        modal = await opened(house, action)
+        house.desk.approvals["call-1.1"] = an_approval(status="approved", decided_by=("Ben",))
+        submitted = await house.person().submits(modal, {"reason": "no"} if action == "reject" else {})
+        assert submitted.view is not None
+        assert "earlier" in json.dumps(submitted.view) or "settled already" in json.dumps(submitted.view)
+
+
+async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
+    async with serving() as house:
+        house.desk.quorum = 2
+        submitted = await house.person().submits(await opened(house, "edit"), {})
+        assert "Counted: 1 of 2" in json.dumps(submitted.view)
+
+
+async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
+    async with serving() as house:
+        view = an_approval()
+        house.desk.approvals["call-1.1"] = view
+        await house.person("U1").clicks(await house.card(view), "reject")
+        modal = await house.modal()
+        house.slack.world.modals["T1", "U2"] = [modal]
+        house.slack.fail("users.info", status=500, times=100)
+        submitted = await house.person("U2").submits(modal, {"reason": "no"})
+        assert "could not find out who you are" in str(submitted.errors)
+        assert house.desk.decisions == []
+
+
+async def test_a_clarification_is_answered_with_typed_values() -> None:
+    async with serving() as house:
+        fields = (FormField(name="which", type=FieldType.CHOICE, options=("red", "blue")), FormField(name="why"))
+        house.desk.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
+        view = ClarificationView("q1", "open", "Which one?", "", fields, "Ana", "slack:T1:U1")
+        await house.person().clicks(await house.card(view), "answer")
+        submitted = await house.person().submits(await house.modal(), {"which": "blue", "why": "the sea"})
+        assert submitted.view is None
+        (answer,) = house.desk.answers
+        assert (answer.clarification_id, dict(answer.values)) == ("q1", {"which": "blue", "why": "the sea"})
+
+
+async def test_approve_all_approves_exactly_what_was_shown() -> None:
+    async with serving() as house:
+        for number in (1, 2):
+            house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=2)
+        await house.person().clicks(await house.card(house.desk.approvals["c1"]), "approve_all")
+        modal = await house.modal()
+        house.desk.approvals["c3"] = an_approval("c3")
+        assert (await house.person().submits(modal, {})).view is None
+        assert [d.approval_ids for d in house.desk.decisions] == [("c1", "c2")]
+        assert house.desk.approvals["c3"].status == "pending"
+
+
+async def test_approve_all_says_what_it_could_not_approve() -> None:
+    async with serving() as house:
+        for number in (1, 2, 3):
+            house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
+        await house.person().clicks(await house.card(house.desk.approvals["c1"]), "approve_all")
+        house.desk.may_decide = {"c2": set(), "c3": set()}
+        submitted = await house.person().submits(await house.modal(), {})
+        shown = json.dumps(submitted.view)
+        assert "Approved: 1 of 3." in shown
+        assert "You may not decide this: Ana may. (2 times)" in shown
+
+
+async def test_a_modal_that_is_not_ours_says_that_it_is_not_known() -> None:
+    async with serving() as house:
+        modal = await opened(house, "reject")
+        for spoiled in ({"private_metadata": "[]"}, {"private_metadata": '{"subject": 7}'}, {"callback_id": "x"}):
+            submitted = await house.person().submits({**modal, **spoiled}, {"reason": "no"})
+            assert "not known any more" in json.dumps(submitted.json)
+        assert house.desk.decisions == []
+
+
+async def test_when_it_cannot_be_kept_the_form_stays_open() -> None:
+    async with serving() as house:
+        modal = await opened(house, "reject")
+        house.desk.broken = RuntimeError("the disk is full")
+        submitted = await house.person().submits(modal, {"reason": "no"})
+        assert submitted.status == 503
+        assert submitted.view is not None
+
+
+# ------------------------------------------------------------------------------------------------ the shortcut
+
+
+async def test_the_shortcut_asks_about_a_message_in_its_thread() -> None:
+    async with serving() as house:
+        said = await house.person("U2").says("C1", "the build is red again <https://ci.example.com|log>")
+        ana = house.person()
+        assert (await ana.asks_about(said.message)).status == 200
+        modal = await house.modal()
+        assert "the build is red again" in json.dumps(modal)
+        submitted = await ana.submits(modal, {"question": "whose fault is it?"})
+        assert submitted.view is None
+        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+        assert opening["thread_ts"] == said.ts
+        assert "Ana" in opening["text"]
+        (message,) = house.desk.messages
+        assert message.key == f"slack:T1:C1:{opening['ts']}"
+        assert message.place.key == f"slack:T1:C1:{said.ts}"
+        assert message.author.person_id == "slack:T1:U1"
+        assert message.text.startswith("whose fault is it?")
+        assert "> the build is red again log (https://ci.example.com)" in message.text
+
+
+async def test_the_shortcut_works_without_the_quote() -> None:
+    async with serving() as house:
+        said = await house.person("U2").says("C1", "the build is red")
+        await house.person().asks_about(said.message)
+        house.slack.fail("conversations.replies", error="internal_error", times=100)
+        await house.person().submits(await house.modal(), {"question": "why?"})
+        assert [m.text for m in house.desk.messages] == ["why?"]
+
+
+async def test_the_shortcut_where_we_are_not_asks_to_be_invited() -> None:
+    async with serving() as house:
+        house.slack.world.channels["C2"].messages["1700000000.000100"] = said = {
+            "type": "message",
+            "user": "U1",
+            "ts": "1700000000.000100",
+            "text": "hello",
+        }
+        await house.person().asks_about({**said, "channel": "C2"})
+        submitted = await house.person().submits(await house.modal(), {"question": "why?"})
+        assert "/invite" in json.dumps(submitted.view)
+        assert house.desk.messages == []
+
+
+async def test_a_guest_cannot_use_the_shortcut() -> None:
+    async with serving() as house:
+        house.slack.add_user("U7", name="Gus", is_restricted=True)
+        house.slack.world.channels["C1"].members.add("U7")
+        said = await house.person("U7").says("C1", "hello")
+        await house.person("U7").asks_about(said.message)
+        await house.hears("Guests", "U7")
+        assert house.slack.views("U7") == []

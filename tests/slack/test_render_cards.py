@@ -1,0 +1,270 @@
+"""What the cards say, to whom, and with which buttons."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapters.slack.render.arguments import argument_pages, beginning
+from adapters.slack.render.posts import Piece, help_piece, note, opening, pieces, sign_in_piece
+from bot.vocabulary import Content, Notice, Vote
+from graph.fields import FormField
+from tests.slack.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
+
+
+def shown(content: Content) -> Piece:
+    [piece] = pieces(a_post(content))
+    return piece
+
+
+def buttons(piece: Piece) -> dict[str, str]:
+    """The words on the buttons of a message → their action_id and value, or URL."""
+    rows = [block["elements"] for block in piece.blocks if block["type"] == "actions"]
+    return {b["text"]["text"]: f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row}
+
+
+def fields(piece: Piece) -> list[str]:
+    return [text["text"] for block in piece.blocks for text in block.get("fields", [])]
+
+
+def everything(piece: Piece) -> str:
+    return json.dumps(piece.blocks, ensure_ascii=False)
+
+
+# ------------------------------------------------------------------------------------------------ approvals
+
+
+def test_a_waiting_approval_says_what_who_and_until_when() -> None:
+    piece = shown(an_approval())
+    assert piece.blocks[0]["text"]["text"] == "Approve? calendar: create_event"
+    assert fields(piece) == [
+        *("Name", "Team Meeting", "Start", "2026-11-21T10:00:00+01:00", "Duration", "60", "Calendar", "primary")
+    ]
+    assert "The server calls it “Create event”." in everything(piece)
+    assert "<!date^1795341600^{date_short_pretty} {time}|2026-11-22 10:00 UTC>" in everything(piece)
+    assert "writes" in everything(piece)
+    assert piece.text == "Approve? calendar: create_event. Ana asks. May decide: Ana."
+
+
+def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
+    assert buttons(shown(an_approval())) == {
+        "Approve": "approve call-1.1",
+        "Reject…": "reject call-1.1",
+        "Edit…": "edit call-1.1",
+        "Show all": "show_all call-1.1",
+    }
+
+
+def test_what_may_not_be_edited_has_no_edit_button() -> None:
+    assert "Edit…" not in buttons(shown(an_approval(editable=False)))
+
+
+def test_several_that_wait_together_can_be_approved_together() -> None:
+    assert buttons(shown(an_approval(together=7)))["Approve all 7…"] == "approve_all call-1.1"
+
+
+def test_an_approval_without_a_deadline_says_nothing_of_one() -> None:
+    assert "Open until" not in everything(shown(an_approval(expires_at=None)))
+
+
+def test_approvers_of_this_workspace_are_mentioned_and_no_others() -> None:
+    approvers = ("slack:T1:U2", "slack-group:T1:S7", "slack:T2:U3", "web:ben", "slack:T1:U4> <!channel", "requester")
+    piece = shown(an_approval(may_decide="Ben or members of finance", approvers=approvers))
+    mentions = [b["elements"][0]["text"] for b in piece.blocks if b["type"] == "context"]
+    assert mentions == ["For <@U2> <!subteam^S7>"]
+
+
+def test_approvers_whose_names_nobody_knows_yet_are_shown_by_slack() -> None:
+    words = "slack:T1:U2 or members of slack-group:T1:S7, but not Ana"
+    piece = shown(an_approval(may_decide=words, approvers=("slack-group:T1:S7", "slack:T1:U2")))
+    facts = piece.blocks[3]["elements"][0]["elements"]
+    start = facts.index({"type": "user", "user_id": "U2"})
+    assert [facts[start + 1]["text"], facts[start + 2], facts[start + 3]["text"]] == [
+        " or members of ",
+        {"type": "usergroup", "usergroup_id": "S7"},
+        ", but not Ana",
+    ]
+
+
+def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
+    many = {f"argument_{number}": "word " * 1_000 for number in range(13)}
+    piece = shown(an_approval(arguments=many))
+    assert len(fields(piece)) == 20
+    assert fields(piece)[1].endswith("more characters)")
+    assert len(fields(piece)[1]) <= 500
+    assert piece.blocks[-2]["elements"][0]["text"] == (
+        "Not whole here: 10 arguments are shortened and 3 more arguments are left out. “Show all” has everything."
+    )
+
+
+def test_many_lines_are_cut_too_so_that_the_buttons_stay_in_sight() -> None:
+    cut = beginning("\n".join(map(str, range(100))), 500)
+    assert cut.count("\n") <= 24
+    assert "more characters)" in cut
+    assert beginning("", 9) == "(empty)"
+    assert beginning("  ", 9) == "(2 blanks)"
+
+
+def test_markup_in_arguments_is_literal() -> None:
+    piece = shown(an_approval(arguments={"note": "<!channel> *bold* <@U9>"}))
+    note_field = piece.blocks[2]["fields"][1]
+    assert note_field == {"type": "plain_text", "text": "<!channel> *bold* <@U9>", "emoji": False}
+
+
+def test_votes_that_do_not_suffice_yet_are_counted() -> None:
+    piece = shown(an_approval(quorum=2, votes=(Vote("Ben", "approve", 1.0),)))
+    assert "1 of 2 approved: Ben" in everything(piece)
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ("approved", "Approved"),
+        ("rejected", "Rejected"),
+        ("expired", "Expired"),
+        ("superseded", "Superseded"),
+        ("withdrawn", "Withdrawn"),
+        ("void", "No longer valid"),
+    ],
+)
+def test_a_settled_approval_has_no_buttons_and_says_what_was_decided(status: str, word: str) -> None:
+    by = ("Ben", "Chloe") if status in ("approved", "rejected") else ()
+    piece = shown(an_approval(status=status, decided_by=by, decided_at=1_795_255_260.0, reason="Too early."))
+    assert buttons(piece) == {}
+    assert piece.blocks[0]["text"]["text"] == f"{word}: calendar: create_event"
+    assert f"{word} by Ben, Chloe." in everything(piece) or not by
+    assert "Too early." in everything(piece)
+    assert f"{word} <!date^1795255260^" in everything(piece)
+    assert "Asked by Ana" in everything(piece)
+
+
+def test_an_edit_shows_what_was_asked_and_what_was_approved() -> None:
+    view = an_approval(
+        status="approved",
+        arguments={"name": "Standup", "duration": 15, "room": "Blue"},
+        asked_arguments={"name": "Meeting", "duration": 15, "notes": "long"},
+        decided_by=("Ben",),
+    )
+    assert fields(shown(view)) == [
+        *("Name", "Meeting → Standup", "Room", "(not given) → Blue"),
+        *("Notes", "long → (not given)", "Duration", "15"),
+    ]
+
+
+def test_what_came_of_the_call_is_on_its_card() -> None:
+    view = an_approval(status="approved", decided_by=("Ben",), result="Failed: no such room", result_tone="error")
+    assert "❌ Failed: no such room" in everything(shown(view))
+
+
+# ------------------------------------------------------------------------------------------------ questions
+
+
+def test_an_open_question_names_the_person_the_options_and_the_button() -> None:
+    piece = shown(a_question())
+    assert piece.blocks[0]["text"] == {"type": "mrkdwn", "text": "*A question for* <@U1>", "verbatim": True}
+    assert "small, large" in everything(piece)
+    assert buttons(piece) == {"Answer…": "answer q1"}
+
+
+def test_a_question_to_somebody_of_another_platform_names_them_without_markup() -> None:
+    piece = shown(a_question(requester_id="web:ana", requester="*Ana*"))
+    assert piece.blocks[0]["text"] == {"type": "plain_text", "text": "A question for *Ana*", "emoji": False}
+
+
+def test_an_answered_question_shows_the_answer_and_no_button() -> None:
+    piece = shown(a_question(status="answered", answer="size: large"))
+    assert buttons(piece) == {}
+    assert "size: large" in everything(piece)
+
+
+def test_the_public_card_of_a_sign_in_has_no_link_but_a_button_for_one() -> None:
+    piece = shown(a_sign_in())
+    assert "Waiting for Ana to sign in at mail (accounts.example.com)." in everything(piece)
+    assert buttons(piece) == {"Get my link": "get_link s1"}
+
+
+@pytest.mark.parametrize("status", ["done", "declined", "expired", "superseded"])
+def test_a_finished_sign_in_has_no_buttons(status: Any) -> None:
+    piece = shown(replace(a_sign_in(), status=status))
+    assert buttons(piece) == {}
+    assert "Ana" in piece.text
+
+
+def test_the_private_link_is_in_its_button_with_its_host_in_the_text() -> None:
+    link = "https://accounts.example.com/authorize?state=secret"
+    piece = sign_in_piece(a_sign_in(host="looks.example"), link)
+    assert buttons(piece) == {
+        "Open the sign-in page": f"open_link {link}",
+        "I have signed in": "signed_in s1",
+        "Not now": "not_now s1",
+    }
+    assert "accounts.example.com" in piece.text
+    assert "secret" not in piece.text
+
+
+def test_a_link_that_is_no_web_address_is_not_offered() -> None:
+    assert list(buttons(sign_in_piece(a_sign_in(), "javascript:alert(1)"))) == ["Not now"]
+
+
+def test_an_attempt_that_broke_off_asks_what_came_of_it() -> None:
+    piece = shown(an_outcome())
+    assert piece.blocks[0]["text"]["text"] == "What came of it? calendar: create_event"
+    assert list(buttons(piece).values()) == ["it_was_done o1", "try_again o1", "skip o1"]
+    settled = shown(an_outcome(status="skip", settled_by="Ana"))
+    assert buttons(settled) == {}
+    assert "Skipped, says Ana." in everything(settled)
+
+
+# ------------------------------------------------------------------------------------------------ the rest
+
+
+def test_a_notice_has_a_sign_for_its_tone() -> None:
+    texts = [shown(Notice("Careful.", tone)).blocks[0]["text"]["text"] for tone in ("info", "warning", "error")]
+    assert texts == ["Careful.", "⚠️ Careful.", "❗ Careful."]
+
+
+def test_the_fallback_is_escaped_however_long() -> None:
+    assert note("<!channel> & co").text == "&lt;!channel&gt; &amp; co"
+    assert len(note("<" * 3_000).text) <= 4_000
+
+
+def test_a_thread_of_a_command_begins_with_what_was_asked_word_for_word() -> None:
+    piece = opening("Ana", "book *it* <!here>", "the message")
+    first, asked, about, quoted = piece.blocks[0]["elements"]
+    assert [element["text"] for element in first["elements"]] == ["Ana", " asks:"]
+    assert asked == {"type": "rich_text_quote", "elements": [{"type": "text", "text": "book *it* <!here>"}]}
+    assert quoted["elements"][0]["text"] == "the message"
+    assert about["elements"][0]["text"] == "About this message:"
+    assert len(opening("Ana", "book").blocks[0]["elements"]) == 2
+
+
+def test_the_help_names_every_verb() -> None:
+    assert all(verb in help_piece().text for verb in ("ask", "approvals", "stop", "help"))
+
+
+def test_show_all_has_every_character_of_every_argument() -> None:
+    notes, deep = "".join(f"line {n}\n" for n in range(4_000)), {"a": ["b"] * 900}
+    pages = argument_pages({"notes": notes, "empty": "", "deep": deep})
+    assert len(pages) > 2
+    texts: dict[str, str] = {}
+    for block in (block for page in pages for block in page):
+        label, box = block["elements"]
+        name = label["elements"][0]["text"].removesuffix(" (continued)")
+        texts[name] = texts.get(name, "") + box["elements"][0]["text"] + "\n"
+    assert texts["Notes"].split() == notes.split()
+    assert json.loads(texts["Deep"].replace("\n", "")) == deep
+    assert texts["Empty"] == "(empty)\n"
+
+
+def test_a_question_without_options_lists_none() -> None:
+    piece = shown(a_question(fields=(FormField(name="why"),)))
+    assert [block["type"] for block in piece.blocks] == ["section", "rich_text", "context", "actions"]
+
+
+def test_a_question_without_fields_is_answered_with_a_reply() -> None:
+    piece = shown(a_question(fields=()))
+    assert buttons(piece) == {}
+    assert piece.blocks[-1]["elements"][0]["text"] == "Please reply here."

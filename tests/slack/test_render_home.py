@@ -1,0 +1,89 @@
+"""The App Home and the list of the slash command."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from adapters.slack.render.home import home_view
+from adapters.slack.render.posts import overview_piece
+from bot.vocabulary import Content, Overview, Shown
+from tests.fakes.slack.block_rules import view_mistakes
+from tests.slack.shown import ANA, a_post, a_question, a_sign_in, an_approval, an_outcome
+
+LINK = "https://acme.slack.com/archives/C1/p1700000000000100"
+
+
+def shown(content: Content, post_id: str) -> Shown:
+    return Shown(a_post(content, post_id), {"team": "T1", "channel": "C1", "parts": ["1.2"]})
+
+
+def link(_shown: Shown) -> str:
+    return LINK
+
+
+def buttons(blocks: Any) -> list[str]:
+    rows = [block["elements"] for block in blocks if block["type"] == "actions"]
+    return [f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row]
+
+
+TO_DECIDE = shown(an_approval(requester="Ben"), "approval:1")
+ASKED: list[Content] = [an_approval("call-2"), a_question(), a_sign_in(), an_outcome()]
+WAITING = tuple(shown(content, f"post:{number}") for number, content in enumerate(ASKED))
+RECENT = shown(
+    an_approval("call-3", status="approved", decided_by=("Ben",), result="Done.", result_tone="success"), "a:3"
+)
+
+
+def test_what_waits_can_be_settled_at_home() -> None:
+    view = home_view(Overview((TO_DECIDE,), WAITING, (RECENT,)), link, ANA)
+    assert buttons(view["blocks"]) == [
+        *("approve call-1.1", "reject call-1.1", "edit call-1.1", "show_all call-1.1", f"open_thread {LINK}"),
+        f"open_thread {LINK}",
+        *("answer q1", f"open_thread {LINK}"),
+        *("get_link s1", f"open_thread {LINK}"),
+        *("it_was_done o1", "try_again o1", "skip o1", f"open_thread {LINK}"),
+        f"open_thread {LINK}",
+    ]
+    assert [b["text"]["text"] for b in view["blocks"] if b["type"] == "header"] == [
+        "Waiting for your decision",
+        "You asked, and it waits",
+        "Settled lately",
+    ]
+    assert "✅ Done." in json.dumps(view, ensure_ascii=False)
+
+
+def test_what_a_person_may_decide_themselves_is_there_once() -> None:
+    view = home_view(Overview((TO_DECIDE,), (TO_DECIDE,), ()), link, ANA)
+    assert buttons(view["blocks"]).count("approve call-1.1") == 1
+    assert len([b for b in view["blocks"] if b["type"] == "header"]) == 1
+
+
+def test_a_post_that_is_nowhere_has_no_link() -> None:
+    view = home_view(Overview((), (), (RECENT,)), lambda _: "", ANA)
+    assert buttons(view["blocks"]) == []
+
+
+def test_with_very_much_waiting_the_rest_is_counted() -> None:
+    many = tuple(shown(an_approval(f"call-{n}"), f"post:{n}") for n in range(100))
+    view = home_view(Overview(many, tuple(s for s in many), many), link, ANA)
+    decide = [value for value in buttons(view["blocks"]) if value.startswith("approve ")]
+    assert f"… and {100 - len(decide)} more" in json.dumps(view, ensure_ascii=False)
+    assert len(decide) >= 8
+    assert view_mistakes(view, surface="home") == []
+
+
+def test_with_nothing_waiting_it_says_how_to_begin() -> None:
+    [block] = home_view(Overview((), (), ()), link, ANA)["blocks"]
+    assert block["elements"][0]["elements"][0]["text"].startswith("Hello Ana. Nothing waits for you.")
+
+
+def test_the_commands_list_has_links_and_no_buttons() -> None:
+    piece = overview_piece(Overview((TO_DECIDE,), WAITING, (RECENT,)), link)
+    assert all(block["type"] != "actions" for block in piece.blocks)
+    assert json.dumps(piece.blocks).count(LINK) == 5
+    assert piece.text == "1 wait for your decision; 4 of your requests wait."
+
+
+def test_the_commands_list_says_that_there_is_nothing() -> None:
+    assert "Nothing waits" in json.dumps(overview_piece(Overview((), (), (RECENT,)), link).blocks)
