@@ -1,0 +1,56 @@
+"""A workspace of local-slack and a house in it, once for each way that Slack and the house can be connected."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.slack.local.door import door
+from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
+from tests.slack.local.person import LocalPerson
+from tests.slack.local.workspace import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, Mode, Workspace, local_slack
+from tests.support.house import HouseFolder, house_here
+
+
+@asynccontextmanager
+async def house_in(folder: Path, mode: Mode) -> AsyncIterator[Workspace]:
+    """A house with the demo model and the bundled tool servers, connected to a workspace of its own."""
+    async with door() as opened, local_slack(folder, mode, opened.url) as workspace:
+        home = HouseFolder(folder)
+        home.variables |= {"SLACK_API_URL": workspace.api_url, "SLACK_BOT_TOKEN": BOT_TOKEN}
+        if mode == "events":
+            home.variables["SLACK_SIGNING_SECRET"] = SIGNING_SECRET
+        else:
+            home.variables["SLACK_APP_TOKEN"] = APP_TOKEN
+        async with house_here(home) as url:
+            opened.leads_to = f"{url}/slack/events"
+            if mode == "socket":
+                await workspace.until(lambda: workspace.connected, "the connection of Socket Mode")
+            yield workspace
+        assert set(opened.statuses) <= {200}, "everything that local-slack sent was taken"
+        assert bool(opened.statuses) == (mode == "events")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["events", "socket"])
+async def workspace(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Workspace]:
+    """A workspace with the bot in it; the tests of a module share it, each in a thread of its own."""
+    if LOCAL_SLACK is None:
+        pytest.skip(WITHOUT_LOCAL_SLACK)
+    async with house_in(tmp_path_factory.mktemp(request.param), request.param) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def ana(workspace: Workspace) -> LocalPerson:
+    return LocalPerson(workspace, "U1")
+
+
+@pytest.fixture
+def ben(workspace: Workspace) -> LocalPerson:
+    return LocalPerson(workspace, "U2")
