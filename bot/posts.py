@@ -41,7 +41,7 @@ def notice(key: str, thread_id: str, text: Notice, *, only_for: str | None = Non
 
 def said(thread_id: str, spoken: Spoken) -> NewPost:
     """What the model said, once."""
-    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text})
+    return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
 
 
 class Posts:

@@ -104,8 +104,8 @@ class Settings(BaseSettings):
     slack_allow_guests: bool = Field(False, description="Let guests of a workspace talk to the bot.")
     slack_allowed_teams: Names = Field(
         (),
-        description="Ids of other Slack workspaces or organisations (T…, E…) whose people may talk to the bot in shared "
-        "channels, separated by commas.",
+        description="Ids of other Slack workspaces or organisations (T…, E…) whose people may talk to the bot in "
+        "shared channels, separated by commas.",
     )
 
     microsoft_app_id: str | None = Field(None, description="The bot's app id, for Teams at POST /api/messages.")

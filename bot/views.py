@@ -42,7 +42,7 @@ async def content_of(tx: Transaction, row: PostRow) -> Content | None:
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
-            return Said(kept["text"])
+            return Said(kept["text"], final=kept.get("final", True))
         case "notice":
             return Notice(kept["text"], kept["tone"])
         case "approval":

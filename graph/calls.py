@@ -74,7 +74,11 @@ def next_step(messages: Sequence[AnyMessage]) -> int:
 
 def spoken_in(messages: Sequence[AnyMessage]) -> tuple[Spoken, ...]:
     """What the model said in these messages."""
-    return tuple(Spoken(m.id or "", m.text) for m in messages if isinstance(m, AIMessage) and m.text.strip())
+    return tuple(
+        Spoken(m.id or "", m.text, final=not m.tool_calls)
+        for m in messages
+        if isinstance(m, AIMessage) and m.text.strip()
+    )
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:

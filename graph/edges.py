@@ -6,6 +6,7 @@ They are coroutines only because LangGraph hands plain functions to a thread, wh
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from langgraph.graph import END
@@ -49,6 +50,5 @@ def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     return [Send("tool_call", {"call": c, **common}) for c in calls]
 
 
-def _said(state: State) -> list[dict[str, str]]:
-    said = spoken_in(current_turn(state["messages"]))
-    return [{"message_id": s.message_id, "text": s.text} for s in said]
+def _said(state: State) -> list[dict[str, Any]]:
+    return [asdict(spoken) for spoken in spoken_in(current_turn(state["messages"]))]

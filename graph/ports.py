@@ -187,6 +187,8 @@ class Spoken:
 
     message_id: str
     text: str
+    final: bool = True
+    """Whether the turn ends with it; false: a word on the way to its tool calls."""
 
 
 class Approvals(Protocol):

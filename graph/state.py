@@ -47,8 +47,8 @@ class ToolCallState(TypedDict, total=False):
     """The `ApprovalAsked` that waits or was answered."""
     approved: dict[str, Any] | None
     """The `Approved` answer to `asked`."""
-    spoken: list[dict[str, str]]
-    """What the model said in the turn so far, each with `message_id` and `text`: shown before the call's card."""
+    spoken: list[dict[str, Any]]
+    """What the model said in the turn so far, each a `Spoken`: shown before the call's card."""
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str

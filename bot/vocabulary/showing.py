@@ -15,6 +15,8 @@ class Said:
     """What the bot says, in Markdown from a model: to be escaped by every renderer."""
 
     text: str
+    final: bool = True
+    """Whether it is the answer; false: a word on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)

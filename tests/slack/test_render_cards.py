@@ -27,7 +27,9 @@ def buttons(piece: Piece) -> dict[str, str]:
 
 
 def fields(piece: Piece) -> list[str]:
-    return [text["text"] for block in piece.blocks for text in block.get("fields", [])]
+    """Labels, which are bold, and values, which are literal."""
+    made = [text for block in piece.blocks for text in block.get("fields", [])]
+    return [text["text"][1:-1] if text["type"] == "mrkdwn" else text["text"] for text in made]
 
 
 def everything(piece: Piece) -> str:
@@ -47,6 +49,16 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
     assert "<!date^1795341600^{date_short_pretty} {time}|2026-11-22 10:00 UTC>" in everything(piece)
     assert "writes" in everything(piece)
     assert piece.text == "Approve? calendar: create_event. Ana asks. May decide: Ana."
+
+
+def test_labels_are_bold_unless_something_in_them_could_be_formatting() -> None:
+    piece = shown(an_approval(arguments={"start_at": "now", "*bold*": "*now*", "ключ": "_x_"}))
+    labels_ = [text for block in piece.blocks for text in block.get("fields", [])][::2]
+    assert [(text["type"], text["text"]) for text in labels_] == [
+        ("mrkdwn", "*Start at*"),
+        ("plain_text", "*bold*"),
+        ("mrkdwn", "*Ключ*"),
+    ]
 
 
 def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:

@@ -87,3 +87,10 @@ def test_the_commands_list_has_links_and_no_buttons() -> None:
 
 def test_the_commands_list_says_that_there_is_nothing() -> None:
     assert "Nothing waits" in json.dumps(overview_piece(Overview((), (), (RECENT,)), link).blocks)
+
+
+def test_what_did_not_run_is_shown_with_what_it_would_have_been_and_why_not() -> None:
+    rejected = an_approval(status="rejected", decided_by=("Ben",), reason="too late")
+    view = home_view(Overview((), (), (shown(rejected, "a:4"),)), link, ANA)
+    text = json.dumps(view, ensure_ascii=False)
+    assert "Rejected by Ben. too late (Name Team Meeting, Start 2026-11-21T10:00:00+01:00, Duration 60" in text

@@ -98,6 +98,11 @@ def test_a_table_is_a_table_and_ends_its_message() -> None:
     assert first.text == "before\na | b\n1 |"
 
 
+def test_a_word_on_the_way_to_an_answer_asks_for_no_feedback() -> None:
+    (piece,) = pieces(a_post(Said("I will look.", final=False)))
+    assert [block["type"] for block in piece.blocks] == ["rich_text"]
+
+
 def test_the_last_message_asks_for_feedback_and_no_other() -> None:
     *others, last = pieces(a_post(Said("word " * 10_000), "said:m7"))
     assert others

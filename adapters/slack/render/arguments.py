@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from adapters.slack.render.blocks import Block, fields, flow, plain, preformatted, rich_text, run
+from adapters.slack.render.blocks import Block, fields, flow, mrkdwn, plain, preformatted, rich_text, run
 from adapters.slack.render.splitting import cut_lines
 from adapters.slack.render.words import line
 from bot.safe_text import argument_lines, labels, shorten
@@ -28,6 +29,7 @@ _PAIRS = 5
 _LABEL = 80
 _COUNT = len("… (1,000,000 more characters)")
 _NOT_GIVEN = "(not given)"
+_WORDS = re.compile(r"[^\W_]+(?: [^\W_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ def _is_cut(text: str, longest: int) -> bool:
 def pair_blocks(pairs: Sequence[tuple[str, str]]) -> list[Block]:
     """Labels and values in two columns."""
     groups = (pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS))
-    return [fields(plain(text) for pair in group for text in pair) for group in groups]
+    return [fields(text for name, value in group for text in (_label(name), plain(value))) for group in groups]
+
+
+def _label(name: str) -> Block:
+    """Bold, where nothing in it could be taken for formatting."""
+    return mrkdwn(f"*{name}*") if _WORDS.fullmatch(name) else plain(name)
 
 
 def summary(pairs: Sequence[tuple[str, str]]) -> list[Block]:

@@ -47,7 +47,7 @@ def approval_card(view: ApprovalView, team: str) -> Piece:
     if view.status == "pending":
         text = f"{heading(view)}. {line(view.requester, _NAMES)} asks. May decide: {line(view.may_decide, _NAMES)}."
         return piece(_pending(view, team), text)
-    return piece(_settled(view), f"{heading(view)}. {_outcome(view)}")
+    return piece(_settled(view), f"{heading(view)}. {outcome(view)}")
 
 
 def heading(view: ApprovalView) -> str:
@@ -108,7 +108,8 @@ def _asks(view: ApprovalView) -> Iterator[Block]:
 
 def _facts(view: ApprovalView, team: str) -> Iterator[Block]:
     if view.risk:
-        yield from (run("Risk: ", "bold"), run(line(", ".join(view.risk), _NAMES) + "\n"))
+        sign = "⚠️ " if "destroys" in view.risk else ""
+        yield from (run("Risk: ", "bold"), run(f"{sign}{line(', '.join(view.risk), _NAMES)}\n"))
     yield run("May decide: ", "bold")
     yield from _deciders(view, team)
     if view.quorum > 1:
@@ -171,14 +172,15 @@ def _settled(view: ApprovalView) -> list[Block]:
 
 
 def _decision(view: ApprovalView) -> Iterator[Block]:
-    yield run(_outcome(view))
+    yield run(outcome(view))
     if view.reason.strip():
         yield from (run("\nReason: ", "bold"), run(passage(view.reason, _REASON)))
     if result := result_line(view):
         yield run(f"\n{result}")
 
 
-def _outcome(view: ApprovalView) -> str:
+def outcome(view: ApprovalView) -> str:
+    """How it was settled, and by whom."""
     names = line(", ".join(view.decided_by), _NAMES) if view.decided_by else ""
     return f"{_ENDS[view.status]} by {names}." if names else f"{_ENDS[view.status]}."
 

@@ -26,7 +26,7 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.blocks import link as link_element
-from adapters.slack.render.cards import call_name, decision_buttons, heading, result_line, unseen_note
+from adapters.slack.render.cards import call_name, decision_buttons, heading, outcome, result_line, unseen_note
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
 from adapters.slack.render.words import line, moment
 from bot.safe_text import link_host
@@ -45,6 +45,7 @@ _ARGUMENTS = 5
 _VALUE = 200
 _NAME = 100
 _QUESTION = 300
+_DETAIL = 500
 _LISTED = 15
 """Entries of a group in the list of the slash command."""
 
@@ -151,8 +152,16 @@ def _waiting(shown: Shown, link: Link) -> list[Block]:
 
 def _recent(shown: Shown, link: Link) -> list[Block]:
     view = shown.post.content
-    detail = result_line(view) if isinstance(view, ApprovalView) else ""
-    return _entry(shown, detail, _open_thread(shown, link))
+    return _entry(shown, _result(view) if isinstance(view, ApprovalView) else "", _open_thread(shown, link))
+
+
+def _result(view: ApprovalView) -> str:
+    """What came of it; where nothing ran, what it would have been, and why not."""
+    if (result := result_line(view)) or view.status == "pending":
+        return result
+    arguments = ", ".join(f"{label} {value}" for label, value in excerpt(view.arguments, _ARGUMENTS, _VALUE).pairs)
+    reason = f" {view.reason}" if view.reason.strip() else ""
+    return line(f"{outcome(view)}{reason} ({arguments})" if arguments else f"{outcome(view)}{reason}", _DETAIL)
 
 
 def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:

@@ -108,8 +108,9 @@ def team_of(place: Place) -> str:
 
 def _said(said: Said, post_id: str) -> tuple[Piece, ...]:
     made = pages(parts(shorten(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
+    below = [_feedback(post_id)] if said.final else []
     *beginning, last = made
-    return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, _feedback(post_id)]])
+    return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])
 
 
 def _feedback(post_id: str) -> Block:
