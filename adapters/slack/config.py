@@ -16,7 +16,6 @@ SCOPES = (
     "im:history",
     "im:write",
     "mpim:history",
-    "mpim:read",
     "users:read",
 )
 """Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""

@@ -23,7 +23,7 @@ TEXT = (ROOT / "manifest.yml").read_text()
 ADAPTER = ROOT / "adapters" / "slack"
 
 HISTORY = frozenset({"channels:history", "groups:history", "im:history", "mpim:history"})
-READ = frozenset({"channels:read", "groups:read", "mpim:read"})
+READ = frozenset({"channels:read", "groups:read"})
 NOTHING: frozenset[str] = frozenset()
 
 SCOPES_OF_METHODS = {
