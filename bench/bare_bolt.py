@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import sys
 
 from aiohttp import web
 from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
+
+from bench.serving import serve
 
 
 def make(api_url: str, token: str, signing_secret: str) -> AsyncApp:
@@ -36,13 +36,7 @@ async def main() -> None:
 
     application = web.Application()
     application.add_routes([web.post("/slack/events", events), web.get("/health-check", health)])
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", int(os.environ.get("PORT", "0"))).start()
-    host, port = runner.addresses[0][:2]
-    sys.stdout.write(json.dumps({"event": "listening", "url": f"http://{host}:{port}"}) + "\n")
-    sys.stdout.flush()
-    await asyncio.Event().wait()
+    await serve(application)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -25,6 +24,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
+
+from bench.serving import serve
 
 Json = dict[str, Any]
 
@@ -141,13 +142,7 @@ async def main() -> None:
     async with AsyncSqliteSaver.from_conn_string(os.environ["BASELINE_DB"]) as saver:
         application = web.Application()
         application.add_routes(Baseline(build(saver)).routes())
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", int(os.environ.get("PORT", "0"))).start()
-        host, port = runner.addresses[0][:2]
-        sys.stdout.write(json.dumps({"event": "listening", "url": f"http://{host}:{port}"}) + "\n")
-        sys.stdout.flush()
-        await asyncio.Event().wait()
+        await serve(application)
 
 
 if __name__ == "__main__":
