@@ -235,10 +235,18 @@ class ApprovalBook:
 
 def _permission(row: ApprovalRow, person: Person) -> Permission:
     """Whether they may decide. On the local page everybody says for themselves who they are, so its people count in
-    its own threads only."""
-    if person.person_id.startswith(_LOCAL_PAGE) and not row.thread_id.startswith(_LOCAL_PAGE):
-        return NotPermitted("On the web page you can only decide what was asked for on the web page.")
+    its own threads only. "any" means anybody of the workspace where it was asked, not of all that have installed us."""
+    if person.person_id.startswith(_LOCAL_PAGE):
+        if not row.thread_id.startswith(_LOCAL_PAGE):
+            return NotPermitted("On the web page you can only decide what was asked for on the web page.")
+    elif not row.thread_id.startswith(_home_of(person)) and person.person_id not in row.asked.ask.approvers:
+        return NotPermitted("This was asked in another workspace than yours.")
     return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
+
+
+def _home_of(person: Person) -> str:
+    """What the ids of all threads of their workspace begin with: `slack:{team}:`, `teams:{tenant}:`."""
+    return person.person_id.rpartition(":")[0] + ":"
 
 
 def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:

@@ -190,13 +190,13 @@ class FrontDesk:
 
     # ------------------------------------------------------------------------------------------- ask lane
 
-    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
-        """An approval as it is now."""
-        return await self._overviews.approval(approval_id)
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        """An approval as it is now, if its thread's id begins with `within`."""
+        return await self._overviews.approval(approval_id, within)
 
-    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
-        """The approvals that wait in the same thread, oldest first."""
-        return await self._overviews.together(approval_id)
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread and that this person may decide, oldest first."""
+        return await self._overviews.together(approval_id, person)
 
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to answer an open question with, for whom it was put to."""

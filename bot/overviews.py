@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 
 from bot.approvals import ApprovalBook
 from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
@@ -39,17 +39,21 @@ class Overviews:
         self._database = database
         self._approvals = book
 
-    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
-        """An approval as it is now."""
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        """An approval as it is now, if its thread's id begins with `within`."""
         async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+            if row is None or not row.thread_id.startswith(within):
+                return NO_APPROVAL
             return await approval_view(tx, approval_id) or NO_APPROVAL
 
-    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
-        """The approvals that wait in the same thread, oldest first."""
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread and that this person may decide, oldest first."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
             rows = await approvals.pending_in(tx, row.thread_id) if row else []
-            views = [await approval_view(tx, each.approval_id) for each in rows]
+            theirs = [each for each in rows if self._approvals.may_decide(each, person)]
+            views = [await approval_view(tx, each.approval_id) for each in theirs]
         return tuple(view for view in views if view is not None)
 
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
@@ -70,12 +74,14 @@ class Overviews:
             pending = await concerns.pending_approvals(tx, within)
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
             mine += await concerns.open_questions(tx, person.person_id, within)
-            settled = await concerns.settled_lately(tx, person.person_id, within, RECENT)
-            return Overview(
-                to_decide=await _shown(tx, [r.approval_id for r in pending if self._approvals.may_decide(r, person)]),
-                waiting=await _shown(tx, mine),
-                recent=await _shown(tx, [row.approval_id for row in settled]),
-            )
+            lately = await concerns.settled_lately(tx, person.person_id, within, RECENT)
+            theirs = [row.approval_id for row in pending if self._approvals.may_decide(row, person)]
+            settled = [row.approval_id for row in lately]
+            cards = await _cards(tx, dict.fromkeys([*theirs, *mine, *settled]))
+        to_decide, waiting, recent = (
+            tuple(cards[subject] for subject in subjects if subject in cards) for subjects in (theirs, mine, settled)
+        )
+        return Overview(to_decide, waiting, recent)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
@@ -100,16 +106,17 @@ class Overviews:
         return ThreadView(thread_id, row.title, tuple(entries))
 
 
-async def _shown(tx: Transaction, subjects: Sequence[str]) -> tuple[Shown, ...]:
-    """Their cards, in this order."""
-    cards = await posts.of_subjects(tx, subjects) if subjects else {}
-    found: list[Shown] = []
-    for row in (cards[subject] for subject in subjects if subject in cards):
-        thread = await threads.get(tx, row.thread_id)
+async def _cards(tx: Transaction, subjects: Collection[str]) -> Mapping[str, Shown]:
+    """The card of each of them that has one."""
+    rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
+    places = {thread_id: await threads.get(tx, thread_id) for thread_id in {row.thread_id for row in rows.values()}}
+    found: dict[str, Shown] = {}
+    for subject, row in rows.items():
+        thread = places[row.thread_id]
         post = await post_of(tx, row, thread.place) if thread else None
         if post is not None:
-            found.append(Shown(post, row.reference))
-    return tuple(found)
+            found[subject] = Shown(post, row.reference)
+    return found
 
 
 def _question_form(row: ClarificationRow) -> Form:

@@ -116,12 +116,12 @@ class Desk(Protocol):
         ...
 
     # ask lane
-    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
-        """An approval as it is now."""
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        """An approval as it is now, if its thread's id begins with `within` (a platform, or one workspace of it)."""
         ...
 
-    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
-        """The approvals that wait in the same thread, oldest first."""
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread and that this person may decide, oldest first."""
         ...
 
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:

@@ -91,7 +91,7 @@ async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | Non
         reason=row.reason,
         result=result,
         result_tone=tone,  # type: ignore[arg-type]  # likewise
-        together=len(await approvals.pending_in(tx, row.thread_id)) if row.status == "pending" else 1,
+        together=await approvals.count_pending(tx, row.thread_id) if row.status == "pending" else 1,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from bot.records import clarifications, deliveries, threads
+from bot.records import approvals, clarifications, deliveries, threads
 from bot.records.deliveries import Delivery
 from bot.views import sign_in_view
 from bot.vocabulary import (
@@ -22,6 +24,7 @@ from graph.ports import SignInNeeded
 from graph.running import Look
 from tests.bot.conftest import place
 from tests.bot.counter import ANA, BEN, THREAD, Counter
+from tests.bot.rows import asked
 from tests.bot.stubs import SECRET, FragileAgent, make_conversation
 
 # --------------------------------------------------------------------------------------------------- going on
@@ -205,3 +208,24 @@ async def test_a_timer_whose_process_died_after_it_expired_something_still_resum
     await handle(counter, agent, timer)
     assert agent.looked == [THREAD]
     assert await counter.waiting() == []
+
+
+# --------------------------------------------------------------------------------------------------- other workspaces
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+async def test_anybody_means_anybody_of_the_workspace_where_it_was_asked(counter: Counter, verb: Any) -> None:
+    await counter.ask("a1", Person("slack:T1:U1", "Ana"), "slack:T1:C1:1.1")
+    for number, elsewhere in enumerate(("slack:T2:U1", "slack:T12:U1", "teams:T1:U1", "web:ana")):
+        results = await counter.desk.decide(Decision(f"click {number}", Person(elsewhere, "Zoe"), ("a1",), verb))
+        assert isinstance(results["a1"], Refused), elsewhere
+    results = await counter.desk.decide(Decision("click", Person("slack:T1:U2", "Ben"), ("a1",), verb))
+    assert isinstance(results["a1"], Settled)
+
+
+async def test_whoever_a_rule_names_may_come_from_elsewhere(counter: Counter) -> None:
+    async with counter.database.writing() as tx:
+        request = asked("c1", requesters=("slack:T1:U1",), approvers=("slack:T2:U8",))
+        await approvals.add(tx, "a1", "slack:T1:C1:1.1", request, now=0.0, expires_at=None)
+    results = await counter.desk.decide(Decision("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve"))
+    assert isinstance(results["a1"], Settled)

@@ -76,7 +76,9 @@ async def test_an_overview_shows_nothing_of_other_workspaces(counter: Counter) -
     await ask(counter, "here", ANA, approvers=("any",))
     await ask(counter, "there", ANA, ELSEWHERE, approvers=("any",))
     await ask(counter, "there-settled", BEN, ELSEWHERE, approvers=("any",))
-    await counter.desk.decide(Decision("click", BEN, ("there-settled",), "reject"))
+    zoe = Person("other:zoe", "Zoe")
+    results = await counter.desk.decide(Decision("click", zoe, ("there-settled",), "reject"))
+    assert isinstance(results["there-settled"], Settled)
     overview = await counter.desk.overview(BEN, "chat:")
     assert (ids(overview.to_decide), overview.recent) == (["here"], ())
 
@@ -93,13 +95,15 @@ async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_c
     clock.move(1)
     await ask(counter, "two")
     await ask(counter, "elsewhere", thread_id=ELSEWHERE)
-    found = await counter.desk.together("one")
+    found = await counter.desk.together("one", ANA)
     assert [(view.approval_id, view.together) for view in found] == [("one", 2), ("two", 2)]
-    assert await counter.desk.together("unheard of") == ()
-    alone = await counter.desk.approval("elsewhere")
+    assert await counter.desk.together("one", BEN) == ()
+    assert await counter.desk.together("unheard of", ANA) == ()
+    alone = await counter.desk.approval("elsewhere", "other:")
     assert isinstance(alone, ApprovalView)
     assert alone.together == 1
-    assert isinstance(await counter.desk.approval("unheard of"), Unknown)
+    assert isinstance(await counter.desk.approval("elsewhere", "chat:"), Unknown)
+    assert isinstance(await counter.desk.approval("unheard of", ""), Unknown)
 
 
 # --------------------------------------------------------------------------------------------------- questions

@@ -55,6 +55,10 @@ class StandInDesk:
     shown: dict[str, Shown] = field(default_factory=dict)
     broken: Exception | None = None
     """What every writing verb raises."""
+    unreadable: Exception | None = None
+    """What every reading verb raises."""
+    team: str = "slack:T1:"
+    """What the ids of the threads of all approvals begin with."""
     slow: float = 0.0
     """Seconds that keeping a message takes."""
 
@@ -153,13 +157,21 @@ class StandInDesk:
 
     # -------------------------------------------------------------------------------------------- ask lane
 
-    async def approval(self, approval_id: str) -> ApprovalView | Unknown:
-        return self.approvals.get(approval_id, NO_APPROVAL)
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        self._must_read()
+        return self.approvals.get(approval_id, NO_APPROVAL) if self.team.startswith(within) else NO_APPROVAL
 
-    async def together(self, approval_id: str) -> tuple[ApprovalView, ...]:
-        return tuple(view for view in self.approvals.values() if view.status == "pending")
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        self._must_read()
+        return tuple(
+            view
+            for view in self.approvals.values()
+            if view.status == "pending"
+            and person.person_id in self.may_decide.get(view.approval_id, {person.person_id})
+        )
 
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+        self._must_read()
         if clarification_id not in self.questions:
             return Unknown("There is no such question.")
         asked, form = self.questions[clarification_id]
@@ -182,6 +194,7 @@ class StandInDesk:
         return place.key
 
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
+        self._must_read()
         view = self.approvals.get(approval_id)
         if view is None:
             return NO_APPROVAL
@@ -190,6 +203,7 @@ class StandInDesk:
         return Form("Create event", self.edit_fields or EVENT_FIELDS, view.arguments)
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
+        self._must_read()
         if sign_in_id not in self.sign_ins:
             return Unknown("There is no such sign-in.")
         view, link = self.sign_ins[sign_in_id]
@@ -200,6 +214,10 @@ class StandInDesk:
 
     async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
         return None
+
+    def _must_read(self) -> None:
+        if self.unreadable is not None:
+            raise self.unreadable
 
     def _must_work(self) -> None:
         if self.broken is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapters.slack.inbound.gestures import read_click
 from bot.vocabulary import OutcomeView, Said
 from tests.slack.serving import a_card, serving
 
@@ -149,6 +150,17 @@ async def test_an_opinion_is_recorded_and_thanked_for(verdict: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ the rest
+
+
+@pytest.mark.parametrize(("team", "clicked_in"), [(None, "T1"), ({"id": "T2"}, "T2")])
+def test_a_card_of_an_organisation_belongs_to_the_workspace_that_it_was_posted_in(team: Any, clicked_in: str) -> None:
+    """Slack names no workspace where the whole organisation has installed us; Bolt then takes the clicker's."""
+    message = {"ts": "1700000000.000100", "team": "T1"}
+    user = {"id": "W1", "team_id": "T2"}
+    action = {"action_id": "approve", "value": "a1", "action_ts": "1.1"}
+    click = read_click({"team": team, "user": user, "message": message, "actions": [action]}, "T2")
+    assert click is not None
+    assert (click.visitor.team, click.visitor.home_team) == (clicked_in, "T2")
 
 
 async def test_a_button_nobody_knows_is_answered() -> None:

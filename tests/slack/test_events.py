@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.slack.inbound.events import Deleted, Ears, Edited, heard
+from adapters.slack.inbound.events import WORDLESS, Deleted, Ears, Edited, heard
 from bot.vocabulary import Message
 
 EARS = Ears("T1", "UBOT", "BBOT")
@@ -157,6 +157,13 @@ EDITED = {"user": "U1", "ts": "1700000008.000000"}
 def test_an_edit_says_what_the_message_says_now() -> None:
     found = hear(changed(written("<@UBOT> goodbye", edited=EDITED), written()))
     assert found == Edited("slack:T1:C1:1700000000.000100", "goodbye", None)
+
+
+def test_an_edit_that_takes_all_words_away_leaves_a_bare_mention() -> None:
+    found = hear(changed(written("<@UBOT>", edited=EDITED), written("<@UBOT> delete it")))
+    assert isinstance(found, Edited)
+    assert found.text == WORDLESS
+    assert hear(changed(written("<@UBOT> ", edited=EDITED), written("<@UBOT>"))) is None
 
 
 def test_an_edit_that_adds_the_mention_is_as_good_as_new() -> None:

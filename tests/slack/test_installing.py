@@ -397,6 +397,20 @@ async def test_an_expired_token_is_renewed_once_for_all_who_ask(house: Office) -
     assert len(house.slack.calls_of("oauth.v2.access")) == 2
 
 
+async def test_an_uninstall_during_a_renewal_stays_one(house: Office) -> None:
+    await house.install(rotating=True)
+    house.slack.clock.move(13 * 3600)
+    held = house.slack.hold("oauth.v2.access")
+    asked = asyncio.create_task(house.tokens.token("T2", ""))
+    await held.reached()
+    await house.tokens.forget("T2", "", time.time() + 1)
+    held.release()
+    with pytest.raises(ApiFailed, match="not_installed"):
+        await asked
+    assert house.rows() == house.rows("slack_bots") == []
+    assert await house.tokens.token("T2", "") is None
+
+
 async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     async with office(slack, path) as house:

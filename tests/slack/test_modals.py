@@ -132,8 +132,9 @@ async def test_approve_all_says_what_it_could_not_approve() -> None:
         for number in (1, 2, 3):
             house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
         await house.person().clicks(await house.card(house.desk.approvals["c1"]), "approve_all")
+        modal = await house.modal()
         house.desk.may_decide = {"c2": set(), "c3": set()}
-        submitted = await house.person().submits(await house.modal(), {})
+        submitted = await house.person().submits(modal, {})
         shown = json.dumps(submitted.view)
         assert "Approved: 1 of 3." in shown
         assert "You may not decide this: Ana may. (2 times)" in shown

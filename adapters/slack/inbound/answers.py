@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from asyncio import timeout as deadline
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -17,7 +19,10 @@ from bot.vocabulary import Person, Unwelcome
 log = structlog.get_logger(__name__)
 
 NOT_FOUND_OUT = "I could not find out who you are at Slack just now, so nothing was changed. Please try again."
+WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 CLICK_AGAIN = "That took too long for Slack to open a window. Please click again."
+_CLOSED = frozenset({"not_found", "view_not_found", "hash_conflict"})
+"""Slack's words for a modal that shows something else by now, or nothing."""
 _TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_expired", "trigger_exchanged"})
 
 
@@ -29,14 +34,25 @@ class Answers:
         self._people = people
         self._private = private
 
-    async def who(self, visitor: Visitor) -> Person | Unwelcome:
-        """Who it is who does something. Whoever cannot be looked up now is not let in."""
+    async def who(self, visitor: Visitor, within: float = AT_ONCE) -> Person | Unwelcome:
+        """Who it is who does something. Whoever cannot be looked up `within` so many seconds is not let in."""
         try:
-            async with deadline(AT_ONCE):
+            async with deadline(within):
                 return await self._people.admitted(visitor.team, visitor.user, visitor.home_team)
         except (ApiFailed, TimeoutError) as failure:
             log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
             return Unwelcome(NOT_FOUND_OUT)
+
+    @asynccontextmanager
+    async def whatever_happens(self, visitor: Visitor) -> AsyncIterator[None]:
+        """Slack has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
+        raised within."""
+        try:
+            yield
+        except Exception:
+            # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
+            await self.say(visitor, WENT_WRONG)
+            raise
 
     async def say(self, visitor: Visitor, text: str) -> None:
         """A sentence: in the App Home in a window, elsewhere as an ephemeral message, where neither is possible in a
@@ -59,12 +75,14 @@ class Answers:
         await self.tell(visitor, note(CLICK_AGAIN if error in _TOO_LATE else _not_opened(error)))
 
     async def turn(self, visitor: Visitor, view_id: str, view_hash: str, view: dict[str, object]) -> None:
-        """Another page of a modal that is open. Raises nothing: who has closed it meanwhile needs no answer."""
+        """Another page of a modal that is open. Who has closed it meanwhile needs no answer."""
         arguments = {"view_id": view_id, "hash": view_hash, "view": view}
         try:
             await self._api.call(visitor.team, "views.update", arguments, patience=AT_ONCE)
         except ApiFailed as failure:
             log.info("slack_modal_not_turned", team=visitor.team, error=failure.error)
+            if failure.error not in _CLOSED:
+                await self.tell(visitor, note(_not_opened(failure.error)))
 
     async def _opened(self, visitor: Visitor, view: dict[str, object]) -> str | None:
         """`None`: it is open; else Slack's word for why not."""

@@ -24,6 +24,7 @@ from adapters.slack.inbound.events import Ears
 from adapters.slack.inbound.gestures import read_click, read_command, read_shortcut, read_submission
 from adapters.slack.inbound.listening import Listening
 from adapters.slack.inbound.modals import Modals
+from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.shortcuts import Shortcuts
 from adapters.slack.web_api.wire import QUIET
 from adapters.slack.web_api.workspaces import Authorize
@@ -43,6 +44,7 @@ class Handlers:
     modals: Modals
     commands: Commands
     shortcuts: Shortcuts
+    not_installed: NotInstalled
 
 
 class Inbound:
@@ -119,7 +121,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
     app.message_shortcut(actions.SHORTCUT)(asked_about)
     app.shortcut(_ANYTHING)(_not_known)
     app.options(_ANYTHING)(_not_known)
-    app.error(_failed)
+    app.error(_failing(handlers.not_installed))
 
 
 def _whole(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -156,13 +158,16 @@ def _word(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-async def _failed(error: Exception) -> BoltResponse:
-    """It could not be kept (or we could not find out for whom): Slack sends events again, and shows people that their
-    click did not work."""
-    if isinstance(error, _NotInstalledError):
-        return BoltResponse(status=200, body="")
-    log.error("slack_payload_not_taken", exc_info=error)
-    return BoltResponse(status=503, body="")
+def _failing(not_installed: NotInstalled) -> Callable[..., Awaitable[BoltResponse]]:
+    async def failed(error: Exception, body: Payload) -> BoltResponse:
+        """It could not be kept (or we could not find out for whom): Slack sends events again, and shows people that
+        their click did not work."""
+        if isinstance(error, _NotInstalledError):
+            return BoltResponse(status=200, body=not_installed.handle(body) or "")
+        log.error("slack_payload_not_taken", exc_info=error)
+        return BoltResponse(status=503, body="")
+
+    return failed
 
 
 async def _answer(ack: AsyncAck, body: Payload) -> None:

@@ -45,6 +45,8 @@ DECIDING = frozenset(
     }
 )
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."
+NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
+NOT_KNOWN = Unknown("This button is not known any more.")
 
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 
@@ -68,7 +70,8 @@ class Clicks:
         }
 
     async def handle(self, click: Click) -> bool:
-        """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours.
+        """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours (any more),
+        which the person is told.
 
         Raises whatever the desk raises, so that Slack tells the person that it did not work.
         """
@@ -76,8 +79,9 @@ class Clicks:
             await self._decide(click)
         elif click.action in self._shows:
             self._errands.start(self._show(click), f"click {click.action}")
-        else:
-            return click.action in (actions.OPEN_LINK, actions.OPEN_THREAD)  # Slack has opened them already
+        elif click.action not in (actions.OPEN_LINK, actions.OPEN_THREAD):  # Slack has opened those already
+            self._errands.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
+            return False
         return True
 
     # -------------------------------------------------------------------------------------------- decide lane
@@ -99,11 +103,12 @@ class Clicks:
     # -------------------------------------------------------------------------------------------- ask lane
 
     async def _show(self, click: Click) -> None:
-        person = await self._answers.who(click.visitor)
-        if isinstance(person, Unwelcome):
-            await self._answers.say(click.visitor, person.text)
-        else:
-            await self._shows[click.action](click, person)
+        async with self._answers.whatever_happens(click.visitor):
+            person = await self._answers.who(click.visitor)
+            if isinstance(person, Unwelcome):
+                await self._answers.say(click.visitor, person.text)
+            else:
+                await self._shows[click.action](click, person)
 
     async def _reject(self, click: Click, person: Person) -> None:
         if view := await self._waiting(click):
@@ -117,18 +122,18 @@ class Clicks:
             await self._answers.say(click.visitor, form.text)
 
     async def _show_all(self, click: Click, person: Person) -> None:
-        view = await self._desk.approval(click.value)
+        view = await self._approval(click, click.value)
         if isinstance(view, ApprovalView):
             await self._answers.open(click.visitor, arguments_modal(view, 0, origin_of(click)))
         else:
             await self._answers.say(click.visitor, view.text)
 
     async def _approve_all(self, click: Click, person: Person) -> None:
-        views = await self._desk.together(click.value)
+        views = await self._desk.together(click.value, person)
         if views:
             await self._answers.open(click.visitor, approve_all_modal(views, origin_of(click)))
         else:
-            await self._answers.say(click.visitor, SETTLED_ALREADY)
+            await self._answers.say(click.visitor, NOTHING_TO_APPROVE)
 
     async def _answer(self, click: Click, person: Person) -> None:
         form = await self._desk.question_form(click.value, person)
@@ -152,15 +157,21 @@ class Clicks:
     async def _page(self, click: Click, person: Person) -> None:
         number, _, approval_id = click.value.partition(":")
         origin = origin_of_view(click.view)
-        view = await self._desk.approval(approval_id)
+        view = await self._approval(click, approval_id)
         if isinstance(view, ApprovalView) and origin is not None and number.isascii() and number.isdigit():
             modal = arguments_modal(view, int(number[:6]), origin)
             view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
             await self._answers.turn(click.visitor, view_id, view_hash, modal)
+        else:
+            await self._answers.say(click.visitor, (view if isinstance(view, Unknown) else NOT_KNOWN).text)
+
+    async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
+        """An approval of the workspace where somebody clicked: those of others are none of theirs."""
+        return await self._desk.approval(approval_id, within_team(click.visitor.team))
 
     async def _waiting(self, click: Click) -> ApprovalView | None:
         """The approval, while it waits; else the person is told."""
-        view = await self._desk.approval(click.value)
+        view = await self._approval(click, click.value)
         if isinstance(view, ApprovalView) and view.status == "pending":
             return view
         await self._answers.say(click.visitor, view.text if isinstance(view, Unknown) else SETTLED_ALREADY)
@@ -186,7 +197,7 @@ async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
         case actions.FEEDBACK:
             verdict, _, post_id = click.value.partition(":")
             if verdict not in ("good", "bad"):
-                return Unknown("This button is not known any more.")
+                return NOT_KNOWN
             return await desk.feedback(Feedback(person, post_id, cast("Literal['good', 'bad']", verdict)))
         case choice:
             return await desk.settle_outcome(OutcomeChoice(click.key, person, click.value, cast("OutcomeVerb", choice)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from adapters.slack.ids import within_team
+from adapters.slack.ids import Spot, within_team
 from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.concerns import Concerns
 from adapters.slack.inbound.gestures import Command
-from adapters.slack.inbound.openings import Openings
+from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
 from adapters.slack.links import permalink
 from adapters.slack.render.posts import Piece, help_piece, note, overview_piece
 from adapters.slack.web_api.workspaces import Workspaces
@@ -21,8 +22,11 @@ NOTHING_TO_STOP = "Nothing of yours is running in this channel."
 class Commands:
     """What each verb does."""
 
-    def __init__(self, desk: Desk, answers: Answers, openings: Openings, workspaces: Workspaces) -> None:
+    def __init__(
+        self, desk: Desk, concerns: Concerns, answers: Answers, openings: Openings, workspaces: Workspaces
+    ) -> None:
         self._desk = desk
+        self._concerns = concerns
         self._answers = answers
         self._openings = openings
         self._workspaces = workspaces
@@ -30,7 +34,8 @@ class Commands:
     async def handle(self, command: Command) -> dict[str, Any]:
         """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the desk
         raises, so that Slack says that it did not work."""
-        person = await self._answers.who(command.visitor)
+        until, visitor = answer_until(), command.visitor
+        person = await self._answers.who(visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
             return ephemeral(note(person.text))
         match command.verb:
@@ -41,12 +46,14 @@ class Commands:
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
             case "ask":
-                trouble = await self._openings.ask(command.visitor, person, command.text, direct=command.direct)
+                spot = Spot(visitor.team, visitor.spot.channel)
+                question = Question(visitor, person, command.text, spot, command.direct, until=until)
+                trouble = await self._openings.ask(question)
                 return ephemeral(note(trouble)) if trouble else {}
 
     async def _approvals(self, command: Command, person: Person) -> Piece:
         bot = await self._workspaces.bot(command.visitor.team)
-        overview = await self._desk.overview(person, within_team(command.visitor.team))
+        overview = await self._concerns.of(command.visitor, person)
         return overview_piece(overview, lambda shown: permalink(bot.url, shown))
 
     async def _stop(self, command: Command, person: Person) -> str:

@@ -111,9 +111,9 @@ def _changed(
         return _deleted(before, ts, ears, channel, direct=direct)
     if not ts or not part(now, "edited") or not _is_from_a_person(now, ears):
         return None
-    text = text_of(now, ears.bot_user)
+    text = text_of(now, ears.bot_user) or WORDLESS
     speaks_to_us, spoke_to_us = _mentions(now, ears), _mentions(before, ears)
-    if text == text_of(before, ears.bot_user) and speaks_to_us == spoke_to_us:
+    if text == (text_of(before, ears.bot_user) or WORDLESS) and speaks_to_us == spoke_to_us:
         return None  # a link was unfurled, a file was looked at
     if not (direct or speaks_to_us or spoke_to_us or slack_ts(now, "thread_ts")):
         return None

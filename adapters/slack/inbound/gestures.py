@@ -88,6 +88,9 @@ def read_click(payload: Payload, team: str) -> Click | None:
     """A `block_actions` payload; `None` when nobody did something. Slack sends one action at a time."""
     action = next(parts(payload, "actions"), {})
     user = slack_id(payload, "user", "id")
+    if not payload.get("team"):
+        # An installation of a whole organisation: `team` is then the clicker's, and the card may be another's.
+        team = slack_id(payload, "message", "team") or team
     if not user or not team:
         return None
     view = part(payload, "view")

@@ -8,14 +8,13 @@ from typing import Any
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import within_team
+from adapters.slack.inbound.concerns import Concerns
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.links import permalink
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
-from bot.platform import Desk
 from bot.vocabulary import Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -24,8 +23,8 @@ log = structlog.get_logger(__name__)
 class HomeTab:
     """Publishes a person's App Home."""
 
-    def __init__(self, desk: Desk, api: Api, people: People, workspaces: Workspaces) -> None:
-        self._desk = desk
+    def __init__(self, concerns: Concerns, api: Api, people: People, workspaces: Workspaces) -> None:
+        self._concerns = concerns
         self._api = api
         self._people = people
         self._workspaces = workspaces
@@ -45,5 +44,5 @@ class HomeTab:
         )
         if isinstance(person, Unwelcome):
             return {"type": "home", "blocks": list(note(person.text).blocks)}
-        overview = await self._desk.overview(person, within_team(visitor.team))
+        overview = await self._concerns.of(visitor, person)
         return home_view(overview, lambda shown: permalink(bot.url, shown), person)

@@ -12,7 +12,7 @@ from adapters.slack.errands import Errands
 from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.gestures import Submission
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.openings import Openings
+from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
 from adapters.slack.inbound.reading import words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
 from bot.platform import Desk
@@ -61,7 +61,7 @@ class Modals:
         form = self._forms.get(submission.form)
         if form is None or submission.origin is None:
             return said("Countersign", NOT_OURS)
-        person = await self._answers.who(submission.visitor)
+        person = await self._answers.who(submission.visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
             return with_errors({"": person.text}, submission)
         answer = await form(submission, submission.origin, person)
@@ -102,8 +102,10 @@ class Modals:
         question = typed(submission, actions.QUESTION)
         if not question:
             return with_errors({actions.QUESTION: "Please write what you want to know."}, submission)
-        spot = submission.visitor.spot
-        trouble = await self._openings.ask_about(submission.visitor, person, question, spot, origin.message_ts)
+        spot, until = submission.visitor.spot, answer_until() - WHO_WITHIN
+        direct = spot.channel.startswith("D")
+        asked = Question(submission.visitor, person, question, spot, direct, origin.message_ts, until=until)
+        trouble = await self._openings.ask(asked)
         return said("Not asked", trouble) if trouble else CLOSE
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+import time
+from dataclasses import dataclass, field
+from uuid import uuid4
 
 import structlog
 
-from adapters.slack.api import AT_ONCE, Api, ApiFailed
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.errands import Errands
 from adapters.slack.ids import Spot, message_key, place_of
 from adapters.slack.inbound.events import origin_of, text_of
 from adapters.slack.inbound.gestures import Visitor
-from adapters.slack.inbound.reading import parts, slack_ts
-from adapters.slack.outbound.posting import show_piece, where
+from adapters.slack.inbound.reading import parts, slack_ts, words
+from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.posts import opening
 from adapters.slack.web_api.people import People
+from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.platform import Desk
@@ -26,8 +31,20 @@ EVENT_TYPE = "countersign_opening"
 """Under which an opening is marked as ours in its metadata, so that nobody takes it for an answer."""
 QUOTE_LIMIT = 2_000
 """Characters of the message that somebody asks about."""
-_QUOTE_PATIENCE = 0.8
-"""Seconds: Slack waits 3 s for the answer to a form, and the question is asked without the quote sooner than not."""
+ANSWER_WITHIN = 2.6
+"""Seconds: Slack waits 3 s for the answer to a command or a form, and then tells the person that it did not work."""
+WHO_WITHIN = 1.2
+"""Seconds of them for finding out who asks."""
+_QUOTE_PATIENCE = 0.6
+"""Seconds of them for the quote: the question is asked without it sooner than not."""
+_LEAST_PATIENCE = 0.3
+"""Seconds that a post gets however late it is."""
+_LOOK_AFTER = 2.0
+"""Seconds after which a post that Slack did not confirm stands in the channel, if it ever does."""
+_LOOK_BACK = 120.0
+"""Seconds before then in which it was posted; Slack's clock is not ours."""
+_KEEP, _MOST = 600.0, 1_000
+"""Seconds for which the same command, delivered again when a socket broke, is known."""
 
 _INVITE = "I am not in this channel. Invite me with /invite, or write to me directly."
 _TROUBLE = {
@@ -40,38 +57,67 @@ _TROUBLE = {
 }
 
 
-class Openings:
-    """Posts the question, then has it answered in the thread of that post."""
+def answer_until() -> float:
+    """When a command or form that has come in now must be answered, on the event loop's clock."""
+    return asyncio.get_running_loop().time() + ANSWER_WITHIN
 
-    def __init__(self, desk: Desk, api: Api, people: People, workspaces: Workspaces) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody asks. The same one, delivered twice, is equal."""
+
+    visitor: Visitor
+    person: Person
+    text: str
+    spot: Spot
+    direct: bool
+    about_ts: str = ""
+    """Timestamp of the message that it is about."""
+    until: float = field(default_factory=answer_until, compare=False)
+    use: str = field(default_factory=lambda: uuid4().hex, compare=False)
+    """Names the opening in its metadata."""
+
+
+class Openings:
+    """Posts the question, then has it answered in the thread of that post. `close` in the end."""
+
+    def __init__(self, desk: Desk, api: Api, people: People, workspaces: Workspaces, errands: Errands) -> None:
         self._desk = desk
         self._api = api
         self._people = people
         self._workspaces = workspaces
+        self._errands = errands
+        self._asked: Remembered[Question, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
 
-    async def ask(self, visitor: Visitor, person: Person, text: str, *, direct: bool) -> str:
-        """Begin a thread in a channel. What went wrong, in a sentence; empty: nothing."""
-        return await self._begin(visitor, person, text, Spot(visitor.team, visitor.spot.channel), "", direct=direct)
+    async def ask(self, question: Question) -> str:
+        """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the desk raises.
 
-    async def ask_about(self, visitor: Visitor, person: Person, text: str, spot: Spot, message_ts: str) -> str:
-        """Begin in the thread of a message, which is quoted. What went wrong, in a sentence; empty: nothing."""
-        quoted = await self._quote(spot, message_ts)
-        return await self._begin(visitor, person, text, spot, quoted, direct=spot.channel.startswith("D"))
+        It is asked once, however often it is delivered: clicks and commands are known by their trigger.
+        """
+        if not question.visitor.trigger_id:
+            return await self._begin(question)
+        return await self._asked.get(question)
 
-    async def _begin(
-        self, visitor: Visitor, person: Person, text: str, spot: Spot, quoted: str, *, direct: bool
-    ) -> str:
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._asked.close()
+
+    async def _begin(self, asked: Question) -> str:
+        spot, visitor = asked.spot, asked.visitor
+        quoted = await self._quote(spot, asked.about_ts) if asked.about_ts else ""
         try:
             bot = await self._workspaces.bot(spot.team)
-            question = plain_text(text, bot.bot_user)
-            ts = await self._post(visitor.user, spot, person, question, quoted)
+            question = plain_text(asked.text, bot.bot_user)
+            ts = await self._post(asked, question, quoted)
         except ApiFailed as failure:
+            if failure.may_have_acted:
+                self._errands.start(self._take_back(asked), "opening taken back")
             return trouble(failure)
-        place = place_of(Spot(spot.team, spot.channel, spot.thread_ts or ts), direct=direct)
+        place = place_of(Spot(spot.team, spot.channel, spot.thread_ts or ts), direct=asked.direct)
         message = Message(
             key=message_key(spot.team, spot.channel, ts),
             place=place,
-            author=person,
+            author=asked.person,
             text=about(question, quoted),
             at=float(ts),
             origin=origin_of(user_team=visitor.home_team, bot_user=bot.bot_user),
@@ -80,22 +126,38 @@ class Openings:
             await self._desk.accept(message)
         except Exception:
             # Whatever it was: the question is not kept, and must not stand there as if it would be answered.
-            with suppress(ApiFailed):
-                arguments = {"channel": spot.channel, "ts": ts}
-                await self._api.call(spot.team, "chat.delete", arguments, patience=AT_ONCE)
+            self._errands.start(remove(self._api, spot, ts), "opening taken back")
             raise
         return ""
 
-    async def _post(self, user: str, spot: Spot, person: Person, question: str, quoted: str) -> str:
-        piece = opening(person.name, self._readable(spot.team, question), self._readable(spot.team, quoted))
+    async def _post(self, asked: Question, question: str, quoted: str) -> str:
+        spot, user = asked.spot, asked.visitor.user
+        piece = opening(asked.person.name, self._readable(spot.team, question), self._readable(spot.team, quoted))
         quiet = {"unfurl_links": False, "unfurl_media": False}
-        metadata = {"event_type": EVENT_TYPE, "event_payload": {"asked_by": user}}
+        metadata = {"event_type": EVENT_TYPE, "event_payload": {"asked_by": user, "use": asked.use}}
         arguments = {**where(spot), **quiet, "metadata": metadata}
-        answer = await show_piece(self._api, spot.team, "chat.postMessage", arguments, piece, patience=AT_ONCE)
+        left = max(asked.until - asyncio.get_running_loop().time(), _LEAST_PATIENCE)
+        answer = await show_piece(self._api, spot.team, "chat.postMessage", arguments, piece, patience=left)
         ts = slack_ts(answer, "ts")
         if not ts:
             raise ApiFailed("chat.postMessage", "no_ts", may_have_acted=True)
         return ts
+
+    async def _take_back(self, asked: Question) -> None:
+        """Delete the post of a question that was not kept, if there is one after all: nobody would answer it."""
+        await asyncio.sleep(_LOOK_AFTER)
+        spot = asked.spot
+        arguments = {
+            **({"channel": spot.channel, "ts": spot.thread_ts} if spot.thread_ts else {"channel": spot.channel}),
+            "oldest": f"{time.time() - _LOOK_BACK:.6f}",
+            "limit": 100,
+            "include_all_metadata": True,
+        }
+        method = "conversations.replies" if spot.thread_ts else "conversations.history"
+        answer = await self._api.call(spot.team, method, arguments)
+        for message in parts(answer, "messages"):
+            if words(message, "metadata", "event_payload", "use") == asked.use:
+                await remove(self._api, spot, slack_ts(message, "ts"))
 
     async def _quote(self, spot: Spot, message_ts: str) -> str:
         """What the message says now. Empty when that cannot be read: the thread it is in will be, when its turn

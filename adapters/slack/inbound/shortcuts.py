@@ -26,11 +26,12 @@ class Shortcuts:
         self._errands.start(self._ask(shortcut, bot_user), "shortcut")
 
     async def _ask(self, shortcut: Shortcut, bot_user: str) -> None:
-        person = await self._answers.who(shortcut.visitor)
-        if isinstance(person, Unwelcome):
-            await self._answers.say(shortcut.visitor, person.text)
-            return
-        spot = shortcut.visitor.spot
-        origin = Origin(channel=spot.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=spot.thread_ts)
-        quoted = shorten(text_of(shortcut.message, bot_user), QUOTE_LIMIT)
-        await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))
+        async with self._answers.whatever_happens(shortcut.visitor):
+            person = await self._answers.who(shortcut.visitor)
+            if isinstance(person, Unwelcome):
+                await self._answers.say(shortcut.visitor, person.text)
+                return
+            spot = shortcut.visitor.spot
+            origin = Origin(channel=spot.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=spot.thread_ts)
+            quoted = shorten(text_of(shortcut.message, bot_user), QUOTE_LIMIT)
+            await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))

@@ -114,6 +114,8 @@ class InstalledTokens:
             except ApiFailed as failure:
                 log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
                 raise
+            if await self._records.latest(*owner) is None:
+                raise ApiFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
             renewed = {name: getattr(bot, name) for name in _RENEWED}
             installation = Installation(**(installation.to_dict_for_copying() | renewed))
             await self._records.async_save(installation)

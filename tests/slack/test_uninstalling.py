@@ -1,0 +1,82 @@
+"""Being taken out of a workspace, at awkward moments."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from cryptography.fernet import Fernet
+
+from adapters.slack import Installations, SlackConfig, SlackPlatform
+from bot.secrets import Sealer
+from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.slack.serving import SECRET
+from tests.slack.stand_in_desk import StandInDesk
+from tests.support.slack_doors import HttpDoor
+from tests.support.slack_people import SlackPerson
+
+
+@dataclass
+class Many:
+    """The platform for many workspaces, installed in T2."""
+
+    slack: FakeSlack
+    platform: SlackPlatform
+    zoe: SlackPerson
+    path: Path
+
+    def tokens(self) -> int:
+        """How many tokens are kept."""
+        with sqlite3.connect(self.path) as connection:
+            found = [connection.execute(f"SELECT count(*) FROM slack_{t}").fetchone()[0] for t in TABLES]
+        return sum(found)
+
+
+TABLES = ("installations", "bots")
+
+
+@pytest.fixture
+async def many(tmp_path: Path) -> AsyncIterator[Many]:
+    async with fake_slack() as slack:
+        slack.add_workspace(team="T2", name="Other", token="", bot_user="UBOT2", bot_id="BBOT2")
+        slack.add_user("U9", team="T2", name="Zoe")
+        config = SlackConfig(
+            signing_secret=SECRET,
+            client_id=slack.world.client_id,
+            client_secret=slack.world.client_secret,
+            api_url=slack.api_url,
+        )
+        path = tmp_path / "house.db"
+        platform = SlackPlatform(config, installations=Installations(path, Sealer(Fernet.generate_key())))
+        platform.connect(StandInDesk())
+        application = web.Application()
+        application.add_routes(platform.routes())
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            await platform.start()
+            host, port = runner.addresses[0][:2]
+            zoe = SlackPerson(slack, "T2", "U9", HttpDoor(f"http://{host}:{port}/slack/events", SECRET))
+            assert (await zoe.installs()).answers[-1].status == 200
+            yield Many(slack, platform, zoe, path)
+        finally:
+            await platform.close()
+            await runner.cleanup()
+
+
+async def test_news_of_an_uninstall_count_although_the_token_is_dead_by_then(many: Many) -> None:
+    assert many.tokens() == 2
+    # Nothing has come from there yet, so that Slack is asked only now whose token it is, and does not say.
+    assert (await many.zoe.uninstalls()).status == 200
+    assert many.tokens() == 0
+
+
+async def test_news_of_an_uninstall_that_cannot_be_kept_are_sent_again(many: Many) -> None:
+    with sqlite3.connect(many.path) as connection:
+        connection.execute("ALTER TABLE slack_bots RENAME TO elsewhere")
+    assert (await many.zoe.uninstalls()).status == 503
