@@ -75,7 +75,15 @@ class Conversation:
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
                 await self._failing.after_failure(delivery, thread, cause)
             finally:
-                live.end()
+                await self._end(delivery.thread_id, live)
+
+    async def _end(self, thread_id: str, live: Live) -> None:
+        waits = False
+        try:
+            async with self._s.database.reading() as tx:
+                waits = await waiting.anything_in(tx, thread_id)
+        finally:
+            live.end(waiting=waits)
 
     async def _handle(self, delivery: Delivery, thread: ThreadRow, live: Live) -> None:
         match delivery.kind:
@@ -98,9 +106,8 @@ class Conversation:
             return
         introduced = await self._s.introductions.of(delivery, thread)
         if isinstance(introduced, Unwelcome):
-            await self._endings.conclude(
-                delivery, look, for_author(f"unwelcome:{delivery.key}", delivery, introduced.text)
-            )
+            told = for_author(f"unwelcome:{delivery.key}", delivery, introduced.text)
+            await self._endings.turn_away(delivery, told)
             return
         delivery = introduced
         settled = await self._settled(look)
@@ -230,6 +237,8 @@ class Conversation:
         """Continue what a dead process left; a delivery that kills it again and again is parked."""
         async with self._s.database.writing() as tx:
             await deliveries.count_try(tx, delivery.key)
+            # What comes next is shown while it is written: what was said before it may not come after it.
+            await self._endings.say(tx, delivery.thread_id, look)
         if delivery.tries >= MAX_DEATHS:
             raise RuntimeError("the process died in this delivery too often")
         verb: Verb = "run" if look.has_begun(delivery.key) else "resume"

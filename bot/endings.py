@@ -38,6 +38,14 @@ class Endings:
             await deliveries.done(tx, delivery.key)
         await self._agent.prune(delivery.thread_id, look)
 
+    async def turn_away(self, delivery: Delivery, told: NewPost) -> None:
+        """Its author may not use the bot: they are told so, and what they go on saying in the thread is not to us. What
+        there is in the thread is others', and stays as it is."""
+        async with self._database.writing() as tx:
+            await self._posts.say(tx, told)
+            await threads.let_go(tx, delivery.thread_id, delivery.body["person"])
+            await deliveries.done(tx, delivery.key)
+
     async def say(self, tx: Transaction, thread_id: str, look: Look) -> None:
         """Keep what the model said in the turn; what was kept before stays as it is."""
         for spoken in look.spoken:

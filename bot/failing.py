@@ -38,10 +38,14 @@ class Failing:
     async def after_outage(self, delivery: Delivery, thread: ThreadRow, failure: PostFailed) -> None:
         """The platform could not be asked. Nor could it be told of a failure, so there is no hurry to give up."""
         log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
-        if failure.permanent or delivery.tries + 1 >= MAX_OUTAGE_TRIES:
+        before = deliveries.outages(delivery)
+        if failure.permanent or before + 1 >= MAX_OUTAGE_TRIES:
             await self.park(delivery, thread, cause_of(failure))
-        else:
-            await self._try_later(delivery, pause_between(delivery.tries, failure.retry_after), failure)
+            return
+        due_at = self._clock() + pause_between(before, failure.retry_after)
+        async with self._database.writing() as tx:
+            await deliveries.put_off(tx, delivery, due_at, cause_of(failure))
+            tx.afterwards(self._engine.look_again)
 
     async def give_up(self, delivery: Delivery, sentence: str) -> None:
         """The turn cannot go on, and trying again would not help: say so in one sentence."""

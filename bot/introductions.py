@@ -56,8 +56,13 @@ class Introductions:
 
 
 def in_lines(background: Sequence[Quote]) -> str:
-    """What was said, one paragraph each, with who said it."""
-    return "\n".join(f"{' '.join(quote.author.split())}: {quote.text}" for quote in background)
+    """What was said, one paragraph each, with who said it. Further lines of a paragraph are set in, so that nobody can
+    seem to be another."""
+    return "\n".join(f"{' '.join(quote.author.split())}: {_set_in(quote.text)}" for quote in background)
+
+
+def _set_in(text: str) -> str:
+    return "\n  ".join(text.splitlines())
 
 
 def _message(delivery: Delivery, thread: ThreadRow) -> Message:

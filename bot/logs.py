@@ -46,6 +46,7 @@ _CHATTY = (
     "alembic",
     "slack_sdk",
     "slack_bolt",
+    "markdown_it",
 )
 """Libraries that tell of every request or statement at the levels below warning."""
 

@@ -228,8 +228,11 @@ class Live(Protocol):
         """A tool call and how it stands. The same `task_id` again replaces what was shown."""
         ...
 
-    def end(self) -> None:
-        """The delivery has been handled: nothing more comes. What was said is posted by others, perhaps later."""
+    def end(self, *, waiting: bool) -> None:
+        """The delivery has been handled: nothing more comes. What was said is posted by others, perhaps later.
+
+        `waiting`: whether the thread now waits for people.
+        """
         ...
 
 

@@ -74,7 +74,7 @@ class Silent:
     def task(self, task_id: str, title: str, state: TaskState) -> None:
         """Shown to nobody."""
 
-    def end(self) -> None:
+    def end(self, *, waiting: bool) -> None:
         """Nothing was shown."""
 
 

@@ -16,10 +16,12 @@ from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.bolt import Handlers, Inbound
 from adapters.slack.inbound.clicks import Clicks
 from adapters.slack.inbound.commands import Commands
+from adapters.slack.inbound.concerns import Concerns
 from adapters.slack.inbound.door import Door
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.listening import Listening
 from adapters.slack.inbound.modals import Modals
+from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.openings import Openings
 from adapters.slack.inbound.shortcuts import Shortcuts
 from adapters.slack.inbound.socket_mode import SocketMode
@@ -31,6 +33,7 @@ from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.connecting import Connecting
 from adapters.slack.web_api.install_pages import InstallPages
 from adapters.slack.web_api.installing import InstallationRecords
+from adapters.slack.web_api.members import Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.rotation import InstalledTokens
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
@@ -78,11 +81,13 @@ class SlackPlatform:
         self._connecting = Connecting(self._workspaces, self._mode)
         self._api = WebApi(self._workspaces.token, config.api_url, refused=self._workspaces.refused)
         self._people = People(self._api, config, clock=clock)
+        self._members = Members(self._api, clock=clock)
         self._backgrounds = Backgrounds(self._api, self._people, clock=clock)
         self._drafts = Drafts(self._api, clock=clock)
         self._outbound = Outbound(self._api, self._drafts, self._sign_in_link)
         self._errands = Errands()
         self._desk: Desk | None = None
+        self._openings: Openings | None = None
         self._inbound: Inbound | None = None
         self._socket: SocketMode | None = None
 
@@ -92,14 +97,16 @@ class SlackPlatform:
         """Who handles what comes in."""
         api, people, workspaces, errands = self._api, self._people, self._workspaces, self._errands
         answers = Answers(api, people, Private(api))
-        home = HomeTab(desk, api, people, workspaces)
-        openings = Openings(desk, api, people, workspaces)
+        concerns = Concerns(desk, self._members)
+        home = HomeTab(concerns, api, people, workspaces)
+        self._openings = openings = Openings(desk, api, people, workspaces, errands)
         handlers = Handlers(
             Listening(desk, api=api, people=people, workspaces=workspaces, home=home, errands=errands),
             Clicks(desk, answers, home, errands),
             Modals(desk, answers, openings, home, errands),
-            Commands(desk, answers, openings, workspaces),
+            Commands(desk, concerns, answers, openings, workspaces),
             Shortcuts(answers, errands),
+            NotInstalled(errands),
         )
         self._desk = desk
         self._inbound = Inbound(
@@ -140,6 +147,8 @@ class SlackPlatform:
         """Take nothing in any more, and give the answers that are still to be given. Posting goes on until `close`."""
         await self._connecting.close()
         await self._errands.drain(DRAIN_SECONDS)
+        if self._openings:
+            await self._openings.close()
         if self._socket:
             await self._socket.close()
             await self._errands.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again
@@ -149,6 +158,7 @@ class SlackPlatform:
         await self.stop()
         await self._drafts.close()
         await self._backgrounds.close()
+        await self._members.close()
         await self._people.close()
         await self._api.close()
         await self._workspaces.close()

@@ -96,6 +96,6 @@ class WebLive:
     def task(self, task_id: str, title: str, state: TaskState) -> None:
         """The page has the status line and the call's own card for this."""
 
-    def end(self) -> None:
+    def end(self, *, waiting: bool) -> None:
         """Nothing more comes."""
         self._board.set_status(self._thread_id, "")

@@ -46,6 +46,13 @@ class VoteRow:
 
 _IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
 
+_COUNT_PENDING = (
+    sa.select(sa.func.count().label("n"))
+    .select_from(approvals)
+    .where(approvals.c.thread_id == sa.bindparam("thread"))
+    .where(sa.text("status = 'pending'"))  # a literal: parameters hide the partial index from SQLite
+)
+
 
 async def add(
     tx: Transaction, approval_id: str, thread_id: str, asked: ApprovalAsked, *, now: float, expires_at: float | None
@@ -93,6 +100,12 @@ async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
     """What waits in a thread, oldest first."""
     query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == "pending")
     return await select(tx, query.order_by(approvals.c.asked_at))
+
+
+async def count_pending(tx: Transaction, thread_id: str) -> int:
+    """How many wait in a thread."""
+    row = await tx.one(_COUNT_PENDING, {"thread": thread_id})
+    return row.n if row else 0
 
 
 async def select(tx: Transaction, query: sa.Select[Any]) -> Sequence[ApprovalRow]:

@@ -13,6 +13,9 @@ from bot.records.tables import deliveries
 from bot.records.upsert import insert_new
 from bot.vocabulary import MessageView
 
+OUTAGES = "outages"
+"""Under which a delivery's body counts how often it was put off."""
+
 Kind = Literal["message", "resume", "stop", "timer"]
 
 
@@ -96,6 +99,18 @@ async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
     """It failed and is to be tried again."""
     values = {"tries": deliveries.c.tries + 1, "due_at": due_at, "cause": cause}
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(values))
+
+
+async def put_off(tx: Transaction, delivery: Delivery, due_at: float, cause: str) -> None:
+    """Nobody could begin with it; that is no try at handling it."""
+    body = {**delivery.body, OUTAGES: outages(delivery) + 1}
+    values = {"body": body, "due_at": due_at, "cause": cause}
+    await tx.run(sa.update(deliveries).where(deliveries.c.key == delivery.key).values(values))
+
+
+def outages(delivery: Delivery) -> int:
+    """How often it was put off."""
+    return int(delivery.body.get(OUTAGES, 0))
 
 
 async def park(tx: Transaction, key: str, cause: str) -> None:

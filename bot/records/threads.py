@@ -31,6 +31,7 @@ class ThreadRow:
 
 _BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
+_LET_GO = _SET_TURN.where(threads.c.requester == sa.bindparam("person")).values(requester=None)
 
 
 async def ensure(
@@ -84,6 +85,11 @@ async def newest_session(tx: Transaction, place_key: str, *, of: str | None = No
 async def set_turn(tx: Transaction, thread_id: str, requester: str, turn: str) -> None:
     """Whose turn it is now."""
     await tx.run(_SET_TURN, {"id": thread_id, "requester": requester, "turn": turn})
+
+
+async def let_go(tx: Transaction, thread_id: str, person_id: str) -> None:
+    """The thread is not this person's any more, if it was."""
+    await tx.run(_LET_GO, {"id": thread_id, "person": person_id})
 
 
 async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSummary, ...]:

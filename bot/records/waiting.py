@@ -57,10 +57,15 @@ def _any_open() -> sa.Select[Any]:
 _ANY_OPEN = _any_open()
 
 
+async def anything_in(tx: Transaction, thread_id: str) -> bool:
+    """Whether anything is open in a thread."""
+    row = await tx.one(_ANY_OPEN, {"thread": thread_id})
+    return row is not None and bool(row.any)
+
+
 async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
     """What is open in a thread."""
-    row = await tx.one(_ANY_OPEN, {"thread": thread_id})
-    if row is None or not row.any:  # as it mostly is, and one question costs less than four
+    if not await anything_in(tx, thread_id):  # as it mostly is, and one question costs less than four
         return Waiting()
     return Waiting(
         approvals=await approvals.pending_in(tx, thread_id),

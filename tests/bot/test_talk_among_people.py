@@ -141,7 +141,7 @@ async def test_the_platform_is_told_what_was_heard_before(
 
 def test_each_quote_is_a_line_with_its_speaker() -> None:
     background = (Quote("Ben\n[Ana]", "shall we?", 0.0), Quote("Chloe", "yes\nlet us", 1.0))
-    assert in_lines(background) == "Ben [Ana]: shall we?\nChloe: yes\nlet us"
+    assert in_lines(background) == "Ben [Ana]: shall we?\nChloe: yes\n  let us"
 
 
 # --------------------------------------------------------------------------------------------------- handled

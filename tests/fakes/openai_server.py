@@ -50,6 +50,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait_for: asyncio.Event | None = None
     """Held back until this is set; in a stream, after the first event."""
+    pause: float = 0.0
+    """Seconds before each event of a stream: a model that takes its time."""
     keep_alive: bool = False
     """While held back, send a comment every few milliseconds, as proxies do."""
     drop_after: int | None = None
@@ -170,6 +172,8 @@ async def _stream(request: web.Request, response: web.StreamResponse, body: Requ
             if not reply.end_early and request.transport is not None:
                 request.transport.abort()
             return
+        if reply.pause:
+            await asyncio.sleep(reply.pause)
         await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
         if number == 0 and reply.wait_for is not None:
             await _hold(response, reply.wait_for, keep_alive=reply.keep_alive)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -146,6 +147,20 @@ async def test_a_tool_call_that_still_runs_does_not_stay_behind_for_ever(stage: 
     assert len(stage.answers()) == 1
 
 
+async def test_an_answer_waits_until_what_was_said_before_is_posted(stage: Stage) -> None:
+    held = stage.slack.hold("chat.postMessage")
+    earlier = asyncio.create_task(stage.outbound.send(stage.notice("n1", "Before that.")))
+    await held.reached()
+    stage.live().text("d.1", "one\n")
+    await stage.outbound.find(stage.notice("n2", "Something else, which takes a moment."))
+    await asyncio.sleep(4 * QUICK.before)  # nothing is to happen, and there is nothing to wait for
+    assert stage.slack.calls_of("chat.startStream") == []
+    held.release()
+    await earlier
+    await streaming(stage)
+    assert [m["text"] for m in stage.answers()] == ["Before that.", "one\n"]
+
+
 async def test_nothing_is_appended_after_the_post(stage: Stage) -> None:
     live = stage.live()
     live.text("d.1", "one\n")
@@ -171,7 +186,7 @@ async def test_a_draft_that_no_post_finishes_is_closed_when_the_bot_rests(stage:
     live = stage.live()
     live.text("d.1", "half an answ\n")
     await streaming(stage)
-    live.end()
+    live.end(waiting=False)
     await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
     reference = await stage.outbound.send(stage.said("d.1", "half an answer"))
     [message] = stage.answers()
@@ -184,7 +199,7 @@ async def test_the_post_may_come_a_little_later_than_the_end_of_its_turn() -> No
         live = stage.live()
         live.text("d.1", "one\n")
         await streaming(stage)
-        live.end()
+        live.end(waiting=False)
         for number in range(3):
             await stage.outbound.send(stage.notice(f"n{number}", "Something else, which takes a moment."))
         assert stage.answers()[0]["streaming"]
@@ -196,7 +211,7 @@ async def test_calls_that_no_answer_follows_do_not_seem_to_run_for_ever() -> Non
         live.task("t1", "tasks: Search", "done")
         live.task("t2", "tasks: Search", "running")
         await streaming(stage)
-        live.end()
+        live.end(waiting=False)
         await stage.slack.until(lambda: not stage.answers()[0]["streaming"])
         assert [block["status"] for block in stage.answers()[0]["blocks"]] == ["complete", "error"]
 

@@ -13,7 +13,7 @@ from tests.slack.shown import TRICKS
 
 written = st.lists(
     st.sampled_from(
-        ["[", "]", "(", ")", "!", "<", ">", "&", "@", "channel", "here", "!channel", "https://a.example", "\n", " "]
+        ["[", "]", "(", ")", "!", "<", ">", "&", "@", "channel", "here", "!channel", "https://", ":", "//", "\n", " "]
     )
     | st.sampled_from(
         ["[x](https://a.example)", "![x](https://a.example/y.png)", "[r]: https://a.example", "[r]", "`", "\\", ":"]
@@ -28,17 +28,18 @@ written = st.lists(
     ("text", "shown"),
     [
         ("**bold** and `code`", "**bold** and `code`"),
-        ("[docs](https://a.example/x)", "docs (https://a.example/x)"),
-        ('[docs](https://a.example/x "a title")', "docs (https://a.example/x)"),
-        ("![leak](https://a.example/x.png)", "leak (https://a.example/x.png)"),
-        ("![](https://a.example/x.png)", "(https://a.example/x.png)"),
-        ("[docs](https://a.exam", "[docs] (https://a.exam"),
+        ("[docs](https://a.example/x)", "docs (https: //a.example/x)"),
+        ('[docs](https://a.example/x "a title")', "docs (https: //a.example/x)"),
+        ("![leak](https://a.example/x.png)", "leak (https: //a.example/x.png)"),
+        ("![](https://a.example/x.png)", "(https: //a.example/x.png)"),
+        ("[docs](https://a.exam", "[docs] (https: //a.exam"),
         ("[docs][1]", "[docs] [1]"),
-        ("[1]: https://evil.example", "[1] : https://evil.example"),
-        ("<!channel> <https://a.example|b> R&D", "&lt;!channel&gt; &lt;https://a.example|b&gt; R&amp;D"),
+        ("[1]: https://evil.example", "[1] : https: //evil.example"),
+        ("<!channel> <https://a.example|b> R&D", "&lt;!channel&gt; &lt;https: //a.example|b&gt; R&amp;D"),
         ("@channel and @here, me@here.example", "@ channel and @ here, me@ here.example"),
         ("pay\u202e001", "pay⟨U+202E⟩001"),
         ("a\r\nb", "a\nb"),
+        ("hthttps://tps://a.example and WWW.a.example", "hthttps: //tps: //a.example and www. a.example"),
     ],
 )
 def test_what_is_streamed(text: str, shown: str) -> None:
@@ -57,6 +58,7 @@ def test_nothing_pings_and_no_link_hides_where_it_leads(text: str, cut: int) -> 
     shown = streamable(text[: cut or None])
     assert text_mistakes(shown, users=()) == []
     assert "@channel" not in shown.lower()
+    assert "://" not in shown
     for token in MarkdownIt("commonmark").parse(shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")):
         for child in token.children or []:
             assert child.type != "image"

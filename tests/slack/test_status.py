@@ -1,19 +1,30 @@
-"""The line that says what the bot is doing: in threads only, newest wins, silent where Slack does not have it."""
+"""Where an app has no sessions, the line that says what the bot is doing: in threads only, newest wins, silent where
+Slack does not have it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from adapters.slack.ids import Spot, place_of
 from adapters.slack.outbound.refusals import MEMORY
 from adapters.slack.outbound.status import StatusPace
-from tests.slack.stage import Stage, staged
+from tests.slack import stage as stages
+from tests.slack.stage import Stage
 
 METHOD = "assistant.threads.setStatus"
+
+
+@asynccontextmanager
+async def staged(status_pace: StatusPace | None = None) -> AsyncIterator[Stage]:
+    """A workspace in which the app is no agent."""
+    async with stages.staged(status_pace=status_pace) as stage:
+        stage.slack.fail("agents.sessions.setStatus", error="not_agent_app", times=math.inf)
+        yield stage
 
 
 @pytest.fixture
@@ -30,7 +41,7 @@ async def test_a_status_is_shown_and_cleared_when_the_bot_rests(stage: Stage) ->
     live = stage.live()
     live.status("Thinking…")
     await stage.slack.until(lambda: statuses(stage) == ["Thinking…"])
-    live.end()
+    live.end(waiting=False)
     await stage.slack.until(lambda: statuses(stage) == ["Thinking…", ""])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from adapters.slack.api import Api
 from adapters.slack.ids import PLATFORM, Spot, spot_of
-from adapters.slack.outbound.finding import LOOK_BACK, Finder
+from adapters.slack.outbound.orphans import Orphans
 from adapters.slack.outbound.posting import UNFINISHED
 from adapters.slack.outbound.refusals import Refusals
 from adapters.slack.outbound.status import StatusLines, StatusPace
@@ -40,12 +42,11 @@ class Drafts:
         self._pace = pace or Pace()
         self._refusals = Refusals(clock)
         self._status = StatusLines(api, clock, status_pace or StatusPace())
-        self._finder = Finder(api)
-        self._clock = clock
-        self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._searched: set[Spot] = set()
+        self._orphans = Orphans(api, clock)
+        self._sweeps: set[asyncio.Task[None]] = set()
         self._named: OrderedDict[str, Draft] = OrderedDict()
         self._open: set[Draft] = set()
+        self._posting: Counter[Spot] = Counter()
         self._closed = False
 
     def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
@@ -53,13 +54,34 @@ class Drafts:
         spot = spot_of(place)
         recipient = {} if place.direct else recipient_of(reader)
         can_stream = bool(spot.thread_ts) and (place.direct or bool(recipient))
-        setting = Setting(self._api, spot, recipient, can_stream, self._pace, self._refusals)
+        setting = Setting(
+            self._api, spot, recipient, can_stream, self._pace, self._refusals, lambda: not self._posting[spot]
+        )
         return ThreadLive(self, self._status, setting, thread_id, place)
+
+    @contextmanager
+    def posting(self, spot: Spot) -> Iterator[None]:
+        """While something is being posted there, no draft begins: it would stand above."""
+        self._posting[spot] += 1
+        try:
+            yield
+        finally:
+            self._posting[spot] -= 1
+            if not self._posting[spot]:
+                del self._posting[spot]
 
     async def finish(self, message_id: str, ending: Ending) -> Finished | None:
         """End the draft of an answer that is about to be posted. `None`: none of it was shown, or there is none."""
         draft = self._named.get(message_id)
         return await draft.finish(ending) if draft else None
+
+    async def orphan(self, spot: Spot, text: str) -> str:
+        """Timestamp of the message in which the last process began to say this; empty: there is none."""
+        return await self._orphans.claim(spot, text)
+
+    def taken(self, timestamps: Sequence[str]) -> None:
+        """These messages were found to be a post's."""
+        self._orphans.take(timestamps)
 
     def left_for(self, message_id: str) -> str:
         """Timestamp of the message that an ended draft left for its post; empty: there is none."""
@@ -81,6 +103,9 @@ class Drafts:
     async def close(self) -> None:
         """End all that is being written, and show nothing any more."""
         self._closed = True
+        for sweep in self._sweeps:
+            sweep.cancel()
+        await asyncio.gather(*self._sweeps, return_exceptions=True)
         ends = [asyncio.create_task(draft.finish(Ending("", (), UNFINISHED))) for draft in self._open]
         if ends:
             await asyncio.wait(ends, timeout=CLOSING)
@@ -112,12 +137,22 @@ class Drafts:
         draft.writer.add_done_callback(lambda _: self._open.discard(draft))
         return draft
 
+    def rested(self, setting: Setting) -> None:
+        """A delivery of the thread has been handled. What the last process was writing there and nobody went on with
+        is taken away, a moment after the posts."""
+        if not self._closed and self._orphans.may_be_in(setting.spot):
+            sweep = asyncio.create_task(self._sweep(setting), name="slack orphans")
+            self._sweeps.add(sweep)
+            sweep.add_done_callback(self._sweeps.discard)
+
+    async def _sweep(self, setting: Setting) -> None:
+        await asyncio.sleep(setting.pace.grace)
+        await self._orphans.clear(setting.spot)
+
     def _orphan_in(self, spot: Spot) -> Legacy | None:
-        """Looks once in each thread that is older than this process for a stream that the last one left open."""
-        if not spot.thread_ts or spot.thread_ts > self._began_at or spot in self._searched:
+        if not self._orphans.may_be_in(spot):
             return None
-        self._searched.add(spot)
-        return lambda: self._finder.orphan(spot, self._clock() - LOOK_BACK, self.in_use())
+        return lambda text: self._orphans.claim(spot, text)
 
 
 class ThreadLive:
@@ -153,12 +188,13 @@ class ThreadLive:
         if draft is not None and draft.is_open:
             draft.task(task_id, Task(title, state))
 
-    def end(self) -> None:
+    def end(self, *, waiting: bool) -> None:
         """Nothing more comes. Posts will finish what was said, soon mostly; what they do not finish is closed."""
-        self._status.set(self._setting.spot, "")
+        self._status.rest(self._setting.spot, waiting=waiting)
         self._complete_all()
         for draft in self._mine:
             draft.leave(0.0 if draft is self._unnamed else self._setting.pace.grace)
+        self._drafts.rested(self._setting)
 
     def _begin_answer(self, message_id: str) -> Draft | None:
         self._complete_all()
@@ -198,7 +234,7 @@ class ThreadLive:
 def _message_of(earlier: Draft) -> Legacy:
     """The message of a draft whose try failed."""
 
-    async def ended() -> str:
+    async def ended(_text: str) -> str:
         left = await earlier.finish(None)
         return left.ts if left else ""
 

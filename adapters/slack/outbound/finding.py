@@ -11,7 +11,8 @@ import structlog
 
 from adapters.slack.api import PATIENCE, Api, ApiFailed
 from adapters.slack.ids import Spot, spot_of
-from adapters.slack.outbound.posting import is_unfinished, marked_post, stop_stream
+from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post
+from adapters.slack.render.posts import beginning
 from adapters.slack.render.streamable import streamable
 from bot.vocabulary import Post, Said
 
@@ -22,6 +23,8 @@ LOOK_BACK = 900.0
 and Slack's clock is not ours."""
 PAGE_SIZE = 200
 MOST_PAGES = 10
+UNMISTAKABLE = 12
+"""Letters that an answer which is still being written has to share with a longer message to be taken for the same."""
 BRIEFLY = 4.0
 """Seconds that a call may take which an answer waits for."""
 
@@ -41,6 +44,16 @@ class Ourselves:
         return bool(
             (self.bot_id and message.get("bot_id") == self.bot_id) or (self.user and message.get("user") == self.user)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A message that somebody began to write, and that no post has finished."""
+
+    ts: str
+    text: str
+    """As far as it goes."""
+    streaming: bool
 
 
 class Finder:
@@ -69,19 +82,14 @@ class Finder:
             log.warning("slack_posts_cannot_be_found", team=spot.team, channel=spot.channel, error=failure.error)
         return sorted(set(marked)) or sorted(drafts)[-1:]
 
-    async def orphan(self, spot: Spot, oldest: float, in_use: Container[str] = ()) -> str:
-        """A message that a process began to stream and that no post finished, stopped now; empty: there is none, or
-        that cannot be found out."""
-        try:
-            async for message in self._our_messages(spot, oldest, BRIEFLY):
-                ts = str(message["ts"])
-                if marked_post(message) is None and is_unfinished(message) and ts not in in_use:
-                    if message.get("streaming_state") == "in_progress":
-                        await stop_stream(self._api, spot, ts)
-                    return ts
-        except ApiFailed as failure:
-            log.info("slack_orphan_not_looked_for", team=spot.team, channel=spot.channel, error=failure.error)
-        return ""
+    async def unfinished(self, spot: Spot, oldest: float) -> list[Orphan]:
+        """The messages there that were begun and not finished, oldest first. Raises `ApiFailed`."""
+        found = [
+            Orphan(str(message["ts"]), str(message.get("text") or ""), is_streaming(message))
+            async for message in self._our_messages(spot, oldest, BRIEFLY)
+            if marked_post(message) is None and is_unfinished(message)
+        ]
+        return sorted(found, key=lambda orphan: orphan.ts)
 
     async def _our_messages(
         self, spot: Spot, oldest: float, patience: float = PATIENCE
@@ -118,15 +126,22 @@ class Finder:
 
 
 def _may_be_draft(message: Mapping[str, Any], post: Post) -> bool:
-    """Whether a message of ours without a mark is the beginning of what a post says, or was still being written."""
+    """Whether a message of ours without a mark is the beginning of what a post says."""
     if not isinstance(post.content, Said) or message.get("ts") == message.get("thread_ts"):
         return False
-    if is_unfinished(message):
-        return True
-    begun = _letters(str(message.get("text") or ""))
-    return bool(begun) and _letters(streamable(post.content.text)).startswith(begun)
+    return begins_like(str(message.get("text") or ""), post.content.text)
+
+
+def begins_like(written: str, text: str) -> bool:
+    """Whether a message, as Slack shows it, is the beginning of an answer, as the model writes it, or the answer is not
+    as far yet. Answers are streamed, or rendered as they would be posted; Slack rewrites the markup of both."""
+    shown = _letters(written)
+    ways = (_letters(streamable(text)), _letters(beginning(text)))
+    return bool(shown) and any(
+        way.startswith(shown) or (len(way) >= UNMISTAKABLE and shown.startswith(way)) for way in ways
+    )
 
 
 def _letters(text: str) -> str:
-    """The text without markup, which Slack rewrites: letters and digits only."""
+    """The text without markup: letters and digits only."""
     return "".join(character for character in html.unescape(text) if character.isalnum())

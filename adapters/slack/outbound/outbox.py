@@ -16,6 +16,7 @@ from adapters.slack.outbound.finding import Finder
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
 from adapters.slack.outbound.private import Private
 from adapters.slack.outbound.streams import Ending
+from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.streamable import streamable
@@ -58,8 +59,9 @@ class Outbound:
         with _slack_failing():
             if post.only_for is not None:
                 return await self._send_privately(post, shown, user_of(post.only_for))
-            parts = await self._parts_from_draft(post, spot, shown)
-            parts += await self._post_from(len(parts), post, spot, shown)
+            with self._drafts.posting(spot):
+                parts = await self._parts_from_draft(post, spot, shown)
+                parts += await self._post_from(len(parts), post, spot, shown)
         self._shown(post, spot)
         if isinstance(post.content, SignInView) and post.content.status == "open":
             await self._hand_over_link(post.content, spot)
@@ -89,6 +91,7 @@ class Outbound:
             found = await self._finder.parts(post, self._drafts.in_use())
         left = self._drafts.left_for(_message_id(post))
         parts = sorted({*found, left} - {""})
+        self._drafts.taken(parts)
         return _reference(spot_of(post.place), parts) if parts else None
 
     # ------------------------------------------------------------------------------------------- in public
@@ -99,16 +102,20 @@ class Outbound:
             return []
         message_id = _message_id(post)
         draft = await self._drafts.finish(message_id, _ending(post, post.content, shown))
-        if draft is None:
-            return []
-        if draft.whole:
+        if draft is not None and draft.whole:
             return [draft.ts]
-        found = [draft.ts] if draft.ts else await self._finder.parts(post, self._drafts.in_use())
-        for ts in found[:1]:
+        for ts in await self._begun(post, post.content, spot, draft):
             if await replace_piece(self._api, spot, ts, shown[0], mark(post.post_id, 0)):
                 return [ts]
         self._drafts.forget(message_id)  # somebody has deleted it: the post is not to be looked for there
         return []
+
+    async def _begun(self, post: Post, said: Said, spot: Spot, draft: Finished | None) -> list[str]:
+        """The message in which a post was begun: by us, or by the process that died."""
+        if draft is None:
+            orphan = await self._drafts.orphan(spot, said.text)
+            return [orphan] if orphan else []
+        return [draft.ts] if draft.ts else (await self._finder.parts(post, self._drafts.in_use()))[:1]
 
     async def _post_from(self, first: int, post: Post, spot: Spot, shown: Sequence[Piece]) -> list[str]:
         """Post the parts from this one on, one after the other."""

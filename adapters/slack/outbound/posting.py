@@ -17,7 +17,7 @@ EVENT_TYPE = "countersign_post"
 """Under which our mark stands in a message's metadata."""
 
 UNFINISHED: Mapping[str, Any] = {"event_type": "countersign_draft", "event_payload": {"unfinished": True}}
-"""The mark of a draft that was broken off because the process ended: the next one writes it anew."""
+"""The mark of a draft that is not finished, where one can be set: if the process ends, the next one writes it anew."""
 
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive"})
 """Slack's words for a message that cannot be changed any more, whoever saw to that."""
@@ -38,10 +38,15 @@ def marked_post(message: Mapping[str, Any]) -> str | None:
     return None
 
 
+def is_streaming(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a stream that nobody has stopped."""
+    return message.get("streaming_state") == "in_progress"
+
+
 def is_unfinished(message: Mapping[str, Any]) -> bool:
-    """Whether a message of ours is a draft that was broken off, or would be if it were not still streaming."""
+    """Whether a message of ours is a draft that is being written, or was when its process ended."""
     metadata = message.get("metadata") or {}
-    return message.get("streaming_state") == "in_progress" or metadata.get("event_type") == UNFINISHED["event_type"]
+    return is_streaming(message) or metadata.get("event_type") == UNFINISHED["event_type"]
 
 
 def where(spot: Spot) -> dict[str, str]:

@@ -27,7 +27,7 @@ class Private:
     async def tell(self, team: str, user: str, spot: Spot, piece: Piece, response_url: str = "") -> bool:
         """Show a piece to one person: as the answer to their click (`response_url`), else as an ephemeral message
         where it belongs, else in a direct message. False: none of these arrived; that is logged here."""
-        if response_url and await _answer(response_url, spot, piece):
+        if response_url and await reply(response_url, spot, piece):
             return True
         if await self.whisper(team, user, spot, piece):
             return True
@@ -59,8 +59,9 @@ class Private:
         return spot, await post_piece(self._api, spot, piece)
 
 
-async def _answer(response_url: str, spot: Spot, piece: Piece) -> bool:
-    """Answer a click at the address that came with it (Slack: five times within half an hour)."""
+async def reply(response_url: str, spot: Spot, piece: Piece) -> bool:
+    """Answer a click at the address that came with it (Slack: five times within half an hour), for whoever clicked
+    alone; no token is needed. False: it did not arrive."""
     body: dict[str, Any] = {
         "response_type": "ephemeral",
         "replace_original": False,

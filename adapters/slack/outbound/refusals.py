@@ -14,6 +14,7 @@ WORKSPACE_WIDE = frozenset(
         "feature_not_enabled",
         "method_deprecated",
         "missing_scope",
+        "not_agent_app",
         "not_allowed_token_type",
         "unknown_method",
     }

@@ -1,10 +1,13 @@
-"""The line under a thread that says what the bot is doing ("Using tasks: Create a task…")."""
+"""What is going on in a thread, as Slack shows it beside it: the state of the agent's session, with a button to stop
+it; where an app has no sessions, a line that says what the bot is doing ("Using tasks: Create a task…")."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 import structlog
 
@@ -18,6 +21,9 @@ log = structlog.get_logger(__name__)
 
 TEXT_LIMIT = 50
 """Characters: more does not fit beside the bot's name."""
+
+MOST_TRIES = 5
+"""Times that the state of a session is told which Slack does not take; unlike a line it would stay wrong for ever."""
 
 CLOSING = 3.0
 """Seconds that clearing them may take when the process ends; Slack does it by itself after two minutes."""
@@ -33,13 +39,40 @@ class StatusPace:
     clear: float = 1.5
     """Before a status is cleared: mostly a post or another status comes first, and a post clears it too."""
     refresh: float = 90.0
-    """After which a status that still holds is set again (Slack lets it vanish after two minutes)."""
+    """After which a status that still holds is set again (Slack lets a line vanish after two minutes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """How things stand."""
+
+    state: Literal["active", "processing", "suspended"]
+    """Slack's words: at rest, at work, waiting for a person."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A method that shows how things stand."""
+
+    method: str
+    word: Callable[[_Wanted], str]
+    """What it is told."""
+
+
+_SESSION = _Way("agents.sessions.setStatus", lambda wanted: wanted.state)
+"""Where the app is an agent (`agent_view`). It stays as it is set, whatever is posted."""
+_LINE = _Way("assistant.threads.setStatus", lambda wanted: wanted.text)
+"""Elsewhere. A post clears it."""
 
 
 @dataclass(slots=True)
 class _Line:
-    wanted: str = ""
+    wanted: _Wanted
     shown: str = ""
+    by: _Way = _SESSION
+    failures: int = 0
+    """In a row."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -49,37 +82,37 @@ class StatusLines:
     def __init__(self, api: Api, clock: Clock, pace: StatusPace) -> None:
         self._api = api
         self._pace = pace
-        self._refusals = Refusals(clock)
+        self._refused = {_SESSION: Refusals(clock), _LINE: Refusals(clock)}
         self._lines: dict[Spot, _Line] = {}
         self._keepers: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
+        self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
+        self._met: set[Spot] = set()
+        """Threads older than this process in which we have set something."""
 
     def set(self, spot: Spot, text: str) -> None:
-        """What the bot is doing in this thread; empty: nothing. Returns at once."""
-        if self._closing.is_set() or not spot.thread_ts or self._refusals.hold(spot.team, spot.channel):
-            return
-        line = self._lines.get(spot)
-        if line is None:
-            if not text:
-                return
-            line = self._lines[spot] = _Line()
-            keeper = asyncio.create_task(self._keep(spot, line), name="slack status")
-            self._keepers.add(keeper)
-            keeper.add_done_callback(self._keepers.discard)
-        line.wanted = one_line(visible(text), TEXT_LIMIT).translate(_BRACKETS)
-        line.changed.set()
+        """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
+        if text or spot in self._lines:
+            shown = one_line(visible(text), TEXT_LIMIT).translate(_BRACKETS)
+            self._want(spot, _Wanted("processing", shown))
+
+    def rest(self, spot: Spot, *, waiting: bool) -> None:
+        """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""
+        is_left_over = spot.thread_ts <= self._began_at and spot not in self._met  # by a process that died at work
+        if spot in self._lines or is_left_over:
+            self._want(spot, _Wanted("suspended" if waiting else "active"))
 
     def posted(self, spot: Spot) -> None:
-        """Something was posted in the thread, which made Slack clear the status."""
-        if line := self._lines.get(spot):
+        """Something was posted in the thread, which made Slack clear the line."""
+        line = self._lines.get(spot)
+        if line is not None and line.by is _LINE:
             line.shown = ""
 
     async def close(self) -> None:
-        """Clear every status."""
+        """Let every thread rest."""
+        for spot in [spot for spot, line in self._lines.items() if line.wanted.state == "processing"]:
+            self.rest(spot, waiting=False)
         self._closing.set()
-        for line in self._lines.values():
-            line.wanted = ""
-            line.changed.set()
         if not self._keepers:
             return
         _, late = await asyncio.wait(self._keepers, timeout=CLOSING)
@@ -87,43 +120,64 @@ class StatusLines:
             keeper.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
+    def _want(self, spot: Spot, wanted: _Wanted) -> None:
+        if self._closing.is_set() or not spot.thread_ts or self._way(spot) is None:
+            return
+        if spot.thread_ts <= self._began_at:
+            self._met.add(spot)
+        line = self._lines.get(spot)
+        if line is None:
+            line = self._lines[spot] = _Line(wanted)
+            keeper = asyncio.create_task(self._keep(spot, line), name="slack status")
+            self._keepers.add(keeper)
+            keeper.add_done_callback(self._keepers.discard)
+        line.wanted = wanted
+        line.changed.set()
+
+    def _way(self, spot: Spot) -> _Way | None:
+        """The best way that is not refused here; `None`: there is none."""
+        return next((way for way in (_SESSION, _LINE) if not self._refused[way].hold(spot.team, spot.channel)), None)
+
     async def _keep(self, spot: Spot, line: _Line) -> None:
-        """Set what is wanted, until nothing is."""
+        """Show what is wanted, until that is to rest."""
         try:
-            while True:
+            while (way := self._way(spot)) is not None:
                 line.changed.clear()
-                if line.wanted == line.shown:
-                    if not line.wanted:
+                if way is not line.by:
+                    line.by, line.shown = way, ""
+                if way.word(line.wanted) == line.shown:
+                    if line.wanted.state != "processing":
                         return
                     await _happens(line.changed, self._pace.refresh)
                     if not line.changed.is_set():
                         line.shown = ""  # by the time that Slack takes it away
                     continue
-                if not line.wanted:
+                if line.wanted.state != "processing" or not way.word(line.wanted):
                     await _happens(line.changed, 0.0 if self._closing.is_set() else self._pace.clear)
                     if line.changed.is_set() and not self._closing.is_set():
                         continue
-                    if not line.shown:
-                        return
+                    if way.word(line.wanted) == line.shown:
+                        continue
                 await _happens(self._closing, await self._call(spot, line))
-        except ApiFailed as failure:
-            self._refusals.remember(spot.team, spot.channel, failure.error)
-            log.info("slack_status_not_available", team=spot.team, channel=spot.channel, error=failure.error)
         finally:
             del self._lines[spot]
 
     async def _call(self, spot: Spot, line: _Line) -> float:
-        """Set it; seconds until the next call. Raises `ApiFailed` when it is not to be had here."""
-        text = line.wanted
-        arguments = {"channel_id": spot.channel, "thread_ts": spot.thread_ts, "status": text}
+        """Tell Slack; seconds until the next call."""
+        way, word = line.by, line.by.word(line.wanted)
+        arguments = {"channel_id": spot.channel, "thread_ts": spot.thread_ts, "status": word}
         try:
-            await self._api.call(spot.team, "assistant.threads.setStatus", arguments, patience=AT_ONCE)
+            await self._api.call(spot.team, way.method, arguments, patience=AT_ONCE)
         except ApiFailed as failure:
             if failure.permanent:
-                raise
-            return max(self._pace.between, failure.retry_after or 0.0)
-        finally:
-            line.shown = text  # also when it failed: an outdated try is worth nothing
+                self._refused[way].remember(spot.team, spot.channel, failure.error)
+                log.info("slack_status_not_available", team=spot.team, method=way.method, error=failure.error)
+                return 0.0
+            line.failures += 1
+            if way is not _SESSION or line.failures == MOST_TRIES:
+                line.shown, line.failures = word, 0  # an outdated try is worth nothing
+            return max(self._pace.between * 2.0**line.failures, failure.retry_after or 0.0)
+        line.shown, line.failures = word, 0
         return self._pace.between
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from adapters.slack.api import Api
 from adapters.slack.ids import Spot
-from adapters.slack.outbound.posting import show_piece, stop_stream, where
+from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.stable import cut_at_line, stable
 from adapters.slack.render.streamable import streamable
@@ -152,14 +152,22 @@ class Updated:
         text = cut_at_line(manuscript.shown(), MOST_STREAMED)
         if not text.strip() or text == self._shown:
             return
-        piece = self._draw(text)
         if self.ts:
-            await self._show("chat.update", {"channel": self._spot.channel, "ts": self.ts}, piece)
+            await self._update(text, UNFINISHED)
         else:
-            quiet = {"unfurl_links": False, "unfurl_media": False}
-            answer = await self._show("chat.postMessage", where(self._spot) | quiet, piece)
+            marked = {"unfurl_links": False, "unfurl_media": False, "metadata": UNFINISHED}
+            answer = await self._show("chat.postMessage", where(self._spot) | marked, self._draw(text))
             self.ts = str(answer["ts"])
         self._shown = text
+
+    async def leave(self) -> None:
+        """Nothing replaces it: it stays as it is, and is not unfinished any more. Raises `ApiFailed`."""
+        if self._shown:
+            await self._update(self._shown, {})
+
+    async def _update(self, text: str, metadata: Mapping[str, Any]) -> None:
+        arguments = {"channel": self._spot.channel, "ts": self.ts, "metadata": metadata}
+        await self._show("chat.update", arguments, self._draw(text))
 
     async def _show(self, method: str, arguments: Mapping[str, Any], piece: Piece) -> Mapping[str, Any]:
         return await show_piece(self._api, self._spot.team, method, arguments, piece, patience=PATIENCE)

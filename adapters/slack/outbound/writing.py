@@ -19,14 +19,17 @@ from adapters.slack.render.blocks import Piece
 
 log = structlog.get_logger(__name__)
 
+WHILE_POSTING = 0.05
+"""Seconds between two looks whether something is still being posted."""
 MOST_KEPT = 50_000
 """Characters of a draft that are kept: far more than are ever shown of it."""
 
 _ABOUT_THE_READER = frozenset({"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found"})
 
 
-Legacy = Callable[[], Awaitable[str]]
-"""Finds the message that an earlier try at the same answer left, no longer streaming; empty: there is none."""
+Legacy = Callable[[str], Awaitable[str]]
+"""Finds the message that an earlier try at the same answer left, no longer streaming, from what has been written of it;
+empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Pace:
     """Between two pieces of a stream (Slack, tier 4: 100 a minute and more)."""
     update: float = 1.2
     """Between two updates of a message (Slack, tier 3: 50 a minute and more)."""
-    grace: float = 10.0
+    grace: float = 4.0
     """After a turn has come to rest, until a draft that no post has finished is closed."""
 
 
@@ -55,6 +58,8 @@ class Setting:
     pace: Pace
     refusals: Refusals
     """Of streams."""
+    may_begin: Callable[[], bool]
+    """Whether nothing is being posted there: what was said before comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Draft:
         self._lost = False
         self._last_ts = ""
         stream = setting.can_stream and not setting.refusals.hold(setting.spot.team, setting.spot.channel)
-        self._sheet: Sheet | None = (
+        self._sheet: Stream | Updated | None = (
             Stream(setting.api, setting.spot, setting.recipient) if stream else self._updated("")
         )
         self.writer = asyncio.create_task(self._write_on(legacy), name="slack draft")
@@ -141,27 +146,31 @@ class Draft:
         """Stop the stream, if it is one; whether it is whole."""
         sheet = self._sheet
         self._put_away()
-        if not isinstance(sheet, Stream) or not sheet.ts:
+        if sheet is None or not sheet.ts:
             return False
         try:
-            return await sheet.stop(ending)
+            if isinstance(sheet, Stream):
+                return await sheet.stop(ending)
+            if ending is None:
+                await sheet.leave()
         except ApiFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
-            log.info("slack_stream_not_stopped", **self._whereabouts(), error=failure.error)
-            return False
+            log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)
+        return False
 
     # ------------------------------------------------------------------------------------------- written by its task
 
     async def _write_on(self, legacy: Legacy | None) -> None:
         try:
             await self._until_over(self._setting.pace.before)
-            if legacy is not None and (ts := await legacy()):
+            if legacy is not None and (ts := await legacy("".join(self._text))):
                 self._sheet = self._updated(ts)
             while self._sheet is not None and not self._over.is_set():
                 if self._is_left_behind():
                     await self._close(None)
                     return
-                await self._until_over(await self._write(self._sheet))
+                may_write = self._sheet.ts or self._setting.may_begin()
+                await self._until_over(await self._write(self._sheet) if may_write else WHILE_POSTING)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())

@@ -43,7 +43,7 @@ from bot.vocabulary import (
     SignInView,
 )
 
-__all__ = ["Piece", "help_piece", "note", "opening", "overview_piece", "pieces", "sign_in_piece"]
+__all__ = ["Piece", "beginning", "help_piece", "note", "opening", "overview_piece", "pieces", "sign_in_piece"]
 
 LONGEST_ANSWER = 100_000
 """Characters of an answer; more is cut with a count. It makes nine messages or so."""
@@ -91,6 +91,11 @@ def opening(name: str, text: str, quoted: str = "") -> Piece:
     said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
     about = [flow([run("About this message:")]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
     return piece([rich_text(*said, *about)], f"{who} asks: {question}")
+
+
+def beginning(text: str) -> str:
+    """The first message of an answer, as somebody reads it who is shown no blocks."""
+    return _said(Said(text), "")[0].text
 
 
 def help_piece() -> Piece:

@@ -1,7 +1,9 @@
 """A model's text while it is being written, as Markdown for a stream (`markdown_text`).
 
 Slack parses it, so it is defused rather than parsed: what is streamed is shown for seconds only, and then replaced by
-what `markdown` makes of the whole text. Nothing in it may ping, load an image, or hide where a link leads.
+what `markdown` makes of the whole text. Nothing in it may ping, load an image, or hide where a link leads. Nor may
+anything in it be an address: a stream cannot be told not to unfurl, and Slack, which fetches what it unfurls, would
+carry out whatever a prompt was made to write into it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ _LINK = re.compile(
 """A whole link or image; both are shown as "label (address)"."""
 _HALF_LINK = re.compile(r"\](?=[(\[:])")
 """Where Markdown would join a label to an address, wherever the rest of it is. A space in between undoes that."""
+_WEB_SITE = re.compile(r"\bwww\.(?=\S)", re.IGNORECASE)
 _CALL_TO_ALL = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 
 
@@ -31,5 +34,5 @@ def streamable(text: str) -> str:
 
 def _line(text: str) -> str:
     shown = _LINK.sub(lambda found: f"{found['label']} ({found['url']})".lstrip(), visible(text))
-    shown = _HALF_LINK.sub("] ", shown)
+    shown = _WEB_SITE.sub("www. ", _HALF_LINK.sub("] ", shown).replace("://", ": //"))
     return escape(_CALL_TO_ALL.sub("@ ", shown))

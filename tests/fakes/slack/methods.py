@@ -38,6 +38,7 @@ OF_BOTS: dict[str, BotMethod] = {
     "views.push": views.push_modal,
     "views.update": views.update_modal,
     "views.publish": views.publish_home,
+    "agents.sessions.setStatus": apps.set_session,
     "assistant.threads.setStatus": apps.set_assistant("status", "status"),
     "assistant.threads.setTitle": apps.set_assistant("title", "title"),
     "assistant.threads.setSuggestedPrompts": apps.set_assistant("prompts", "prompts"),

@@ -1,4 +1,5 @@
-"""auth.*, oauth.*, bots.info, assistant.threads.*: the app, its tokens, its place beside the chat."""
+"""auth.*, oauth.*, bots.info, assistant.threads.*, agents.sessions.*: the app and its tokens, and what
+is shown of it beside the chat."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from tests.fakes.slack.places import readable
 from tests.fakes.slack.refused import Refused
 from tests.fakes.slack.world import APP_ID, Json, Token, World
 
+SESSION_STATES = {"active", "processing", "suspended", "closed"}
 TOKEN_LIVES = 43_200
 """Seconds that a rotated token is good for (Slack: 12 h)."""
 
@@ -59,6 +61,17 @@ def set_assistant(kind: str, *needs: str) -> Callable[[World, Caller, Json], Jso
         return {}
 
     return method
+
+
+def set_session(world: World, caller: Caller, arguments: Json) -> Json:
+    """agents.sessions.setStatus: remembered in order, as the kind `session`."""
+    channel = readable(world, caller, required(arguments, "channel_id", "channel_not_found"))
+    thread_ts = required(arguments, "thread_ts", "invalid_thread_ts")
+    status = required(arguments, "status")
+    if status not in SESSION_STATES:
+        raise Refused("invalid_arguments", ["[ERROR] must be a valid enum value [json-pointer:/status]"])
+    world.assistant.append({"kind": "session", "channel": channel.id, "thread_ts": thread_ts, "status": status})
+    return {"status": status, "agent_status": status}
 
 
 def oauth_access(world: World, call: ApiCall) -> Json:

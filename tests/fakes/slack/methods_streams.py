@@ -89,6 +89,8 @@ def _read(world: World, arguments: Json) -> list[Json]:
         if chunk["type"] == "markdown_text":
             wrong_text = text_mistakes(chunk["text"], users=world.known_users())
             world.house_mistakes += [f"stream: {mistake}" for mistake in wrong_text]
+            if "://" in chunk["text"]:
+                world.house_mistakes.append("stream: an address, which Slack fetches and unfurls")
     return given
 
 

@@ -151,6 +151,10 @@ class FakeSlack:
         """The statuses of a thread, oldest first."""
         return [s["status"] for s in self._assistant("status", channel, thread_ts)]
 
+    def sessions(self, channel: str, thread_ts: str) -> list[str]:
+        """The states of a thread's session, oldest first."""
+        return [s["status"] for s in self._assistant("session", channel, thread_ts)]
+
     def prompts(self, channel: str, thread_ts: str) -> list[Json]:
         """The suggested prompts of a thread, as they were set last."""
         found = self._assistant("prompts", channel, thread_ts)

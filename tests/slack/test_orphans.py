@@ -1,0 +1,118 @@
+"""What a process that died was writing: each half goes to its own post, and what nobody goes on with is taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.slack.ids import Spot, place_of
+from bot.vocabulary import Place
+from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as made:
+        yield made
+
+
+async def dies_writing(stage: Stage, *texts: str, place: Place | None = None) -> list[str]:
+    """A process that is killed while it writes these; timestamps of what it leaves."""
+    channel = (place or stage.thread).address["channel"]
+    for number, text in enumerate(texts):
+        stage.live(place).text(f"d.{number}", text)
+        await stage.slack.until(lambda n=number: len(stage.answers(channel)) == n + 1)
+    before = {ts: dict(m) for ts, m in stage.slack.world.channels[channel].messages.items()}
+    await stage.drafts.close()
+    stage.slack.world.channels[channel].messages |= before
+    stage.again()
+    return [m["ts"] for m in stage.answers(channel)]
+
+
+async def test_of_two_answers_each_goes_to_its_own_post(stage: Stage) -> None:
+    left = await dies_writing(stage, "I look it up\n", "I have found it\n")
+    live = stage.live()
+    live.text("d.1", "I have found it\nand more\n")
+    await stage.slack.until(lambda: "more" in shown_text(stage.answers()[-1]))
+    parts = []
+    for number, text in enumerate(("I look it up", "I have found it\nand more")):
+        parts += (await stage.outbound.send(stage.said(f"d.{number}", text)))["parts"]
+    assert parts == left
+    live.end(waiting=False)
+    assert [m["streaming"] for m in stage.answers()] == [False, False]
+    assert all(m["metadata"]["event_type"] == "countersign_post" for m in stage.answers())
+
+
+async def test_an_answer_that_is_there_at_once_takes_the_place_of_its_half(stage: Stage) -> None:
+    left = await dies_writing(stage, "I have found\n")
+    reference = await stage.outbound.send(stage.said("d.0", "I have found it"))
+    assert reference["parts"] == left
+    assert [m["streaming"] for m in stage.answers()] == [False]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_what_is_said_otherwise_now_or_not_at_all_is_taken_away(stage: Stage, *, streams: bool) -> None:
+    if not streams:
+        stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    left = await dies_writing(stage, "I have found it\n")
+    live = stage.live()
+    live.text("d.0", "Nothing was found\n")
+    reference = await stage.outbound.send(stage.said("d.0", "Nothing was found"))
+    live.end(waiting=False)
+    await stage.slack.until(lambda: [m["ts"] for m in stage.answers()] == reference["parts"])
+    assert reference["parts"] != left
+
+
+async def test_a_post_that_was_found_again_is_not_taken_away(stage: Stage) -> None:
+    left = await dies_writing(stage, "I have found it\n")
+    post = stage.said("d.0", "I have found it\nhere")
+    reference = await stage.outbound.find(post)
+    assert reference is not None
+    stage.live().end(waiting=False)
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == "slack orphans"))
+    await stage.outbound.update(post, reference)
+    assert [m["ts"] for m in stage.answers()] == left
+
+
+async def test_without_threads_it_is_the_same(stage: Stage) -> None:
+    place = place_of(Spot("T1", "D1"), direct=True)
+    left = await dies_writing(stage, "I have found\n", place=place)
+    reference = await stage.outbound.send(stage.said("d.0", "I have found it", place))
+    assert reference["parts"] == left
+
+
+async def test_in_a_thread_that_is_younger_than_the_process_nobody_looks(stage: Stage) -> None:
+    stage.now -= 3600.0
+    stage.again()
+    stage.thread_ts = human_says(stage.slack, "C1", "<@UBOT> hi")
+    live = stage.live()
+    live.text("d.0", "one\n")
+    await stage.slack.until(stage.answers)
+    await stage.outbound.send(stage.said("d.0", "one"))
+    live.end(waiting=False)
+    assert stage.slack.calls_of("conversations.replies") == []
+
+
+async def test_where_nobody_can_look_the_answer_is_posted_all_the_same(stage: Stage) -> None:
+    await dies_writing(stage, "I have found\n")
+    stage.slack.fail("conversations.replies", error="missing_scope", times=math.inf)
+    await stage.outbound.send(stage.said("d.0", "I have found it"))
+    assert "I have found it" in shown_text(stage.answers()[-1])
+
+
+async def test_what_was_stopped_by_people_stays(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    live = stage.live()
+    live.text("d.0", "I was about to say\n")
+    await stage.slack.until(stage.answers)
+    live.end(waiting=False)
+    await stage.slack.until(lambda: not stage.answers()[0].get("metadata"))
+    await stage.drafts.close()
+    stage.again()
+    stage.live().end(waiting=False)
+    await stage.outbound.send(stage.said("d.1", "Something else"))
+    assert len(stage.answers()) == 2
+    assert QUICK.grace < 1
