@@ -80,8 +80,3 @@ def load_origin(private_metadata: str) -> Origin:
 def block_of(field: str) -> str:
     """block_id of a field's input (Slack: 255 characters; names of fields have 100 at most)."""
     return f"input:{field}"
-
-
-def field_of(block_id: str) -> str | None:
-    """The field's name; `None`: the block is no input of ours."""
-    return block_id.removeprefix("input:") if block_id.startswith("input:") else None

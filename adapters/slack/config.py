@@ -48,8 +48,3 @@ class SlackConfig:
     def socket_mode(self) -> bool:
         """Whether events come through a WebSocket that we open."""
         return self.app_token is not None
-
-    @property
-    def distributed(self) -> bool:
-        """Whether people install it into their workspaces themselves."""
-        return self.client_id is not None

@@ -16,8 +16,6 @@ Block = dict[str, Any]
 
 MOST_BLOCKS = 50
 """Blocks of a message (Slack)."""
-MOST_VIEW_BLOCKS = 100
-"""Blocks of a modal or an App Home (Slack)."""
 LONGEST_HEADER = 150
 """Characters of a header (Slack)."""
 LONGEST_TEXT = 3_000
