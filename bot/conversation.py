@@ -125,6 +125,8 @@ class Conversation:
             await self._begin(delivery, thread, live)
             return
         if settled or tried_before:
+            # An earlier try of this message may have let the turn before it come to its end, and died before saying so.
+            await self._keep(delivery, look)
             look = await self._resume_settled(delivery, look, live)
         await self._interpret(delivery, thread, look, live)
 
@@ -228,10 +230,14 @@ class Conversation:
         while settled := await self._settled(look):
             answers = {interrupt_id: s.answer for interrupt_id, s in settled.items()}
             look = await self._s.agent.resume(delivery.thread_id, delivery.key, answers, live)
-            async with self._s.database.writing() as tx:
-                await self._endings.say(tx, delivery.thread_id, look)
-                await self._s.waits.record(tx, delivery.thread_id, look.waits)
+            await self._keep(delivery, look)
         return look
+
+    async def _keep(self, delivery: Delivery, look: Look) -> None:
+        """What was said, and what is asked; what was kept before stays as it is."""
+        async with self._s.database.writing() as tx:
+            await self._endings.say(tx, delivery.thread_id, look)
+            await self._s.waits.record(tx, delivery.thread_id, look.waits)
 
     async def _taken_up_again(self, delivery: Delivery, look: Look, live: Live) -> Look:
         """Continue what a dead process left; a delivery that kills it again and again is parked."""

@@ -1,8 +1,9 @@
-"""Somebody who may not use the bot, a platform that cannot be asked, and what its live view is told in the end."""
+"""Somebody who may not use the bot, a platform that cannot be asked, a turn that is taken up again, and what the live
+view is told in the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,10 +16,10 @@ from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
 from bot.vocabulary import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
-from graph.ports import Spoken
+from graph.ports import Live, Spoken
 from graph.running import Look
 from graph.state import Silent
-from tests.bot.conftest import RecordingPlatform, SetClock, place
+from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.stubs import REST, FragileAgent, NotedEngine, make_conversation
 
@@ -64,12 +65,18 @@ class NotedAgent(FragileAgent):
 
     stands: Look = REST
     pruned: int = 0
+    going_on: Callable[[], Awaitable[None]] | None = None
 
     async def look(self, thread_id: str) -> Look:
         return self.stands
 
     async def prune(self, thread_id: str, look: Look) -> None:
         self.pruned += 1
+
+    async def go_on(self, thread_id: str, delivery: str, verb: str, live: Live) -> Look:
+        assert self.going_on is not None
+        await self.going_on()
+        return REST
 
 
 @pytest.fixture
@@ -196,6 +203,32 @@ async def test_the_live_view_ends_also_when_it_fails(
     await says(counter, ANA, "m1")
     await handle(await next_of(counter, NEW))
     assert chat.seen.ends == [False]
+
+
+# --------------------------------------------------------------------------------------------------- going on
+
+
+async def test_what_was_said_before_the_process_died_is_posted_before_anything_new(
+    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
+) -> None:
+    async def going_on() -> None:
+        await until(lambda: chat.done)
+
+    agent.stands, agent.going_on = HALF, going_on
+    await says(counter, ANA, "m0")
+    await handle(await next_of(counter, NEW))
+    assert [post for _, post, _ in chat.done] == ["said:m0.0"]
+
+
+async def test_the_end_of_the_turn_before_is_posted_although_the_process_died_before_it_could_say_so(
+    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
+) -> None:
+    ended = Look("m1", "resume", at_rest=True, waits=(), turn=None, spoken=(Spoken("m0.1", "Done."),))
+    agent.stands = ended
+    await says(counter, ANA, "m1")
+    await handle(await next_of(counter, NEW))
+    await until(lambda: len(chat.done) == 2)
+    assert [post for _, post, _ in chat.done] == ["said:m0.1", "said:m1.0"]
 
 
 # --------------------------------------------------------------------------------------------------- quotes

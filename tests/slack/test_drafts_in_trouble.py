@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,7 @@ import pytest
 from adapters.slack.ids import Spot, place_of
 from adapters.slack.outbound.refusals import MEMORY
 from bot.platform import PostFailed
-from tests.slack.stage import Stage, feedback_of, shown_text, staged, streaming
+from tests.slack.stage import QUICK, Stage, feedback_of, shown_text, staged, streaming
 
 
 @pytest.fixture
@@ -68,6 +69,20 @@ async def test_without_streaming_one_message_is_updated(stage: Stage) -> None:
     assert "three" in shown_text(message)
     assert feedback_of(message) == ["context_actions"]
     assert message["metadata"]["event_payload"]["post"] == "said:d.1"
+
+
+async def test_an_answer_that_has_difficulties_to_begin_still_stands_above_the_next(stage: Stage) -> None:
+    stage.slack.fail("chat.startStream", error="unknown_method", times=math.inf)
+    held = stage.slack.hold("chat.postMessage")
+    live = stage.live()
+    live.text("d.1", "one\n")
+    await held.reached()
+    live.text("d.2", "two\n")
+    await asyncio.sleep(4 * QUICK.before)  # nothing is to happen, and there is nothing to wait for
+    assert len(stage.slack.calls_of("chat.postMessage")) == 1
+    held.release()
+    await stage.slack.until(lambda: len(stage.answers()) == 2)
+    assert [m["text"].strip() for m in stage.answers()] == ["one", "two"]
 
 
 async def test_that_there_is_no_streaming_is_remembered_for_a_while(stage: Stage) -> None:

@@ -45,7 +45,8 @@ class Drafts:
         self._orphans = Orphans(api, clock)
         self._sweeps: set[asyncio.Task[None]] = set()
         self._named: OrderedDict[str, Draft] = OrderedDict()
-        self._open: set[Draft] = set()
+        self._open: dict[Draft, Spot] = {}
+        """The oldest first."""
         self._posting: Counter[Spot] = Counter()
         self._closed = False
 
@@ -132,9 +133,10 @@ class Drafts:
         if self._closed:
             return None
         legacy = _message_of(earlier) if earlier else self._orphan_in(setting.spot)
-        draft = Draft(setting, lambda text: draft_piece(thread_id, place, text), legacy)
-        self._open.add(draft)
-        draft.writer.add_done_callback(lambda _: self._open.discard(draft))
+        above = [open_ for open_, spot in self._open.items() if spot == setting.spot]
+        draft = Draft(setting, lambda text: draft_piece(thread_id, place, text), legacy, earlier=above)
+        self._open[draft] = setting.spot
+        draft.writer.add_done_callback(lambda _: self._open.pop(draft, None))
         return draft
 
     def rested(self, setting: Setting) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,7 +20,9 @@ from adapters.slack.render.blocks import Piece
 log = structlog.get_logger(__name__)
 
 WHILE_POSTING = 0.05
-"""Seconds between two looks whether something is still being posted."""
+"""Seconds between two looks whether what comes first is there."""
+AT_ONCE = 0.0
+"""Seconds before another way is tried, where the first is not to be had."""
 MOST_KEPT = 50_000
 """Characters of a draft that are kept: far more than are ever shown of it."""
 
@@ -75,9 +77,18 @@ class Finished:
 class Draft:
     """A message in the making. Whatever it asks of Slack, it asks one after the other."""
 
-    def __init__(self, setting: Setting, draw: Callable[[str], Piece], legacy: Legacy | None = None) -> None:
-        """`draw` renders the text where streams are not to be had; the message that `legacy` finds is written anew."""
+    def __init__(
+        self,
+        setting: Setting,
+        draw: Callable[[str], Piece],
+        legacy: Legacy | None = None,
+        *,
+        earlier: Sequence[Draft] = (),
+    ) -> None:
+        """`draw` renders the text where streams are not to be had; the message that `legacy` finds is written anew. It
+        begins when the `earlier` drafts of its thread have begun, so as to stand below them."""
         self._setting = setting
+        self._earlier = earlier
         self._draw = draw
         self._text: list[str] = []
         self._length = 0
@@ -99,6 +110,12 @@ class Draft:
     def is_open(self) -> bool:
         """Whether anything can still be added."""
         return not self._over.is_set() and not self.writer.done()
+
+    @property
+    def is_to_begin(self) -> bool:
+        """Whether it has something to show, and no message yet."""
+        something = "".join(self._text).strip() or (self._tasks and isinstance(self._sheet, Stream))
+        return self.is_open and self._sheet is not None and not self.ts and bool(something)
 
     @property
     def ts(self) -> str:
@@ -169,11 +186,15 @@ class Draft:
                 if self._is_left_behind():
                     await self._close(None)
                     return
-                may_write = self._sheet.ts or self._setting.may_begin()
+                may_write = self._sheet.ts or self._may_begin()
                 await self._until_over(await self._write(self._sheet) if may_write else WHILE_POSTING)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())
+
+    def _may_begin(self) -> bool:
+        self._earlier = [draft for draft in self._earlier if draft.is_to_begin]
+        return not self._earlier and self._setting.may_begin()
 
     async def _write(self, sheet: Sheet) -> float:
         """Show what is new; seconds until the next time."""
@@ -185,7 +206,7 @@ class Draft:
             if failure.retry_after is not None:
                 return max(pace, failure.retry_after)
             await self._after(sheet, failure)
-        return pace
+        return pace if self._sheet is sheet else AT_ONCE
 
     async def _after(self, sheet: Sheet, failure: ApiFailed) -> None:
         """Go on another way, or try again, or no longer."""
