@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-SQLITE = "sqlite:///"
 
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
@@ -54,7 +53,8 @@ class ConfigurationError(Exception):
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[web.Application]:
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
-    folder = data_folder(settings)
+    database = database_file(settings)
+    folder = database.parent
     try:
         tool_config = load_config(settings.mcp_config, _variables())
         policy = load_policy(settings.policy_file)
@@ -77,11 +77,11 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         await tools.start()
         stack.push_async_callback(tools.close)
         page = _web_platform(settings, tools, key) if settings.web_enabled else None
-        slack = _slack_platform(settings, key) if settings.slack_configured else None
+        slack = _slack_platform(settings, database, key) if settings.slack_configured else None
         if slack is not None:
             stack.push_async_callback(slack.close)  # after the house, which may still be posting
         platforms: dict[str, Platform] = {platform.name: platform for platform in (page, slack) if platform}
-        parts = HouseParts(settings, folder, key, tools, policy, platforms, system_clock)
+        parts = HouseParts(settings, database, key, tools, policy, platforms, system_clock)
         try:
             house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
         except NewerSchemaError as error:
@@ -100,17 +100,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         yield application
 
 
-def data_folder(settings: Settings) -> Path:
-    """Where the embedded engine keeps its files. Raises `ConfigurationError` for a database it cannot run on."""
-    if not settings.database_url.get_secret_value().startswith(SQLITE):
+def database_file(settings: Settings) -> Path:
+    """The file of the embedded engine's records. Raises `ConfigurationError` for a database it cannot run on."""
+    if settings.sqlite_file is None:
         raise ConfigurationError(
             "DATABASE_URL: PostgreSQL is not supported by this version yet. Use sqlite:///data/countersign.db."
         )
-    return _database_file(settings).parent
-
-
-def _database_file(settings: Settings) -> Path:
-    return Path(settings.database_url.get_secret_value().removeprefix(SQLITE))
+    return settings.sqlite_file
 
 
 def _variables() -> dict[str, str]:
@@ -149,7 +145,7 @@ def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlat
     return WebPlatform(config, facts)
 
 
-def _slack_platform(settings: Settings, key: bytes) -> SlackPlatform:
+def _slack_platform(settings: Settings, database: Path, key: bytes) -> SlackPlatform:
     from adapters.slack import Installations, SlackConfig, SlackPlatform  # noqa: PLC0415  # half a second of importing
 
     config = SlackConfig(
@@ -164,7 +160,7 @@ def _slack_platform(settings: Settings, key: bytes) -> SlackPlatform:
         allow_guests=settings.slack_allow_guests,
         allowed_teams=frozenset(settings.slack_allowed_teams),
     )
-    return SlackPlatform(config, installations=Installations(_database_file(settings), Sealer(key)))
+    return SlackPlatform(config, installations=Installations(database, Sealer(key)))
 
 
 async def _connect(slack: SlackPlatform, house: House) -> None:

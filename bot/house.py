@@ -49,7 +49,8 @@ class HouseParts:
     """What a house is made of."""
 
     settings: Settings
-    folder: Path
+    database: Path
+    """The SQLite file of the records; the checkpoints are kept beside it."""
     key: bytes
     tools: Tools
     policy: Policy
@@ -77,7 +78,7 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
     """Everything between the adapters and the policies, while it runs. Raises `ModelProblem` when the model is not
     configured."""
     settings, clock = parts.settings, parts.clock
-    file = parts.folder / Path(settings.database_url.get_secret_value().removeprefix("sqlite:///")).name
+    file = parts.database
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(upgrade_sqlite, file)
         checkpoints = await stack.enter_async_context(sqlite_checkpoints(file.with_suffix(".checkpoints.db")))

@@ -35,6 +35,8 @@ __all__ = ["Settings", "SettingsError", "example", "load_settings"]
 MODEL_WITH_A_KEY = "gpt-5.4-mini"
 """OpenAI's small model of 2026 that takes tools at `/v1/chat/completions`, where every compatible service is."""
 
+_SQLITE = "sqlite:///"
+
 Address = Annotated[str, AfterValidator(service_address)]
 LowerCase = BeforeValidator(lower_case)
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_list)]
@@ -185,6 +187,12 @@ class Settings(BaseSettings):
         if self.web_enabled_as_set is not None:
             return self.web_enabled_as_set
         return not (self.slack_configured or self.teams_configured)
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The file of the records; `None`: they are kept in PostgreSQL."""
+        address = self.database_url.get_secret_value()
+        return Path(address.removeprefix(_SQLITE)) if address.startswith(_SQLITE) else None
 
     @property
     def on_loopback(self) -> bool:

@@ -12,7 +12,7 @@ from adapters.slack.ids import within_team
 from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.gestures import Click, origin_of_view
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.reading import slack_id, token
+from adapters.slack.reading import slack_id, token
 from adapters.slack.render.forms import answer_modal, approve_all_modal, arguments_modal, edit_modal, reject_modal
 from adapters.slack.render.posts import sign_in_piece
 from bot.platform import Desk

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.slack.ids import Spot, message_key, person_id, place_of
-from adapters.slack.inbound.reading import part, parts, slack_id, slack_ts, words
+from adapters.slack.reading import part, parts, slack_id, slack_ts, words
 from adapters.slack.web_api.texts import plain_text
 from bot.safe_text import one_line, visible
 from bot.vocabulary import Message, Person

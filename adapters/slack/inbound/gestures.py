@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from adapters.slack.actions import Origin, load_origin
 from adapters.slack.ids import Spot, click_key, form_key
-from adapters.slack.inbound.reading import our_id, part, parts, slack_id, slack_ts, token, words
+from adapters.slack.reading import our_id, part, parts, slack_id, slack_ts, token, words
 
 Payload = Mapping[str, Any]
 

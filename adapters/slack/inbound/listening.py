@@ -13,7 +13,7 @@ from adapters.slack.ids import Spot, message_key, person_id, place_of
 from adapters.slack.inbound.events import Deleted, Ears, Edited, heard
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.reading import part, slack_id, slack_ts, words
+from adapters.slack.reading import part, slack_id, slack_ts, words
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.platform import Desk

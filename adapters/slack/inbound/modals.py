@@ -13,7 +13,7 @@ from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.gestures import Submission
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
-from adapters.slack.inbound.reading import words
+from adapters.slack.reading import words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
 from bot.platform import Desk
 from bot.vocabulary import (

@@ -12,8 +12,8 @@ from adapters.slack.ids import Spot
 from adapters.slack.inbound.commands import ephemeral
 from adapters.slack.inbound.gestures import web_address
 from adapters.slack.inbound.modals import said
-from adapters.slack.inbound.reading import part, slack_id, slack_ts, words
 from adapters.slack.outbound.private import reply
+from adapters.slack.reading import part, slack_id, slack_ts, words
 from adapters.slack.render.posts import note
 
 log = structlog.get_logger(__name__)

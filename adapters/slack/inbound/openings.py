@@ -14,8 +14,8 @@ from adapters.slack.errands import Errands
 from adapters.slack.ids import Spot, message_key, place_of
 from adapters.slack.inbound.events import origin_of, text_of
 from adapters.slack.inbound.gestures import Visitor
-from adapters.slack.inbound.reading import parts, slack_ts, words
 from adapters.slack.outbound.posting import remove, show_piece, where
+from adapters.slack.reading import parts, slack_ts, words
 from adapters.slack.render.posts import opening
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.remembered import Remembered

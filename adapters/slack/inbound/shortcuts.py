@@ -8,7 +8,7 @@ from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.events import text_of
 from adapters.slack.inbound.gestures import Shortcut
 from adapters.slack.inbound.openings import QUOTE_LIMIT
-from adapters.slack.inbound.reading import slack_ts
+from adapters.slack.reading import slack_ts
 from adapters.slack.render.forms import ask_modal
 from bot.safe_text import shorten
 from bot.vocabulary import Unwelcome

@@ -10,7 +10,7 @@ import structlog
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import Spot, spot_of, ts_of, user_of
 from adapters.slack.inbound.events import text_of
-from adapters.slack.inbound.reading import parts, slack_id, slack_ts, words
+from adapters.slack.reading import parts, slack_id, slack_ts, words
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.inbound.reading import words
+from adapters.slack.reading import words
 from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
 
