@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import structlog
 
 from bot.clock import Clock
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.ids import NewId
+from bot.permissions import permission_of
 from bot.posts import Posts, said
-from bot.records import approvals, deliveries
+from bot.records import approvals, deliveries, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
@@ -22,6 +25,7 @@ from bot.vocabulary import (
     Form,
     Invalid,
     Person,
+    Place,
     Refused,
     Settled,
     Unknown,
@@ -29,16 +33,18 @@ from bot.vocabulary import (
 from graph.calls import digest_of
 from graph.interrupts import Answer, ApprovalAsked, Approved, Expired, Rejected, Superseded
 from graph.ports import Spoken
-from policies.deciding import Decider, NotPermitted, Permission, Permitted, edit_needs_no_new_asking, may_decide
+from policies.deciding import Permitted, edit_needs_no_new_asking
 from policies.model import Tool, canonical_json, model_name
+
+log = structlog.get_logger(__name__)
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 REASON_LIMIT = 2_000
 """Characters of a reason."""
 
-_LOCAL_PAGE = "web:"
-
 FindTool = Callable[[str], Tool | None]
+FindPlace = Callable[[str], Place | None]
+"""The place that a policy names; `None`: no platform that is connected knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class ApprovalBook:
         new_id: NewId,
         *,
         find_tool: FindTool,
+        find_place: FindPlace,
         timer_set: Callable[[], None],
     ) -> None:
         self._database = database
@@ -68,10 +75,11 @@ class ApprovalBook:
         self._clock = clock
         self._new_id = new_id
         self._find_tool = find_tool
+        self._find_place = find_place
         self._timer_set = timer_set
 
     async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
-        """Say what was said before it, record the approval, post its card and set its timer, in one
+        """Say what was said before it, record the approval, post its cards and set its timer, in one
         transaction."""
         async with self._database.writing() as tx:
             for each in spoken:
@@ -85,13 +93,32 @@ class ApprovalBook:
         if not await approvals.add(tx, approval_id, thread_id, asked, now=now, expires_at=expires_at):
             return
         await self._posts.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
-        await self._posts.say(tx, NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id))
+        for post in await self._cards(tx, thread_id, approval_id, asked):
+            await self._posts.say(tx, post)
         if expires_at is not None:
             body = {"approval": approval_id}
             await deliveries.add(
                 tx, Delivery(f"expire:{approval_id}", thread_id, "timer", body, False, now, expires_at)
             )
             tx.afterwards(self._timer_set)
+
+    async def _cards(
+        self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked
+    ) -> Sequence[NewPost]:
+        """One card in its thread, and one in each place that the rule routes it to."""
+        own = NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id)
+        thread = await threads.get(tx, thread_id)
+        here = {thread.place.channel or thread.place.key} if thread else set()
+        if thread and thread.place.direct:
+            here.add(asked.requesters[0])
+        elsewhere: dict[str, NewPost] = {}
+        for reference in asked.ask.route_to:
+            place = self._find_place(reference)
+            if place is None:
+                log.warning("route_not_known", rule=asked.ask.rule, place=reference)
+            elif place.key not in here:
+                elsewhere[place.key] = replace(own, key=f"{own.key}@{place.key}", place=place)
+        return [own, *elsewhere.values()]
 
     async def decide(self, tx: Transaction, decision: Decision, approval_id: str) -> ClickResult:
         """Judge one click on one approval, and record what it changes."""
@@ -102,7 +129,7 @@ class ApprovalBook:
             return await self._too_late(tx, row, decision)
         if row.expires_at is not None and row.expires_at <= self._clock():
             return AlreadySettled("This approval has expired.")
-        permission = _permission(row, decision.person)
+        permission = permission_of(row, decision.person)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
         if decision.verb == "reject":
@@ -143,7 +170,7 @@ class ApprovalBook:
 
     def may_decide(self, row: ApprovalRow, person: Person) -> bool:
         """Whether this person may decide it now; no, where that could not be found out."""
-        return isinstance(_permission(row, person), Permitted)
+        return isinstance(permission_of(row, person), Permitted)
 
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with, for somebody who may decide it."""
@@ -153,7 +180,7 @@ class ApprovalBook:
             return NO_SUCH
         if row.status != "pending":
             return Refused("This has been settled already.")
-        permission = _permission(row, person)
+        permission = permission_of(row, person)
         if not isinstance(permission, Permitted):
             return Refused(permission.reason)
         tool = self._tool(row)
@@ -231,22 +258,6 @@ class ApprovalBook:
             return Settled(f"{row.status.capitalize()}.")
         cast = await approvals.votes_on(tx, row.approval_id)
         return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
-
-
-def _permission(row: ApprovalRow, person: Person) -> Permission:
-    """Whether they may decide. On the local page everybody says for themselves who they are, so its people count in
-    its own threads only. "any" means anybody of the workspace where it was asked, not of all that have installed us."""
-    if person.person_id.startswith(_LOCAL_PAGE):
-        if not row.thread_id.startswith(_LOCAL_PAGE):
-            return NotPermitted("On the web page you can only decide what was asked for on the web page.")
-    elif not row.thread_id.startswith(_home_of(person)) and person.person_id not in row.asked.ask.approvers:
-        return NotPermitted("This was asked in another workspace than yours.")
-    return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
-
-
-def _home_of(person: Person) -> str:
-    """What the ids of all threads of their workspace begin with: `slack:{team}:`, `teams:{tenant}:`."""
-    return person.person_id.rpartition(":")[0] + ":"
 
 
 def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:

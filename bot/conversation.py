@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from bot.beginnings import announcement, asks_only_for_that
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.endings import Endings
@@ -110,6 +111,12 @@ class Conversation:
             await self._endings.turn_away(delivery, told)
             return
         delivery = introduced
+        if (announced := announcement(delivery)) is not None:
+            if asks_only_for_that(delivery):
+                await self._endings.conclude(delivery, look, announced)
+                return
+            async with self._s.database.writing() as tx:
+                await self._s.posts.say(tx, announced)
         settled = await self._settled(look)
         settler = any(s.key == key for s in settled.values())
         tried_before = settler or look.delivery == key or not look.at_rest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from bot.approvals import ApprovalBook
 from bot.clarifications import ClarificationBook
@@ -14,7 +14,9 @@ from bot.inbox.engine import Engine
 from bot.inbox.sessions import current_thread
 from bot.meaning import is_stop
 from bot.overviews import Overviews
+from bot.platform import Reference
 from bot.posts import Posts
+from bot.presence import Presence
 from bot.records import attempts, deliveries, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
@@ -35,6 +37,7 @@ from bot.vocabulary import (
     Place,
     Refused,
     Settled,
+    Shown,
     SignInReply,
     ThreadSummary,
     ThreadView,
@@ -42,6 +45,8 @@ from bot.vocabulary import (
 )
 from graph.calls import storable
 
+COMMENT_LIMIT = 2_000
+"""Characters of what a person says about an answer."""
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 
 
@@ -53,6 +58,7 @@ class Books:
     approvals: ApprovalBook
     clarifications: ClarificationBook
     sign_ins: SignInBook
+    presence: Presence
 
 
 class FrontDesk:
@@ -99,6 +105,14 @@ class FrontDesk:
             if message is not None:
                 await deliveries.drop(tx, [key])
         return message is not None
+
+    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+        """The bot was brought to a place: greet there, once until it has left."""
+        return await self._books.presence.arrived(key, place, greeting)
+
+    async def left(self, place: Place) -> None:
+        """The bot was removed from a place: what waits there is given up, and nothing more is posted."""
+        await self._books.presence.left(place)
 
     # ------------------------------------------------------------------------------------------- decide lane
 
@@ -152,7 +166,8 @@ class FrontDesk:
         async with self._database.writing_urgently() as tx:
             if await posts.get(tx, feedback.post_id) is None:
                 return Unknown("This answer does not exist (any more).")
-            await feedback_rows.keep(tx, feedback.post_id, feedback.person.person_id, feedback.verdict, self._clock())
+            kept = replace(feedback, comment=storable(feedback.comment)[:COMMENT_LIMIT])
+            await feedback_rows.keep(tx, kept, self._clock())
         return Settled("Thank you for telling.")
 
     async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
@@ -191,8 +206,20 @@ class FrontDesk:
     # ------------------------------------------------------------------------------------------- ask lane
 
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
-        """An approval as it is now, if its thread's id begins with `within`."""
+        """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within`."""
         return await self._overviews.approval(approval_id, within)
+
+    async def permitted(self, approval_id: str, person: Person) -> bool:
+        """Whether this person may decide it now; no, where that could not be found out."""
+        return await self._overviews.permitted(approval_id, person)
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        """Where the card of an approval, a question, a sign-in or a broken attempt is shown, in every place."""
+        return await self._overviews.shown(subject)
+
+    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+        """Id of the answer, among the newest at a place, whose reference fits."""
+        return await self._overviews.answer_at(place, is_it)
 
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         """The approvals that wait in the same thread and that this person may decide, oldest first."""

@@ -25,12 +25,14 @@ from bot.introductions import Introductions
 from bot.ledger import AttemptLedger
 from bot.platform import Platform
 from bot.posts import Posts
+from bot.presence import Presence
 from bot.records import deliveries
 from bot.records.checkpoints import sqlite_checkpoints
 from bot.records.database import Database, sqlite_database
 from bot.records.schema import upgrade_sqlite
 from bot.secrets import Sealer
 from bot.settings import Settings
+from bot.vocabulary import Place
 from bot.waits import Waits
 from graph.models import close_model, create_model
 from graph.models.router import create_router
@@ -89,7 +91,13 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         posts = Posts(database, clock, parts.platforms)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
         approvals = ApprovalBook(
-            database, posts, clock, random_id, find_tool=parts.tools.find, timer_set=engine.look_again
+            database,
+            posts,
+            clock,
+            random_id,
+            find_tool=parts.tools.find,
+            find_place=partial(find_place, parts.platforms),
+            timer_set=engine.look_again,
         )
         questions = ClarificationBook(posts, clock, random_id)
         sign_ins = SignInBook(database, posts, clock, random_id, Sealer(parts.key))
@@ -118,7 +126,13 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         desk = FrontDesk(
             database,
             engine,
-            Books(Acceptance(database, Sessions(), clock), approvals, questions, sign_ins),
+            Books(
+                Acceptance(database, Sessions(settings.session_quiet_hours * 3600), clock),
+                approvals,
+                questions,
+                sign_ins,
+                Presence(database, posts, waits, clock),
+            ),
             posts,
             clock,
         )
@@ -131,6 +145,11 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             await asyncio.gather(starting, return_exceptions=True)
             await engine.stop(shutdown_seconds)
             await posts.stop(1.0)
+
+
+def find_place(platforms: Mapping[str, Platform], reference: str) -> Place | None:
+    """The place that a policy names, on whichever platform that knows it."""
+    return next((place for p in platforms.values() if (place := p.named_place(reference)) is not None), None)
 
 
 START_PAUSE = 1.0

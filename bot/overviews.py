@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from bot.approvals import ApprovalBook
+from bot.permissions import is_within
+from bot.platform import Reference
 from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
+from bot.records.posts import PostRow
 from bot.turns import turns_of
 from bot.views import approval_view, post_of
 from bot.vocabulary import (
@@ -16,6 +19,7 @@ from bot.vocabulary import (
     MessageView,
     Overview,
     Person,
+    Place,
     Post,
     Refused,
     Shown,
@@ -28,6 +32,8 @@ SHOWN = 300
 """Messages and posts of a thread that are shown, the newest of each."""
 RECENT = 10
 """Outcomes that an overview shows."""
+REMEMBERED_ANSWERS = 200
+"""Answers at one place that a reaction is looked for in, the newest."""
 NO_APPROVAL = Unknown("This approval does not exist (any more).")
 NO_QUESTION = Unknown("This question does not exist (any more).")
 
@@ -40,10 +46,10 @@ class Overviews:
         self._approvals = book
 
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
-        """An approval as it is now, if its thread's id begins with `within`."""
+        """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within`."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
-            if row is None or not row.thread_id.startswith(within):
+            if row is None or not is_within(row, within):
                 return NO_APPROVAL
             return await approval_view(tx, approval_id) or NO_APPROVAL
 
@@ -55,6 +61,25 @@ class Overviews:
             theirs = [each for each in rows if self._approvals.may_decide(each, person)]
             views = [await approval_view(tx, each.approval_id) for each in theirs]
         return tuple(view for view in views if view is not None)
+
+    async def permitted(self, approval_id: str, person: Person) -> bool:
+        """Whether this person may decide it now."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+        return row is not None and row.status == "pending" and self._approvals.may_decide(row, person)
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        """Where a card is shown, in every place; the one in its own thread first."""
+        async with self._database.reading() as tx:
+            rows = (await posts.of_subjects(tx, [subject])).get(subject, ())
+            found = [await _shown(tx, row) for row in rows]
+        return tuple(each for each in found if each is not None)
+
+    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+        """Id of the answer, among the newest at a place, whose reference fits."""
+        async with self._database.reading() as tx:
+            rows = await posts.answers_at(tx, place.key, REMEMBERED_ANSWERS)
+        return next((row.key for row in rows if row.reference is not None and is_it(row.reference)), None)
 
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to answer an open question with, for whom it was put to."""
@@ -77,7 +102,7 @@ class Overviews:
             lately = await concerns.settled_lately(tx, person.person_id, within, RECENT)
             theirs = [row.approval_id for row in pending if self._approvals.may_decide(row, person)]
             settled = [row.approval_id for row in lately]
-            cards = await _cards(tx, dict.fromkeys([*theirs, *mine, *settled]))
+            cards = await _cards(tx, dict.fromkeys([*theirs, *mine, *settled]), within)
         to_decide, waiting, recent = (
             tuple(cards[subject] for subject in subjects if subject in cards) for subjects in (theirs, mine, settled)
         )
@@ -101,22 +126,28 @@ class Overviews:
                 return None
             messages = await deliveries.messages_of(tx, thread_id, SHOWN)
             kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
-            shown = [post for p in kept if (post := await post_of(tx, p, row.place)) is not None]
+            here = [p for p in kept if p.place is None]
+            shown = [post for p in here if (post := await post_of(tx, p, row.place)) is not None]
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
         return ThreadView(thread_id, row.title, tuple(entries))
 
 
-async def _cards(tx: Transaction, subjects: Collection[str]) -> Mapping[str, Shown]:
-    """The card of each of them that has one."""
+async def _cards(tx: Transaction, subjects: Collection[str], within: str) -> Mapping[str, Shown]:
+    """The card of each of them that has one: of several, the first that is shown `within`."""
     rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
-    places = {thread_id: await threads.get(tx, thread_id) for thread_id in {row.thread_id for row in rows.values()}}
     found: dict[str, Shown] = {}
-    for subject, row in rows.items():
-        thread = places[row.thread_id]
-        post = await post_of(tx, row, thread.place) if thread else None
-        if post is not None:
-            found[subject] = Shown(post, row.reference)
+    for subject, cards in rows.items():
+        shown = await _shown(tx, next((row for row in cards if row.lane.startswith(within)), cards[0]))
+        if shown is not None:
+            found[subject] = shown
     return found
+
+
+async def _shown(tx: Transaction, row: PostRow) -> Shown | None:
+    thread = await threads.get(tx, row.thread_id) if row.place is None else None
+    place = row.place or (thread.place if thread else None)
+    post = await post_of(tx, row, place) if place else None
+    return Shown(post, row.reference) if post else None
 
 
 def _question_form(row: ClarificationRow) -> Form:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from bot.vocabulary import (
@@ -21,6 +21,7 @@ from bot.vocabulary import (
     Place,
     Post,
     Refused,
+    Shown,
     SignInReply,
     ThreadSummary,
     ThreadView,
@@ -59,6 +60,11 @@ class Platform(Protocol):
         """Where to show what happens in a thread while it happens; `reader` is the person id of whom it is for."""
         ...
 
+    def named_place(self, reference: str) -> Place | None:
+        """The place that a policy names, such as `slack:T1:C2`, or the direct chat of a person; `None`: none of this
+        platform's. Looks nothing up."""
+        ...
+
 
 class PostFailed(Exception):  # noqa: N818  # a word of the house, like ModelProblem
     """A platform did not take a post.
@@ -90,6 +96,14 @@ class Desk(Protocol):
         """A message was deleted. False: it is being handled or was, so that changes nothing."""
         ...
 
+    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+        """The bot was brought to a place: greet there, once until it has left. `key` names the event."""
+        ...
+
+    async def left(self, place: Place) -> None:
+        """The bot was removed from a place: what waits there is given up, and nothing more is posted."""
+        ...
+
     # decide lane
     async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
         """Judge and record a click, per approval id."""
@@ -117,7 +131,20 @@ class Desk(Protocol):
 
     # ask lane
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
-        """An approval as it is now, if its thread's id begins with `within` (a platform, or one workspace of it)."""
+        """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within` (a
+        platform, or one workspace of it)."""
+        ...
+
+    async def permitted(self, approval_id: str, person: Person) -> bool:
+        """Whether this person may decide it now; no, where that could not be found out."""
+        ...
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        """Where the card of an approval, a question, a sign-in or a broken attempt is shown, in every place."""
+        ...
+
+    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+        """Id of the answer, among the newest at a place, whose reference fits: for reactions, which name a message."""
         ...
 
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:

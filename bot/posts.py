@@ -34,9 +34,12 @@ Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 
 
-def notice(key: str, thread_id: str, text: Notice, *, only_for: str | None = None) -> NewPost:
+def notice(
+    key: str, thread_id: str, text: Notice, *, only_for: str | None = None, place: Place | None = None
+) -> NewPost:
     """A sentence of the house."""
-    return NewPost(key, thread_id, "notice", content={"text": text.text, "tone": text.tone}, only_for=only_for)
+    content = {"text": text.text, "tone": text.tone}
+    return NewPost(key, thread_id, "notice", content=content, only_for=only_for, place=place)
 
 
 def said(thread_id: str, spoken: Spoken) -> NewPost:
@@ -45,7 +48,7 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
 
 
 class Posts:
-    """The outbox. Posts are kept in the caller's transaction and shown once it is committed."""
+    """The outbox. Posts are kept in the caller's transaction and shown once it is committed, in order within a lane."""
 
     def __init__(
         self, database: Database, clock: Clock, platforms: Mapping[str, Platform], *, pause: Pause | None = None
@@ -63,21 +66,21 @@ class Posts:
         """Keep a post; false when it had been said before."""
         is_new = await posts.add(tx, post, self._clock())
         if is_new:
-            tx.afterwards(lambda: self._wake(post.thread_id))
+            tx.afterwards(lambda: self._wake(post.lane))
         return is_new
 
     async def show_again(self, tx: Transaction, subjects: Sequence[str]) -> None:
         """What the cards of these approvals, questions, sign-ins or attempts show has changed."""
-        for thread_id in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
-            tx.afterwards(lambda thread_id=thread_id: self._wake(thread_id))  # type: ignore[misc]
+        for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
+            tx.afterwards(lambda lane=lane: self._wake(lane))  # type: ignore[misc]
 
     async def start(self) -> None:
         """Show what was kept before a crash; what may have been sent already is looked for first."""
         async with self._database.reading() as tx:
-            left = await posts.threads_with_unsent(tx)
+            left = await posts.lanes_with_unsent(tx)
         self._left_over.update(left)
-        for thread_id in left:
-            self._wake(thread_id)
+        for lane in left:
+            self._wake(lane)
 
     async def stop(self, seconds: float) -> None:
         """Give what is being sent `seconds` to arrive; the rest is sent at the next start."""
@@ -89,44 +92,44 @@ class Posts:
                 sender.cancel()
             await asyncio.gather(*senders, return_exceptions=True)
 
-    def _wake(self, thread_id: str) -> None:
-        if thread_id in self._senders:
-            self._again.add(thread_id)
+    def _wake(self, lane: str) -> None:
+        if lane in self._senders:
+            self._again.add(lane)
         elif not self._stopping:
-            self._senders[thread_id] = asyncio.create_task(self._send_thread(thread_id), name=f"posts {thread_id}")
+            self._senders[lane] = asyncio.create_task(self._send_lane(lane), name=f"posts {lane}")
 
-    async def _send_thread(self, thread_id: str) -> None:
+    async def _send_lane(self, lane: str) -> None:
         try:
             for _ in range(2):
                 await asyncio.sleep(0)  # the call that a click lets run goes before its card, which is only looked at
-            self._again.add(thread_id)
-            while thread_id in self._again:
-                self._again.discard(thread_id)
+            self._again.add(lane)
+            while lane in self._again:
+                self._again.discard(lane)
                 try:
-                    await self._send_unsent(thread_id)
+                    await self._send_unsent(lane)
                 except Exception:
                     # Only the database can fail here. What could not be noted may have been shown nevertheless.
-                    log.exception("posts_not_sent", thread_id=thread_id)
-                    self._left_over.add(thread_id)
-                    self._again.add(thread_id)
+                    log.exception("posts_not_sent", lane=lane)
+                    self._left_over.add(lane)
+                    self._again.add(lane)
                     await asyncio.sleep(self._pause(0, None))
         finally:
-            del self._senders[thread_id]
+            del self._senders[lane]
 
-    async def _send_unsent(self, thread_id: str) -> None:
-        """Show everything that is unsent now; what is kept meanwhile wakes its thread again."""
+    async def _send_unsent(self, lane: str) -> None:
+        """Show everything that is unsent now; what is kept meanwhile wakes its lane again."""
         async with self._database.reading() as tx:
-            rows = await posts.unsent(tx, thread_id)
-            thread = await threads.get(tx, thread_id) if rows else None
-        if thread is None:
-            return
+            rows = await posts.unsent(tx, lane)
+            thread = await threads.get(tx, lane) if rows else None
         for row in rows:
-            await self._show(row, thread.place)
-        self._left_over.discard(thread_id)
+            place = row.place or (thread.place if thread else None)
+            if place is not None:
+                await self._show(row, place)
+        self._left_over.discard(lane)
 
     async def _show(self, row: PostRow, place: Place) -> None:
         """Try until it is shown, or certainly cannot be."""
-        may_be_there, defects, cause = row.thread_id in self._left_over, 0, ""
+        may_be_there, defects, cause = row.lane in self._left_over, 0, ""
         for attempt in range(MAX_TRIES):
             try:
                 reference = await self._show_once(row, place, may_be_there=may_be_there)

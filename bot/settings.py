@@ -87,6 +87,14 @@ class Settings(BaseSettings):
         64, ge=1, le=1000, description="Threads that are worked on at the same time, at most; fewer when it is busy."
     )
 
+    session_quiet_hours: float = Field(
+        8.0,
+        gt=0,
+        le=8760,
+        description="In chats without threads (Teams chats, Slack DMs without the agent view): hours without a word, "
+        "and with nothing pending, after which a new conversation begins.",
+    )
+
     mcp_config: Path = Field(Path("mcp.json"), description="The tool servers.")
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
@@ -119,8 +127,26 @@ class Settings(BaseSettings):
     teams_allowed_tenants: Names = Field(
         (), description="Tenants that may talk to the bot, separated by commas; when not set: the app's own."
     )
+    teams_allow_guests: bool = Field(
+        False, description="Let guests and federated people of other tenants talk to the bot in Teams."
+    )
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."
+    )
+    teams_login_url: Address = Field(
+        "https://login.microsoftonline.com", description="Where the bot gets its tokens; other clouds: docs/teams.md."
+    )
+    teams_openid_metadata_url: Address = Field(
+        "https://login.botframework.com/v1/.well-known/openidconfiguration",
+        description="Where the keys are that the Bot Connector signs with.",
+    )
+    teams_token_issuer: Address = Field(
+        "https://api.botframework.com", description="Issuer of the Bot Connector's tokens."
+    )
+    teams_token_scope: Address = Field("https://api.botframework.com", description="What the bot's own tokens are for.")
+    teams_service_url: Address = Field(
+        "https://smba.trafficmanager.net/teams/",
+        description="The Bot Connector for conversations that the bot has heard nothing from yet.",
     )
     entra_login_client_id: str | None = Field(
         None, description="Entra app that proves chat identity at sign-in; when not set: MICROSOFT_APP_ID."

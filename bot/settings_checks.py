@@ -163,6 +163,8 @@ def _teams(s: Settings) -> list[str]:
             lines.append("MICROSOFT_APP_PASSWORD: is not set, but MICROSOFT_APP_ID is. Set the app's client secret.")
         if not s.microsoft_app_tenant_id and s.microsoft_app_type != "MultiTenant":
             lines.append(f"MICROSOFT_APP_TENANT_ID: is not set. A {s.microsoft_app_type} app needs its tenant: set it.")
+        if s.microsoft_app_type == "MultiTenant" and not (s.teams_allowed_tenants or s.microsoft_app_tenant_id):
+            lines.append("TEAMS_ALLOWED_TENANTS: is not set. A MultiTenant app needs to be told whom it may talk to.")
     elif s.microsoft_app_password:
         lines.append("MICROSOFT_APP_ID: is not set, but MICROSOFT_APP_PASSWORD is. Set it, or remove the password.")
     if s.teams_local_unauthenticated and not s.on_loopback:

@@ -79,6 +79,8 @@ async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | Non
         requester=", ".join(requesters),
         may_decide=describe_approvers(row.asked.ask, requesters, lambda p: names.get(p, p)),
         approvers=row.asked.ask.approvers,
+        requester_ids=row.asked.requesters,
+        four_eyes=row.asked.ask.self_approval == "fourEyes",
         rule=row.asked.ask.rule,
         quorum=row.asked.ask.quorum,
         votes=tuple(Vote(v.name, v.verb, v.at) for v in cast),  # type: ignore[arg-type]  # likewise

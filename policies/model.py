@@ -141,6 +141,8 @@ class Ask(_Verdict):
     """Whether a rejection must say why."""
     editable: tuple[str, ...] | None = None
     """Arguments that an approver may change; `None`: all of them."""
+    route_to: tuple[str, ...] = ()
+    """Places and people, on any platform, that get the card too: `slack:T1:C2`, `teams:{tenant}:{conversation}`."""
 
 
 class Deny(_Verdict):

@@ -21,7 +21,7 @@ VERSION = 1
 
 _ALWAYS = frozenset({"name", "match", "decide"})
 _DENY_KEYS = frozenset({"reason"})
-_NOT_YET = frozenset({"remindAfter", "escalateAfter", "escalateTo", "routeTo"})
+_NOT_YET = frozenset({"remindAfter", "escalateAfter", "escalateTo"})
 _HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 _T = TypeVar("_T")
 

@@ -7,11 +7,11 @@ from typing import Literal
 
 from policies import durations
 from policies.model import Ask
-from policies.reading_values import choice, flag, reference, text, texts, whole_number
+from policies.reading_values import choice, flag, place, reference, text, texts, whole_number
 from policies.rules import Match, is_group
 from policies.yaml_lines import LineError, Located
 
-ASK_KEYS = frozenset({"approvers", "selfApproval", "quorum", "expiresIn", "reasonRequired", "editable"})
+ASK_KEYS = frozenset({"approvers", "selfApproval", "quorum", "expiresIn", "reasonRequired", "editable", "routeTo"})
 
 _OPEN_ENDED = frozenset({"channel", "any"})
 _KEYWORDS = _OPEN_ENDED | {"requester"}
@@ -28,6 +28,7 @@ def read_ask(name: str, entries: Mapping[str, Located], match: Match) -> Ask:
         expires_in=_expiry(entries["expiresIn"]) if "expiresIn" in entries else _DEFAULTS.expires_in,
         reason_required=flag(entries["reasonRequired"], "reasonRequired") if "reasonRequired" in entries else False,
         editable=_editable(entries["editable"]) if "editable" in entries else None,
+        route_to=_routes(entries["routeTo"]) if "routeTo" in entries else (),
     )
     _refuse_the_impossible(ask, entries, match)
     return ask
@@ -71,6 +72,10 @@ def _expiry(node: Located) -> float | None:
 
 def _editable(node: Located) -> tuple[str, ...]:
     return tuple(text(item, "editable") for item in texts(node, "editable"))
+
+
+def _routes(node: Located) -> tuple[str, ...]:
+    return tuple(place(item, "a place to route to") for item in texts(node, "routeTo"))
 
 
 def _refuse_the_impossible(ask: Ask, entries: Mapping[str, Located], match: Match) -> None:

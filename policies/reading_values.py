@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
+from policies.rules import is_group
 from policies.yaml_lines import LineError, Located
 
 _REFERENCE = re.compile(r"[a-z][a-z0-9]*(?:-group)?:[^\s:][^\s]*")
@@ -71,6 +72,16 @@ def reference(node: Located, what: str) -> str:
         raise LineError(
             node.line,
             f"{what} must be a person (slack:T1:U2, web:ana) or a group (slack-group:T1:S1), not {_kind(node)}",
+        )
+    return node.value
+
+
+def place(node: Located, what: str) -> str:
+    """A channel, chat or person that something can be posted to. Not looked up, like a reference."""
+    if not isinstance(node.value, str) or not _REFERENCE.fullmatch(node.value) or is_group(node.value):
+        raise LineError(
+            node.line,
+            f"{what} must be a channel or a person (slack:T1:C2, teams:{{tenant}}:{{conversation}}), not {_kind(node)}",
         )
     return node.value
 

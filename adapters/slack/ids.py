@@ -63,6 +63,21 @@ def place_of(spot: Spot, *, direct: bool) -> Place:
     return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=bool(spot.thread_ts))
 
 
+def named_place(reference: str) -> Place | None:
+    """The place that a policy names: `slack:{team}:{channel}`, or somebody's direct messages (`slack:{team}:{user}`).
+    `None`: it is none of ours."""
+    platform, _, rest = reference.partition(":")
+    team, _, where = rest.partition(":")
+    if platform != PLATFORM or not team or not where or ":" in where:
+        return None
+    return place_of(Spot(team, where), direct=is_user(where))
+
+
+def is_user(channel: str) -> bool:
+    """Whether a channel is given by the id of the person whose direct messages it is."""
+    return channel[:1] in {"U", "W"}
+
+
 def spot_of(place: Place) -> Spot:
     """Where to post for a place."""
     address = place.address

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from adapters.slack.config import SlackConfig
 from adapters.slack.errands import Errands
-from adapters.slack.ids import PLATFORM
+from adapters.slack.ids import PLATFORM, named_place
 from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.bolt import Handlers, Inbound
 from adapters.slack.inbound.clicks import Clicks
@@ -186,6 +186,10 @@ class SlackPlatform:
     def live(self, thread_id: str, place: Place, reader: str) -> Live:
         """Where to show what happens in a thread while it happens."""
         return self._drafts.live(thread_id, place, reader)
+
+    def named_place(self, reference: str) -> Place | None:
+        """The place that a policy names."""
+        return named_place(reference)
 
     # ------------------------------------------------------------------------------------------- parts
 

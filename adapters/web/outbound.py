@@ -57,6 +57,10 @@ class WebPlatform:
         """Where to show what happens in a thread while it happens."""
         return WebLive(self._board, thread_id)
 
+    def named_place(self, reference: str) -> None:
+        """Nothing is routed to the page: it shows its own threads to whoever opens it."""
+        return
+
     async def close(self) -> None:
         """End the open event streams, which would otherwise hold up the server's shutdown."""
         self._hub.close()

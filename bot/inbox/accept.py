@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from bot.clock import Clock
-from bot.inbox.sessions import Sessions
+from bot.inbox.sessions import Belonging, Sessions
 from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
@@ -90,10 +90,11 @@ class Acceptance:
         now = self._clock()
         if not message.place.has_threads and await deliveries.exists(tx, message.key):
             return Accepted("", is_new=False)
-        thread_id = await self._sessions.thread_for(tx, message, now)
+        belongs = await self._sessions.thread_for(tx, message, now)
+        thread_id = belongs.thread_id
         if not message.addressed and not await is_with_us(tx, thread_id, message.author.person_id):
             return Accepted("", is_new=False)  # people talking to each other: not ours to keep
-        is_new = await deliveries.add(tx, message_delivery(message, thread_id, now))
+        is_new = await deliveries.add(tx, message_delivery(message, belongs, now))
         if is_new:
             requester = message.author.person_id if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
@@ -110,11 +111,11 @@ def keepable(message: Message) -> Message:
     return replace(message, author=author, text=storable(message.text))
 
 
-def message_delivery(message: Message, thread_id: str, now: float) -> Delivery:
+def message_delivery(message: Message, belongs: Belonging, now: float) -> Delivery:
     """A message as a row of the inbox."""
     return Delivery(
         key=message.key,
-        thread_id=thread_id,
+        thread_id=belongs.thread_id,
         kind="message",
         body={
             "person": message.author.person_id,
@@ -124,6 +125,7 @@ def message_delivery(message: Message, thread_id: str, now: float) -> Delivery:
             "addressed": message.addressed,
             "origin": dict(message.origin),
             "at": message.at,
+            "begins": belongs.begins,
         },
         urgent=False,
         accepted_at=now,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from bot.records import threads, waiting
 from bot.records.database import Transaction
 from bot.records.threads import SessionRow
@@ -12,6 +15,23 @@ QUIET_SECONDS = 8 * 3600.0
 
 NEW = frozenset({"new", "new conversation", "start over", "/new"})
 """What a person says to start one at once."""
+
+Beginning = Literal["asked", "quiet"]
+"""Why a session is a new one, where that has to be said: somebody said "new", or it had been quiet for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Where a message belongs."""
+
+    thread_id: str
+    begins: Beginning | None = None
+    """`None`: it goes on with what there is, or nothing there could be mistaken for its beginning."""
+
+
+def asks_for_new(text: str) -> bool:
+    """Whether the whole message asks for a new conversation."""
+    return text.strip().rstrip(".!").lower() in NEW
 
 
 async def current_thread(tx: Transaction, place: Place, person_id: str) -> str | None:
@@ -31,21 +51,21 @@ class Sessions:
     def __init__(self, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._quiet_seconds = quiet_seconds
 
-    async def thread_for(self, tx: Transaction, message: Message, now: float) -> str:
-        """The thread id of a message. Places without threads get `{place}#{number}`."""
+    async def thread_for(self, tx: Transaction, message: Message, now: float) -> Belonging:
+        """The thread of a message. Places without threads get `{place}#{number}`."""
         place = message.place
         if place.has_threads:
-            return place.key
+            return Belonging(place.key)
         session = await _current_session(tx, place, message.author.person_id)
-        if session is not None and await self._goes_on(tx, session, message, now):
-            return session.thread_id
+        asked = message.addressed and asks_for_new(message.text)
+        if session is not None and not asked and await self._goes_on(tx, session, message, now):
+            return Belonging(session.thread_id)
         newest = await threads.newest_session(tx, place.key)
         number = int(newest.thread_id.rsplit("#", 1)[1]) + 1 if newest else 1
-        return f"{place.key}#{number}"
+        quiet = session is not None and now - session.updated_at >= self._quiet_seconds
+        return Belonging(f"{place.key}#{number}", "asked" if asked else "quiet" if quiet else None)
 
     async def _goes_on(self, tx: Transaction, session: SessionRow, message: Message, now: float) -> bool:
-        if message.text.strip().lower() in NEW:
-            return False
         pending = await waiting.in_thread(tx, session.thread_id)
         if pending:
             # Somebody else's question is open here: whoever speaks to the bot meanwhile gets a session of their own.

@@ -11,17 +11,22 @@ from bot.records import approvals
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Transaction
 from bot.records.tables import approvals as approvals_table
-from bot.records.tables import attempts, clarifications, sign_ins
+from bot.records.tables import attempts, clarifications, posts, sign_ins
 
 MOST = 200
 """Rows of a kind that are looked at, the newest."""
 
 
 async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:
-    """Approvals that wait in threads whose ids begin with `within`, newest first."""
+    """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first."""
+    routed = sa.select(posts.c.subject).where(
+        sa.text("posts.place IS NOT NULL"), posts.c.lane.startswith(within, autoescape=True)
+    )
+    here = approvals_table.c.thread_id.startswith(within, autoescape=True)
     return await approvals.select(
         tx,
-        _within(approvals_table, within)
+        sa.select(approvals_table)
+        .where(here | approvals_table.c.approval_id.in_(routed))
         .where(sa.text("status = 'pending'"))  # a literal: parameters hide the partial index from SQLite
         .order_by(approvals_table.c.asked_at.desc())
         .limit(MOST),

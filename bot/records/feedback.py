@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bot.records.database import Transaction
-from bot.records.tables import feedback
+from bot.records.tables import feedback as table
 from bot.records.upsert import insert
+from bot.vocabulary import Feedback
 
 
-async def keep(tx: Transaction, post: str, person_id: str, verdict: str, now: float) -> None:
+async def keep(tx: Transaction, feedback: Feedback, now: float) -> None:
     """Keep an opinion; a later one of the same person replaces it."""
-    values = {"verdict": verdict, "at": now}
-    statement = insert(tx, feedback).values(post=post, person_id=person_id, **values)
+    values = {"verdict": feedback.verdict, "comment": feedback.comment, "at": now}
+    row = {"post": feedback.post_id, "person_id": feedback.person.person_id, **values}
+    statement = insert(tx, table).values(row)
     await tx.run(statement.on_conflict_do_update(index_elements=["post", "person_id"], set_=values))

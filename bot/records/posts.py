@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import posts
+from bot.records.tables import posts, threads
 from bot.records.upsert import insert_new
+from bot.vocabulary import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,13 @@ class NewPost:
     subject: str | None = None
     content: Mapping[str, Any] | None = None
     only_for: str | None = None
+    place: Place | None = None
+    """Where it is shown; `None`: in its thread. A card may have several posts, in several places."""
+
+    @property
+    def lane(self) -> str:
+        """What is shown in one lane is shown in order: a thread, or another place."""
+        return self.thread_id if self.place is None else self.place.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class PostRow:
 
     key: str
     thread_id: str
+    lane: str
+    place: Place | None
     kind: str
     subject: str | None
     content: Mapping[str, Any] | None
@@ -45,7 +55,7 @@ class PostRow:
 
 _UNSENT = (
     sa.select(posts)
-    .where(posts.c.thread_id == sa.bindparam("thread"), posts.c.sent_revision < posts.c.revision)
+    .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
     .order_by(posts.c.seq)
 )
 _SENT = sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_revision < sa.bindparam("shown"))
@@ -56,6 +66,8 @@ async def add(tx: Transaction, post: NewPost, now: float) -> bool:
     row = {
         "key": post.key,
         "thread_id": post.thread_id,
+        "lane": post.lane,
+        "place": asdict(post.place) if post.place is not None else None,
         "kind": post.kind,
         "subject": post.subject,
         "content": dict(post.content) if post.content is not None else None,
@@ -69,20 +81,20 @@ async def add(tx: Transaction, post: NewPost, now: float) -> bool:
 
 
 async def touch(tx: Transaction, subjects: Sequence[str]) -> Sequence[str]:
-    """What these posts show has changed: show it anew. Returns the threads they are in."""
+    """What these posts show has changed: show it anew. Returns the lanes they are in."""
     statement = sa.update(posts).where(posts.c.subject.in_(subjects)).values(revision=posts.c.revision + 1)
-    return [r.thread_id for r in await tx.all(statement.returning(posts.c.thread_id))]
+    return [r.lane for r in await tx.all(statement.returning(posts.c.lane))]
 
 
-async def unsent(tx: Transaction, thread_id: str) -> Sequence[PostRow]:
-    """What has to be shown in a thread, in order."""
-    return [_row(r) for r in await tx.all(_UNSENT, {"thread": thread_id})]
+async def unsent(tx: Transaction, lane: str) -> Sequence[PostRow]:
+    """What has to be shown in a lane, in order."""
+    return [_row(r) for r in await tx.all(_UNSENT, {"lane": lane})]
 
 
-async def threads_with_unsent(tx: Transaction) -> Sequence[str]:
-    """Threads in which something has to be shown."""
-    query = sa.select(posts.c.thread_id).where(posts.c.sent_revision < posts.c.revision)
-    return [r.thread_id for r in await tx.all(query.group_by(posts.c.thread_id))]
+async def lanes_with_unsent(tx: Transaction) -> Sequence[str]:
+    """Lanes in which something has to be shown."""
+    query = sa.select(posts.c.lane).where(posts.c.sent_revision < posts.c.revision)
+    return [r.lane for r in await tx.all(query.group_by(posts.c.lane))]
 
 
 async def sent(tx: Transaction, key: str, revision: int, reference: Mapping[str, Any]) -> None:
@@ -107,10 +119,25 @@ async def of_thread(tx: Transaction, thread_id: str, limit: int) -> list[PostRow
     return [_row(r) for r in reversed(await tx.all(query))]
 
 
-async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, PostRow]:
-    """The card of each of these approvals, questions, sign-ins and attempts that has one."""
-    rows = await tx.all(sa.select(posts).where(posts.c.subject.in_(subjects)).order_by(posts.c.seq.desc()))
-    return {r.subject: _row(r) for r in rows}
+async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, Sequence[PostRow]]:
+    """The cards of each of these approvals, questions, sign-ins and attempts that has any, oldest first."""
+    found: dict[str, list[PostRow]] = {}
+    for r in await tx.all(sa.select(posts).where(posts.c.subject.in_(subjects)).order_by(posts.c.seq)):
+        found.setdefault(r.subject, []).append(_row(r))
+    return found
+
+
+async def answers_at(tx: Transaction, place_key: str, limit: int) -> Sequence[PostRow]:
+    """The newest answers in the threads of a place, newest first."""
+    here = sa.select(threads.c.thread_id).where(threads.c.place_key == place_key)
+    query = sa.select(posts).where(posts.c.thread_id.in_(here), posts.c.kind == "said")
+    return [_row(r) for r in await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))]
+
+
+async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:
+    """Nothing more is shown in these lanes of what is unsent now."""
+    unsent = sa.update(posts).where(posts.c.lane.in_(lanes), posts.c.sent_revision < posts.c.revision)
+    await tx.run(unsent.values(sent_revision=posts.c.revision))
 
 
 async def get(tx: Transaction, key: str) -> PostRow | None:
@@ -123,6 +150,8 @@ def _row(r: Any) -> PostRow:
     return PostRow(
         r.key,
         r.thread_id,
+        r.lane,
+        Place(**r.place) if r.place else None,
         r.kind,
         r.subject,
         r.content,

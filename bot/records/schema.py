@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.records.tables import metadata
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 

@@ -70,6 +70,8 @@ posts = sa.Table(
     sa.Column("seq", Sequence, primary_key=True, autoincrement=True),
     sa.Column("key", sa.Text, nullable=False, unique=True),
     sa.Column("thread_id", sa.Text, nullable=False),
+    sa.Column("lane", sa.Text, nullable=False),
+    sa.Column("place", sa.JSON(none_as_null=True)),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("subject", sa.Text),
     sa.Column("content", sa.JSON),
@@ -84,10 +86,24 @@ posts = sa.Table(
     sa.Index(None, "subject"),
     sa.Index(
         "ix_posts_unsent",
-        "thread_id",
+        "lane",
         sqlite_where=sa.text("sent_revision < revision"),
         postgresql_where=sa.text("sent_revision < revision"),
     ),
+    sa.Index(
+        "ix_posts_elsewhere",
+        "lane",
+        sqlite_where=sa.text("place IS NOT NULL"),
+        postgresql_where=sa.text("place IS NOT NULL"),
+    ),
+)
+
+places = sa.Table(
+    "places",
+    metadata,
+    sa.Column("place_key", sa.Text, primary_key=True),
+    sa.Column("place", sa.JSON, nullable=False),
+    sa.Column("arrived_at", sa.Float, nullable=False),
 )
 
 approvals = sa.Table(
@@ -222,5 +238,6 @@ feedback = sa.Table(
     sa.Column("post", sa.Text, primary_key=True),
     sa.Column("person_id", sa.Text, primary_key=True),
     sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("comment", sa.Text, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )

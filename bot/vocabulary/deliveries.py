@@ -114,3 +114,5 @@ class Feedback:
     person: Person
     post_id: str
     verdict: Literal["good", "bad"]
+    comment: str = ""
+    """In the person's own words, where the platform asks for them."""

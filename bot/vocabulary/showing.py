@@ -70,6 +70,10 @@ class ApprovalView:
     result_tone: Literal["info", "success", "error", "warning"] = "info"
     together: int = 1
     """How many approvals wait in its thread, itself included."""
+    requester_ids: tuple[str, ...] = ()
+    """Person ids of the requester of the turn, then of whoever edited the arguments."""
+    four_eyes: bool = False
+    """Whether none of `requester_ids` may decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,9 @@ class RecordingPlatform:
     def live(self, thread_id: str, place: Place, reader: str) -> Silent:
         return Silent()
 
+    def named_place(self, reference: str) -> Place | None:
+        return place(reference) if reference.startswith("chat:") else None
+
     async def _take(self, post: Post) -> None:
         self.begun.append((post.post_id, post.revision))
         if post.thread_id in self.held:

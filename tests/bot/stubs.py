@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from bot.approvals import ApprovalBook
+from bot.approvals import ApprovalBook, FindPlace
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.connections import SignInBook
@@ -19,6 +19,7 @@ from bot.inbox.sessions import Sessions
 from bot.introductions import Introductions
 from bot.platform import Platform
 from bot.posts import Posts
+from bot.presence import Presence
 from bot.records.database import Database
 from bot.secrets import Sealer
 from bot.waits import Waits
@@ -76,14 +77,17 @@ class NotedEngine:
         self.interrupted.append(thread_id)
 
 
-def make_books(database: Database, posts: Posts, clock: Clock, new_id: NewId) -> Books:
+def make_books(
+    database: Database, posts: Posts, clock: Clock, new_id: NewId, find_place: FindPlace = lambda _: None
+) -> Books:
     """Where questions to people are kept."""
-    return Books(
-        Acceptance(database, Sessions(), clock),
-        ApprovalBook(database, posts, clock, new_id, find_tool=lambda _: None, timer_set=lambda: None),
-        ClarificationBook(posts, clock, new_id),
-        SignInBook(database, posts, clock, new_id, Sealer(b"A" * 43 + b"=")),
+    approvals = ApprovalBook(
+        database, posts, clock, new_id, find_tool=lambda _: None, find_place=find_place, timer_set=lambda: None
     )
+    questions = ClarificationBook(posts, clock, new_id)
+    sign_ins = SignInBook(database, posts, clock, new_id, Sealer(b"A" * 43 + b"="))
+    presence = Presence(database, posts, Waits(approvals, questions, sign_ins, posts), clock)
+    return Books(Acceptance(database, Sessions(), clock), approvals, questions, sign_ins, presence)
 
 
 def make_conversation(

@@ -13,7 +13,7 @@ from bot.failures import MAX_TRIES, PAUSES, reference_of
 from bot.ids import NewId
 from bot.inbox.accept import Acceptance, message_delivery
 from bot.inbox.embedded import EmbeddedEngine
-from bot.inbox.sessions import Sessions
+from bot.inbox.sessions import Belonging, Sessions
 from bot.posts import Posts
 from bot.records import tables
 from bot.records.database import Database
@@ -101,7 +101,7 @@ async def test_it_is_parked_with_its_cause_and_its_author_is_told_with_a_referen
     await give_up_on(inbox, agent, "poison")
     (told,) = await until(lambda: notices(platform))
     row = await inbox.row("poison")
-    reference = reference_of(message_delivery(Message("poison", place(), ANA, "", 0.0), THREAD, 0.0))
+    reference = reference_of(message_delivery(Message("poison", place(), ANA, "", 0.0), Belonging(THREAD), 0.0))
     assert row.status == "parked"
     assert row.cause.startswith("RuntimeError: cannot take it")
     assert reference in told.text

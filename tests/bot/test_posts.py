@@ -65,7 +65,7 @@ async def row_of(database: Database, key: str, thread_id: str = THREAD) -> PostR
 
 async def unsent(database: Database) -> list[str]:
     async with database.reading() as tx:
-        return list(await posts.threads_with_unsent(tx))
+        return list(await posts.lanes_with_unsent(tx))
 
 
 async def until_nothing_is_unsent(database: Database) -> None:

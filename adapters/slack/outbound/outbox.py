@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import Spot, spot_of, user_of
+from adapters.slack.ids import Spot, is_user, place_of, spot_of, user_of
 from adapters.slack.outbound.drafts import Drafts
 from adapters.slack.outbound.finding import Finder
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
@@ -55,10 +56,11 @@ class Outbound:
 
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
-        spot, shown = spot_of(post.place), pieces(post)
+        shown = pieces(post)
         with _slack_failing():
             if post.only_for is not None:
                 return await self._send_privately(post, shown, user_of(post.only_for))
+            spot = await self._spot(post)
             with self._drafts.posting(spot):
                 parts = await self._parts_from_draft(post, spot, shown)
                 parts += await self._post_from(len(parts), post, spot, shown)
@@ -88,11 +90,18 @@ class Outbound:
         if post.only_for is not None:
             return None
         with _slack_failing():
-            found = await self._finder.parts(post, self._drafts.in_use())
+            spot = await self._spot(post)
+            at = replace(post, place=place_of(spot, direct=post.place.direct))
+            found = await self._finder.parts(at, self._drafts.in_use())
         left = self._drafts.left_for(_message_id(post))
         parts = sorted({*found, left} - {""})
         self._drafts.taken(parts)
-        return _reference(spot_of(post.place), parts) if parts else None
+        return _reference(spot, parts) if parts else None
+
+    async def _spot(self, post: Post) -> Spot:
+        """Where a post belongs; a card that goes to a person stands in their direct messages."""
+        spot = spot_of(post.place)
+        return await self._private.direct(spot.team, spot.channel) if is_user(spot.channel) else spot
 
     # ------------------------------------------------------------------------------------------- in public
 

@@ -54,9 +54,13 @@ class Private:
 
     async def write(self, team: str, user: str, piece: Piece) -> tuple[Spot, str]:
         """A direct message; where it stands and its timestamp. Raises `ApiFailed`."""
-        opened = await self._api.call(team, "conversations.open", {"users": user}, patience=PATIENCE)
-        spot = Spot(team, str(opened["channel"]["id"]))
+        spot = await self.direct(team, user)
         return spot, await post_piece(self._api, spot, piece)
+
+    async def direct(self, team: str, user: str) -> Spot:
+        """Where direct messages with somebody stand. Raises `ApiFailed`."""
+        opened = await self._api.call(team, "conversations.open", {"users": user}, patience=PATIENCE)
+        return Spot(team, str(opened["channel"]["id"]))
 
 
 async def reply(response_url: str, spot: Spot, piece: Piece) -> bool:

@@ -1,0 +1,40 @@
+"""Where the bot was brought to, and where it was removed from."""
+
+from __future__ import annotations
+
+from bot.clock import Clock
+from bot.posts import Posts, notice
+from bot.records import places, posts
+from bot.records.database import Database
+from bot.vocabulary import Notice, Place
+from bot.waits import Waits
+
+REMOVED = "Countersign was removed from this conversation"
+
+
+class Presence:
+    """Greets, and cleans up."""
+
+    def __init__(self, database: Database, outbox: Posts, waits: Waits, clock: Clock) -> None:
+        self._database = database
+        self._posts = outbox
+        self._waits = waits
+        self._clock = clock
+
+    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+        """Greet at a place, once until the bot has left it. False: it was there already."""
+        async with self._database.writing_urgently() as tx:
+            is_new = await places.add(tx, place, self._clock())
+            if is_new:
+                hello = notice(f"greeting:{key}", place.key, Notice(greeting), place=place)
+                await self._posts.say(tx, hello)
+        return is_new
+
+    async def left(self, place: Place) -> None:
+        """Give up what waits there and what was not shown yet; cards of it elsewhere show that."""
+        async with self._database.writing_urgently() as tx:
+            await places.remove(tx, place)
+            here = await places.threads_at(tx, place)
+            for thread_id in here:
+                await self._waits.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+            await posts.give_up_lanes(tx, [place.key, *here])

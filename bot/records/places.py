@@ -1,0 +1,32 @@
+"""Rows of `places`: where the bot was brought to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.tables import places, threads
+from bot.records.upsert import insert_new
+from bot.vocabulary import Place
+
+
+async def add(tx: Transaction, place: Place, now: float) -> bool:
+    """Note that the bot is there; false when that was known."""
+    return await insert_new(tx, places, {"place_key": place.key, "place": asdict(place), "arrived_at": now})
+
+
+async def remove(tx: Transaction, place: Place) -> None:
+    """The bot is not there any more."""
+    await tx.run(sa.delete(places).where(places.c.place_key == place.key))
+
+
+async def threads_at(tx: Transaction, place: Place) -> Sequence[str]:
+    """The threads that are held at a place, or in the channel that it is."""
+    here = threads.c.place_key == place.key
+    if place.channel:
+        here |= threads.c.place["channel"].as_string() == place.channel
+    query = sa.select(threads.c.thread_id).where(threads.c.platform == place.platform, here)
+    return [row.thread_id for row in await tx.all(query)]

@@ -1,0 +1,176 @@
+"""One approval shown in several places, on several platforms: settled once, by the first valid click, everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from bot.desk import FrontDesk
+from bot.house import find_place
+from bot.ids import NewId
+from bot.platform import PostFailed
+from bot.posts import Posts
+from bot.records import approvals, threads
+from bot.records.database import Database
+from bot.vocabulary import AlreadySettled, ApprovalView, Decision, Overview, Person, Place, Refused, Settled, Unknown
+from tests.bot.conftest import RecordingPlatform, SetClock, until
+from tests.bot.rows import asked
+from tests.bot.stubs import NotedEngine, make_books
+
+ANA, BEN = Person("chat:w1:ana", "Ana"), Person("chat:w1:ben", "Ben")
+CARA, STRANGER = Person("mail:w2:cara", "Cara"), Person("mail:w3:stranger", "Stranger")
+THREAD = "chat:w1:room:1"
+HERE = Place("chat", THREAD, {}, channel="chat:w1:room")
+FAR, NEAR = "mail:w2:office", "chat:w1:hall"
+
+
+@dataclass
+class Routed(RecordingPlatform):
+    """A platform that knows the places of its name."""
+
+    broken: list[str] = field(default_factory=list)
+    """Keys of places where nothing can be shown at the moment."""
+
+    def named_place(self, reference: str) -> Place | None:
+        return Place(self.name, reference, {}) if reference.startswith(f"{self.name}:") else None
+
+    async def _take(self, post: Any) -> None:
+        if post.place.key in self.broken:
+            raise PostFailed("away for a moment")
+        await super()._take(post)
+
+    def view(self, place_key: str) -> ApprovalView | None:
+        """What the card at a place shows."""
+        cards = [post.content for post in self.shown.values() if post.place.key == place_key]
+        return cards[-1] if cards and isinstance(cards[-1], ApprovalView) else None
+
+
+class Desks:
+    """A desk between two platforms."""
+
+    def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:
+        self.chat, self.mail = Routed("chat"), Routed("mail")
+        platforms = {platform.name: platform for platform in (self.chat, self.mail)}
+        self.database, self.clock = database, clock
+        self.outbox = Posts(database, clock, platforms, pause=lambda *_: 0.005)
+        self.books = make_books(database, self.outbox, clock, new_id, partial(find_place, platforms))
+        self.desk = FrontDesk(database, NotedEngine(), self.books, self.outbox, clock)
+
+    async def ask(self, *routes: str, **how: Any) -> str:
+        """A call of Ana's waits; the approval's id."""
+        async with self.database.writing() as tx:
+            await threads.ensure(tx, THREAD, HERE, "hello", self.clock())
+            request = asked(requesters=(ANA.person_id,), route_to=routes, **{"approvers": ("any",), **how})
+            await self.books.approvals.record(tx, THREAD, request)
+            row = await approvals.of_call(tx, request.call_id, 1)
+        assert row is not None
+        return row.approval_id
+
+    async def click(self, person: Person, approval_id: str) -> Any:
+        """Approve; what the person is told."""
+        decision = Decision(f"{person.person_id} clicks", person, (approval_id,), "approve")
+        return (await self.desk.decide(decision))[approval_id]
+
+
+@pytest.fixture
+async def desks(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Desks]:
+    made = Desks(database, clock, new_id)
+    yield made
+    await made.outbox.stop(1.0)
+
+
+async def test_a_card_is_shown_in_its_thread_and_wherever_it_is_routed_to(desks: Desks) -> None:
+    await desks.ask(FAR, NEAR)
+    await until(lambda: desks.chat.view(THREAD) and desks.chat.view(NEAR) and desks.mail.view(FAR))
+
+
+async def test_the_first_valid_click_anywhere_settles_it_and_every_card_says_so(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR)
+    await until(lambda: desks.chat.view(THREAD) and desks.mail.view(FAR))
+    assert await desks.click(CARA, approval_id) == Settled("Approved.")
+    assert isinstance(await desks.click(BEN, approval_id), AlreadySettled)
+    for platform, key in ((desks.chat, THREAD), (desks.mail, FAR)):
+        view = await until(lambda p=platform, k=key: (v := p.view(k)) and v.status == "approved" and v)
+        assert view.decided_by == ("Cara",)
+
+
+async def test_two_clicks_at_once_on_two_platforms_settle_it_once(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR)
+    results = await asyncio.gather(*(desks.click(person, approval_id) for person in (BEN, CARA)))
+    assert sorted(type(result).__name__ for result in results) == ["AlreadySettled", "Settled"]
+
+
+async def test_a_place_where_nothing_can_be_shown_holds_up_no_other(desks: Desks) -> None:
+    desks.mail.broken.append(FAR)
+    approval_id = await desks.ask(FAR)
+    await until(lambda: desks.chat.view(THREAD))
+    await desks.click(BEN, approval_id)
+    await until(lambda: (view := desks.chat.view(THREAD)) and view.status == "approved")
+    assert desks.mail.view(FAR) is None
+    desks.mail.broken.clear()
+    await until(lambda: (view := desks.mail.view(FAR)) and view.status == "approved")
+
+
+async def test_after_a_restart_every_card_is_shown_that_was_not_yet(
+    desks: Desks, database: Database, clock: SetClock, new_id: NewId
+) -> None:
+    desks.mail.broken.append(FAR)
+    await desks.ask(FAR)
+    await until(lambda: desks.chat.view(THREAD))
+    await desks.outbox.stop(0.0)
+    after = Desks(database, clock, new_id)
+    await after.outbox.start()
+    await until(lambda: after.mail.view(FAR))
+    assert after.chat.view(THREAD) is None  # that one had arrived
+    await after.outbox.stop(1.0)
+
+
+async def test_routing_to_where_it_is_asked_shows_no_second_card(desks: Desks) -> None:
+    await desks.ask(HERE.channel, FAR)
+    await until(lambda: desks.chat.view(THREAD) and desks.mail.view(FAR))
+    assert desks.chat.view(HERE.channel) is None
+
+
+async def test_a_place_that_nobody_knows_is_left_out(desks: Desks) -> None:
+    approval_id = await desks.ask("pigeon:loft")
+    await until(lambda: desks.chat.view(THREAD))
+    assert len(await desks.desk.shown(approval_id)) == 1
+
+
+async def test_whoever_it_was_not_routed_to_may_not_decide(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR)
+    assert isinstance(await desks.click(STRANGER, approval_id), Refused)
+    assert not await desks.desk.permitted(approval_id, STRANGER)
+    assert await desks.desk.permitted(approval_id, CARA)
+
+
+@pytest.mark.parametrize("how", [{"self_approval": "fourEyes"}, {"quorum": 2}])
+async def test_where_two_accounts_could_be_one_human_the_platform_where_it_was_asked_decides(
+    desks: Desks, how: dict[str, Any]
+) -> None:
+    approval_id = await desks.ask(FAR, **how)
+    refused = await desks.click(CARA, approval_id)
+    assert isinstance(refused, Refused)
+    assert "could not be found out" in refused.text
+    assert isinstance(await desks.click(BEN, approval_id), Settled)
+
+
+async def test_a_routed_card_can_be_read_and_listed_where_it_was_routed_to(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR)
+    assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), ApprovalView)
+    assert isinstance(await desks.desk.approval(approval_id, "mail:w3:"), Unknown)
+    listed = (await desks.desk.overview(CARA, "mail:w2:")).to_decide
+    assert [shown.post.place.key for shown in listed] == [FAR]
+    assert [shown.post.place.key for shown in (await desks.desk.overview(BEN, "chat:w1:")).to_decide] == [THREAD]
+    assert await desks.desk.overview(STRANGER, "mail:w3:") == Overview((), (), ())
+
+
+async def test_a_card_is_found_in_every_place_that_shows_it(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR, NEAR)
+    await until(lambda: desks.chat.view(NEAR) and desks.mail.view(FAR))
+    assert [shown.post.place.key for shown in await desks.desk.shown(approval_id)] == [THREAD, FAR, NEAR]
