@@ -1,10 +1,9 @@
-"""Every environment variable, typed, with its help text. `python -m bot.settings` prints `.env.example`."""
+"""Every environment variable, typed, with its help text."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -30,7 +29,7 @@ from policies.model import Mode
 if TYPE_CHECKING:
     from graph.models import ModelSpec
 
-__all__ = ["Settings", "SettingsError", "example", "load_settings"]
+__all__ = ["Settings", "SettingsError", "load_settings"]
 
 MODEL_WITH_A_KEY = "gpt-5.4-mini"
 """OpenAI's small model of 2026 that takes tools at `/v1/chat/completions`, where every compatible service is."""
@@ -129,6 +128,11 @@ class Settings(BaseSettings):
     )
     teams_allow_guests: bool = Field(
         False, description="Let guests and federated people of other tenants talk to the bot in Teams."
+    )
+    teams_targeted_messages: bool = Field(
+        True,
+        description="Whether what one person alone may see is shown to them in the conversation, where Teams can do "
+        "that. false: always in their 1:1 chat, as in clouds whose Bot Connector does not know targeted messages.",
     )
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."
@@ -254,46 +258,3 @@ def variable(field: str) -> str:
     info = Settings.model_fields.get(field)
     alias = info.validation_alias if info else None
     return alias if isinstance(alias, str) else field.upper()
-
-
-_HEADINGS = {
-    "host": "Server",
-    "llm_model": "Language model",
-    "mcp_config": "Tools and policies",
-    "slack_bot_token": "Slack",
-    "microsoft_app_id": "Microsoft Teams",
-    "langfuse_public_key": "Tracing and logs",
-}
-
-
-def example() -> str:
-    """The text of `.env.example`: every variable with its help and default, commented out."""
-    lines = [
-        "# Copy to .env and uncomment what you want to change. Variables of the environment win over this file.",
-        "# Made by `python -m bot.settings`.",
-    ]
-    for name, info in Settings.model_fields.items():
-        if name in _HEADINGS:
-            lines += ["", f"# --- {_HEADINGS[name]} ---"]
-        lines += ["", f"# {info.description}", f"# {variable(name)}={_shown(info.default)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _shown(default: Any) -> str:
-    match default:
-        case None | ():
-            return ""
-        case bool():
-            return str(default).lower()
-        case SecretStr():
-            return default.get_secret_value()
-        case Mode():
-            return default.value
-        case float():
-            return f"{default:g}"
-        case _:
-            return str(default)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(example())

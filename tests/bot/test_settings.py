@@ -12,7 +12,8 @@ from hypothesis import example as for_example
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, example, load_settings, variable
+from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, load_settings, variable
+from bot.settings_example import example
 from policies.model import Mode
 
 ROOT = Path(__file__).parents[2]
@@ -238,7 +239,7 @@ def test_no_value_is_repeated_in_an_error_whatever_it_is(load: Load, name: str, 
 
 
 def test_the_example_file_is_current() -> None:
-    assert (ROOT / ".env.example").read_text() == example(), "run: python -m bot.settings > .env.example"
+    assert (ROOT / ".env.example").read_text() == example(), "run: python -m bot.settings_example > .env.example"
 
 
 def test_the_example_names_every_variable_and_changes_nothing_when_copied(load: Load, tmp_path: Path) -> None:
