@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from policies.rules import PolicyError
 
 if TYPE_CHECKING:
     from adapters.slack import SlackPlatform
+    from adapters.teams import TeamsPlatform
 
 log = structlog.get_logger(__name__)
 
@@ -60,10 +61,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         policy = load_policy(settings.policy_file)
     except (ConfigError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
-    if not (settings.web_enabled or settings.slack_configured):
+    if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
-            "No platform is on: this version has Slack and the web page. Set Slack's variables or WEB_ENABLED=true, or "
-            "leave the variables of Teams unset."
+            "No platform is on: set the variables of Slack or of Teams, or take out WEB_ENABLED=false for the web page."
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
@@ -78,9 +78,11 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         stack.push_async_callback(tools.close)
         page = _web_platform(settings, tools, key) if settings.web_enabled else None
         slack = _slack_platform(settings, database, key) if settings.slack_configured else None
-        if slack is not None:
-            stack.push_async_callback(slack.close)  # after the house, which may still be posting
-        platforms: dict[str, Platform] = {platform.name: platform for platform in (page, slack) if platform}
+        teams = _teams_platform(settings) if settings.teams_configured else None
+        chats = [chat for chat in (slack, teams) if chat is not None]
+        for chat in chats:
+            stack.push_async_callback(chat.close)  # after the house, which may still be posting
+        platforms: dict[str, Platform] = {platform.name: platform for platform in (page, *chats) if platform}
         parts = HouseParts(settings, database, key, tools, policy, platforms, system_clock)
         try:
             house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
@@ -88,15 +90,19 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
             raise ConfigurationError(str(error)) from error
         application = web.Application(client_max_size=1024**2)
         application.router.add_get(
-            "/health-check", partial(_health, house=house, tools=tools, settings=settings, slack=slack)
+            "/health-check", partial(_health, house=house, tools=tools, settings=settings, chats=chats)
         )
         if page is not None:
             application.add_routes(page.routes(house.desk))
             stack.push_async_callback(page.close)
+        for chat in chats:
+            chat.connect(house.desk)
+            application.add_routes(chat.routes())
+            stack.push_async_callback(chat.stop)
         if slack is not None:
-            await _connect(slack, house)
-            application.add_routes(slack.routes())
-            stack.push_async_callback(slack.stop)
+            await _start_slack(slack)
+        if teams is not None:
+            await _start_teams(teams)
         yield application
 
 
@@ -116,21 +122,23 @@ def _variables() -> dict[str, str]:
 
 
 async def _health(
-    _: web.Request, *, house: House, tools: ToolServers, settings: Settings, slack: SlackPlatform | None
+    _: web.Request,
+    *,
+    house: House,
+    tools: ToolServers,
+    settings: Settings,
+    chats: Sequence[SlackPlatform | TeamsPlatform],
 ) -> web.Response:
     servers = {s.server: {"state": s.state, "tools": s.tools, "reason": s.reason} for s in tools.status()}
-    on = {"web": settings.web_enabled, "slack": slack is not None}
     body = {
         "status": "ok",
-        "platforms": [name for name, is_on in on.items() if is_on],
+        "platforms": [*(["web"] if settings.web_enabled else []), *(chat.name for chat in chats)],
         "model": settings.model_name,
         "mode": settings.mode.value,
         "tool_servers": servers,
         "deliveries": await house.health(),
     }
-    if slack is not None:
-        body["slack"] = slack.facts()
-    return web.json_response(body)
+    return web.json_response(body | {chat.name: chat.facts() for chat in chats})
 
 
 def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlatform:
@@ -163,13 +171,45 @@ def _slack_platform(settings: Settings, database: Path, key: bytes) -> SlackPlat
     return SlackPlatform(config, installations=Installations(database, Sealer(key)))
 
 
-async def _connect(slack: SlackPlatform, house: House) -> None:
+def _teams_platform(settings: Settings) -> TeamsPlatform:
+    from adapters.teams import Cloud, TeamsConfig, TeamsPlatform  # noqa: PLC0415  # a second and a half of importing
+
+    tenant = settings.microsoft_app_tenant_id or ""
+    config = TeamsConfig(
+        app_id=settings.microsoft_app_id or "",
+        app_password=_value(settings.microsoft_app_password),
+        app_type=settings.microsoft_app_type,
+        tenant=tenant,
+        allowed_tenants=frozenset(settings.teams_allowed_tenants or filter(None, [tenant])),
+        allow_guests=settings.teams_allow_guests,
+        targeted_messages=settings.teams_targeted_messages,
+        local_unauthenticated=settings.teams_local_unauthenticated,
+        cloud=Cloud(
+            login_url=settings.teams_login_url,
+            openid_metadata_url=settings.teams_openid_metadata_url,
+            token_issuer=settings.teams_token_issuer,
+            token_scope=settings.teams_token_scope,
+            service_url=settings.teams_service_url,
+        ),
+    )
+    return TeamsPlatform(config)
+
+
+async def _start_slack(slack: SlackPlatform) -> None:
     from adapters.slack import SlackNotConnected  # noqa: PLC0415  # as above
 
-    slack.connect(house.desk)
     try:
         await slack.start()
     except SlackNotConnected as refusal:
+        raise ConfigurationError(refusal.sentence) from refusal
+
+
+async def _start_teams(teams: TeamsPlatform) -> None:
+    from adapters.teams import TeamsNotConnected  # noqa: PLC0415  # as above
+
+    try:
+        await teams.start()
+    except TeamsNotConnected as refusal:
         raise ConfigurationError(refusal.sentence) from refusal
 
 

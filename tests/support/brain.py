@@ -1,7 +1,7 @@
 """A model that does what the message says, so that a test reads as what happens.
 
 `use make what=lamp; look what=lamp` calls those tools (of the workshop, or
-`server__tool`) in one message; `ask WHAT` asks a question;
+`server__tool`) in one message; `ask WHAT` asks a question, `survey WHAT` eight at once;
 anything else is answered. After the results it repeats them.
 """
 
@@ -27,6 +27,10 @@ def obedient(request: Request) -> Reply:
         case ["ask", what]:
             fields = [{"name": "size", "label": "Size", "type": "number"}]
             arguments = {"question": f"Which {what}?", "fields": fields}
+            return Reply(calls=[ToolUse("request_clarification", arguments)])
+        case ["survey", what]:
+            fields = [{"name": f"part{n}", "label": f"Part {n}", "required": n == 1} for n in range(1, 9)]
+            arguments = {"question": f"What is there to know of {what}?", "fields": fields}
             return Reply(calls=[ToolUse("request_clarification", arguments)])
         case _:
             return Reply(text=f"You said: {text}")

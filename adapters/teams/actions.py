@@ -1,0 +1,73 @@
+"""The names by which Teams sends clicks and forms back to us, and what we write on them: opaque ids, nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# ------------------------------------------------------------------------------------------------ on cards
+# `Action.Execute` with the name as its `verb`, falling back to `Action.Submit`; both carry `action_data(name, id)`.
+APPROVE = "approve"
+REJECT = "reject"
+"""Submits the reason from the card's `Action.ShowCard`."""
+REFRESH = "refresh"
+"""Asked by Teams by itself for those whom the card names: what this person is to see."""
+ANSWER = "answer"
+"""Submits the inputs of a question that stand on its card."""
+GET_LINK = "get_link"
+"""Gives the owner of a sign-in a fresh link, privately."""
+SIGNED_IN = "signed_in"
+NOT_NOW = "not_now"
+IT_WAS_DONE = "it_was_done"
+TRY_AGAIN = "try_again"
+SKIP = "skip"
+
+# ------------------------------------------------------------------------------------------------ dialogs
+# `Action.Submit` with `dialog_data(name, id)`: Teams asks with `task/fetch` for the dialog, then sends `task/submit`
+# with the data of the button in it: `action_data(name, id)` again, with the inputs beside it.
+REJECT_DIALOG = "reject_dialog"
+"""For clients without `Action.ShowCard`'s inputs, and for reasons that do not fit in one line."""
+EDIT_DIALOG = "edit_dialog"
+SHOW_ALL = "show_all"
+APPROVE_ALL_DIALOG = "approve_all_dialog"
+ANSWER_DIALOG = "answer_dialog"
+
+EDIT = "edit"
+"""Submits an edit dialog."""
+APPROVE_ALL = "approve_all"
+"""Submits the dialog that shows several approvals; its id is those shown, separated by spaces."""
+PAGE = "page"
+"""Another page of a "show all" dialog; its id is `{page}:{approval id}`."""
+CLOSE = "close"
+"""Closes a dialog that only shows."""
+
+# ------------------------------------------------------------------------------------------------ inputs
+ACTION = "countersign"
+"""Name, in an action's data, of the action; nothing that lacks it is ours."""
+SUBJECT = "id"
+REASON = "reason"
+"""Id of the reason's input."""
+_FIELD = "field:"
+
+# ------------------------------------------------------------------------------------------------ the rest
+COMMANDS = ("approvals", "new", "stop", "help")
+"""What a person may write to the bot as a command; the app's manifest lists them."""
+
+
+def action_data(name: str, subject: str) -> dict[str, Any]:
+    """What a button carries."""
+    return {ACTION: name, SUBJECT: subject}
+
+
+def dialog_data(name: str, subject: str) -> dict[str, Any]:
+    """What a button carries that opens a dialog."""
+    return {**action_data(name, subject), "msteams": {"type": "task/fetch"}}
+
+
+def input_id(field: str) -> str:
+    """Id of a form field's input: apart from our own names, whatever a tool calls its arguments."""
+    return f"{_FIELD}{field}"
+
+
+def field_of(input_name: str) -> str | None:
+    """The field's name again; `None`: it is not a form field's input."""
+    return input_name.removeprefix(_FIELD) if input_name.startswith(_FIELD) else None

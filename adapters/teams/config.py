@@ -1,0 +1,46 @@
+"""What the Teams platform has to be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+AppType = Literal["SingleTenant", "MultiTenant", "UserAssignedMSI"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Addresses of Microsoft's services. The defaults are the public cloud's; docs/teams.md has those of others."""
+
+    login_url: str = "https://login.microsoftonline.com"
+    """Where the bot gets its own tokens (`TEAMS_LOGIN_URL`)."""
+    openid_metadata_url: str = "https://login.botframework.com/v1/.well-known/openidconfiguration"
+    """Where the keys are that the Bot Connector signs with (`TEAMS_OPENID_METADATA_URL`)."""
+    token_issuer: str = "https://api.botframework.com"  # noqa: S105  # an address
+    """`iss` of the Bot Connector's tokens (`TEAMS_TOKEN_ISSUER`)."""
+    token_scope: str = "https://api.botframework.com"  # noqa: S105  # an address
+    """What the bot's own tokens are for; `/.default` is added (`TEAMS_TOKEN_SCOPE`)."""
+    service_url: str = "https://smba.trafficmanager.net/teams/"
+    """The Bot Connector for conversations in which nothing was heard yet (`TEAMS_SERVICE_URL`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamsConfig:
+    """How this process is connected to Teams."""
+
+    app_id: str = ""
+    """`MICROSOFT_APP_ID`; empty with `local_unauthenticated` only."""
+    app_password: str | None = field(default=None, repr=False)
+    """`MICROSOFT_APP_PASSWORD`; none for managed identities."""
+    app_type: AppType = "SingleTenant"
+    tenant: str = ""
+    """`MICROSOFT_APP_TENANT_ID`; empty for multi-tenant apps."""
+    allowed_tenants: frozenset[str] = frozenset()
+    """`TEAMS_ALLOWED_TENANTS`, or the app's own. Empty (multi-tenant, nothing set): every tenant is refused."""
+    allow_guests: bool = False
+    """Whether guests and federated people of other tenants may talk to the bot."""
+    targeted_messages: bool = True
+    """Whether what one person alone may see is shown to them in the conversation; else in their 1:1 chat."""
+    local_unauthenticated: bool = False
+    """`TEAMS_LOCAL_UNAUTHENTICATED`: activities without a token are taken from loopback, and answered without one."""
+    cloud: Cloud = field(default_factory=Cloud)

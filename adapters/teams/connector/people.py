@@ -1,0 +1,196 @@
+"""Who somebody is: asked of Teams every ten minutes at most, and whether they may use the bot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
+from adapters.teams.config import TeamsConfig
+from adapters.teams.connector.addresses import is_local
+from adapters.teams.connector.remembered import Remembered
+from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, within_tenant
+from adapters.teams.reading import words
+from bot.clock import Clock, system_clock
+from bot.safe_text import one_line, visible
+from bot.vocabulary import Person, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+KEEP = 600.0
+"""Seconds that we believe what Teams said of somebody."""
+KEEP_REFUSED = 60.0
+"""Seconds that we believe it of somebody whom that shuts out: they may have been made a member meanwhile."""
+KEEP_MET = 24 * 3600.0
+"""Seconds that an address is remembered: it stays the same for as long as the app is the same."""
+LONGEST_NAME = 80
+"""Characters."""
+MOST_MEMBERS = 500
+"""Members looked through at once for addresses."""
+
+_ONE_BY_ONE = 3
+"""Addresses that are asked for one by one; for more of them a page of the roster is cheaper."""
+_AT_A_TIME = 5
+_MOST_ASKED = 60
+"""Addresses looked up for one card: Teams shows user-specific views to as many."""
+_NOBODY = frozenset({"MemberNotFoundInConversation"})
+_MACHINE = "28:"
+"""What addresses of bots begin with; people's begin with `29:`."""
+
+GUEST = "Guests cannot use me here. Please ask a colleague who is a full member to ask me for you."
+STRANGER = "I work for the people of the organisation that has installed me only, so I cannot do this for you."
+MACHINE = "I talk with people only, not with other bots."
+
+_Key = tuple[str, str, str]
+"""Tenant, conversation (a channel without its thread), user."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """What the roster of a conversation says of somebody."""
+
+    address: str
+    name: str
+    refusal: str
+    """Why they may not use the bot; empty: they may."""
+
+
+class People:
+    """The people of all conversations. `close` in the end."""
+
+    def __init__(self, connector: Connector, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
+        self._connector = connector
+        self._config = config
+        self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
+        self._profiles: Remembered[_Key, _Profile] = Remembered(keep=_keep, clock=clock)
+        self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
+
+    async def admitted(self, spot: Spot, caller: Caller, *, patience: float = AT_ONCE) -> Person | Unwelcome:
+        """The person, when they may use the bot in this conversation; their time zone and language are the activity's.
+
+        Judged are their role in the conversation and their own tenant: guests and people of other organisations are
+        let in where `allow_guests` says so, those whom nobody knows (anonymous) never. Raises `ConnectorFailed` when
+        it cannot be found out within `patience` seconds: who cannot be judged is not let in.
+        """
+        self.met(caller)
+        if not caller.user or caller.address.startswith(_MACHINE):
+            return Unwelcome(MACHINE)
+        if self._config.local_unauthenticated and is_local(spot.service_url):
+            return _person(caller, "")  # local clients have no rosters
+        profile = await self._profile(spot, caller.tenant, caller.user, patience)
+        return Unwelcome(profile.refusal) if profile.refusal else _person(caller, profile.name)
+
+    async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
+        """The addresses (`29:…`) of those who could be found, by person id. Raises nothing."""
+        wanted = [person for person in sorted(person_ids) if person.startswith(within_tenant(spot.tenant))]
+        found = self._known_addresses(spot, wanted)
+        if len(wanted) - len(found) > _ONE_BY_ONE:
+            await self._read_roster(spot)
+            found = self._known_addresses(spot, wanted)
+        gate = asyncio.Semaphore(_AT_A_TIME)
+
+        async def address(person: str) -> str:
+            async with gate:
+                try:
+                    return (await self._profile(spot, spot.tenant, user_of(person), AT_ONCE)).address
+                except ConnectorFailed as failure:
+                    log.info("teams_address_not_found", error=failure.error)
+                    return ""
+
+        unknown = [person for person in wanted if person not in found][:_MOST_ASKED]
+        asked = await asyncio.gather(*map(address, unknown))
+        return found | {person: known for person, known in zip(unknown, asked, strict=True) if known}
+
+    def met(self, caller: Caller) -> None:
+        """Remember what an activity says of its sender."""
+        if caller.user and caller.address:
+            self._met.put(person_id(caller.tenant, caller.user), caller)
+
+    def forget(self, conversation: str) -> None:
+        """The bot has left a conversation, or its members have changed."""
+        channel = channel_of(conversation)
+        self._profiles.forget(lambda key: key[1] == channel)
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._profiles.close()
+        await self._met.close()
+
+    async def _profile(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
+        key = (tenant, channel_of(spot.conversation), user.lower())
+        # The roster is the channel's; its threads have none.
+        whole = replace(spot, conversation=channel_of(spot.conversation))
+        try:
+            # Who asks for the same thing may have more patience than we.
+            async with asyncio.timeout(patience):
+                return await self._profiles.get(key, lambda: self._ask(whole, tenant, user, patience))
+        except TimeoutError:
+            raise ConnectorFailed("member", "timeout") from None
+
+    async def _ask(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
+        try:
+            member = await self._connector.member(spot, user, patience=patience)
+        except ConnectorFailed as failure:
+            if failure.error in _NOBODY:
+                return _Profile("", "", STRANGER)
+            raise
+        if words(member, "aadObjectId").lower() != user.lower():
+            # Not who was asked for, or somebody without an account.
+            return _Profile("", "", STRANGER)
+        return self._judged(member, tenant)
+
+    async def _read_roster(self, spot: Spot) -> None:
+        """Remember the first members of a conversation."""
+        channel = channel_of(spot.conversation)
+        try:
+            members = await self._connector.members(replace(spot, conversation=channel), MOST_MEMBERS, patience=AT_ONCE)
+        except ConnectorFailed as failure:
+            log.info("teams_roster_not_read", error=failure.error)
+            return
+        for member in members:
+            user = words(member, "aadObjectId").lower()
+            if user:
+                self._profiles.put((spot.tenant, channel, user), self._judged(member, spot.tenant))
+
+    def _known_addresses(self, spot: Spot, wanted: Collection[str]) -> dict[str, str]:
+        channel = channel_of(spot.conversation)
+        found: dict[str, str] = {}
+        for person in wanted:
+            profile = self._profiles.known((spot.tenant, channel, user_of(person).lower()))
+            met = self._met.known(person)
+            address = profile.address if profile else met.address if met else ""
+            if address:
+                found[person] = address
+        return found
+
+    def _judged(self, member: Mapping[str, Any], tenant: str) -> _Profile:
+        return _Profile(words(member, "id"), _name(words(member, "name")), self._refusal(member, tenant))
+
+    def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:
+        role = words(member, "userRole").lower()
+        own = words(member, "tenantId") or tenant
+        if role == "anonymous":
+            return STRANGER
+        if self._config.allow_guests:
+            return ""
+        if role == "guest" or "#ext#" in words(member, "userPrincipalName").lower():
+            return GUEST
+        return "" if own.lower() in self._allowed else STRANGER
+
+
+def _keep(profile: _Profile) -> float:
+    return KEEP_REFUSED if profile.refusal else KEEP
+
+
+def _person(caller: Caller, name: str) -> Person:
+    shown = name or _name(caller.name) or caller.user
+    return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale)
+
+
+def _name(name: str) -> str:
+    """People choose their names: one line, nothing invisible in it."""
+    return one_line(visible(name), LONGEST_NAME)

@@ -1,0 +1,1 @@
+"""Coming in: the one door, and what each kind of activity does."""

@@ -1,0 +1,201 @@
+"""What an activity means to us. Pure: an activity in, one of our words out, or nothing. Invokes are read elsewhere.
+
+https://learn.microsoft.com/microsoftteams/platform/bots/build-conversational-capability
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from adapters.teams.ids import Spot, message_key, place_of
+from adapters.teams.inbound.gestures import Click, read_click
+from adapters.teams.inbound.html import Quoted
+from adapters.teams.inbound.texts import WORDLESS, mentions_us, written_in
+from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, spot_of_activity, visitor_of
+from adapters.teams.reading import part, parts, token, words
+from bot.vocabulary import Message, Place
+
+Activity = Mapping[str, Any]
+
+_GOOD = frozenset({"like", "heart"})
+_BAD = frozenset({"sad", "angry"})
+"""Teams' own words for reactions; the other two (`laugh`, `surprised`) are no opinion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Somebody wrote something."""
+
+    visitor: Visitor
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A message was edited. Teams does not say what it was before."""
+
+    message: Message
+    may_be_new: bool
+    """It speaks to us by a mention, which it may not have had before: then it is as good as new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A message was deleted."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reacted:
+    """Somebody reacted to a message; whose it is, the records know."""
+
+    visitor: Visitor
+    verdict: Literal["good", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The bot was brought to a conversation."""
+
+    key: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The bot was removed from a conversation."""
+
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """People joined or left a conversation."""
+
+    conversation: str
+
+
+Heard = MembersChanged | Spoken | Edited | Deleted | Reacted | Arrived | Left | Click
+
+
+def heard(activity: Activity, ears: Ears) -> Heard | None:
+    """What the activity says to us; `None`: it is nothing to us. Reads anything and raises nothing."""
+    match words(activity, "type"):
+        case "message":
+            return _message(activity, ears)
+        case "messageUpdate":
+            return _edited(activity, ears)
+        case "messageDelete":
+            return _deleted(activity, ears)
+        case "messageReaction":
+            return _reacted(activity, ears)
+        case "installationUpdate" | "conversationUpdate":
+            return _came_or_went(activity, ears)
+        case _:
+            return None
+
+
+def _message(activity: Activity, ears: Ears) -> Spoken | Click | None:
+    visitor = visitor_of(activity, ears)
+    if visitor is None:
+        return None
+    click = read_click(activity, part(activity, "value"), visitor)
+    if click.action:
+        return click
+    message = _said(activity, visitor, ears)
+    return Spoken(visitor, message) if message else None
+
+
+def _edited(activity: Activity, ears: Ears) -> Edited | None:
+    visitor = visitor_of(activity, ears)
+    if visitor is None or words(activity, "channelData", "eventType") != "editMessage":
+        return None  # a deletion taken back: what was withdrawn stays so, and is sent anew if it is meant
+    message = _said(activity, visitor, ears, WORDLESS)
+    return Edited(message, may_be_new=message.addressed and not message.place.direct) if message else None
+
+
+def _said(activity: Activity, visitor: Visitor, ears: Ears, without_words: str = "") -> Message | None:
+    activity_id = token(activity, "id")
+    if not activity_id:
+        return None
+    written = written_in(activity)
+    text = written.text or without_words
+    if not text:
+        return None
+    spot = in_a_thread(visitor.spot, activity_id)
+    place = place_of(spot)
+    return Message(
+        key=message_key(spot.tenant, spot.conversation, activity_id),
+        place=place,
+        author=visitor.person,
+        text=text,
+        at=_time(activity, ears),
+        addressed=place.direct or mentions_us(activity),
+        origin=_origin(visitor, written.quotes),
+    )
+
+
+def _origin(visitor: Visitor, quotes: tuple[Quoted, ...]) -> dict[str, Any]:
+    """What is needed to introduce a message later."""
+    return {
+        "address": visitor.caller.address,
+        "locale": visitor.caller.locale,
+        "quotes": [{"author": quote.author, "text": quote.text, "at": quote.at} for quote in quotes],
+    }
+
+
+def _deleted(activity: Activity, ears: Ears) -> Deleted | None:
+    spot, activity_id = spot_of_activity(activity, ears), token(activity, "id")
+    if spot is None or not activity_id:
+        return None
+    spot = in_a_thread(spot, activity_id)
+    return Deleted(message_key(spot.tenant, spot.conversation, activity_id))
+
+
+def _reacted(activity: Activity, ears: Ears) -> Reacted | None:
+    """Taking a reaction back takes no opinion back: nobody can tell what they think now."""
+    visitor = visitor_of(activity, ears)
+    kinds = [words(reaction, "type") for reaction in parts(activity, "reactionsAdded")]
+    opinions = [kind for kind in kinds if kind in _GOOD | _BAD]
+    if visitor is None or not visitor.message or not opinions:
+        return None
+    return Reacted(visitor, "good" if opinions[-1] in _GOOD else "bad")
+
+
+def _came_or_went(activity: Activity, ears: Ears) -> Arrived | Left | MembersChanged | None:
+    """Teams says it twice, in either order: as an installation, and as a change of the conversation's members."""
+    action, bot = words(activity, "action").lower(), bot_of(activity)
+    came = action == "add" or _is_among(bot, activity, "membersAdded")
+    went = action == "remove" or _is_among(bot, activity, "membersRemoved")
+    spot = _place_of_installation(activity, ears)
+    if spot is None:
+        return None
+    if came == went:
+        changed = activity.get("membersAdded") or activity.get("membersRemoved")
+        return MembersChanged(spot.conversation) if changed else None
+    place = place_of(spot)
+    name = token(activity, "id") or str(_time(activity, ears))
+    return Arrived(key_of(spot, f"arrived:{name}"), place) if came else Left(place)
+
+
+def _place_of_installation(activity: Activity, ears: Ears) -> Spot | None:
+    """The conversation; in a team the channel, and in a direct chat it is known whose it is."""
+    visitor = visitor_of(activity, ears)
+    return visitor.spot if visitor else spot_of_activity(activity, ears)
+
+
+def _is_among(bot: str, activity: Activity, members: str) -> bool:
+    return bot != "" and any(token(member, "id") == bot for member in parts(activity, members))
+
+
+def _time(activity: Activity, ears: Ears) -> float:
+    """Seconds since the epoch."""
+    try:
+        at = datetime.fromisoformat(words(activity, "timestamp"))
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return ears.now

@@ -1,0 +1,72 @@
+"""How the person who did something is answered: nobody else sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.teams.connector.people import People
+from adapters.teams.ids import person_id
+from adapters.teams.inbound.visitors import Visitor
+from adapters.teams.outbound.private import Private
+from adapters.teams.render.posts import note
+from bot.vocabulary import Person, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+NOT_FOUND_OUT = "I could not find out who you are in Teams just now, so nothing was changed. Please try again."
+WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
+NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me first, so that I can say why."
+"""The one thing that others may see of a refusal: where neither a targeted message nor a chat exists."""
+
+
+class Answers:
+    """Says who somebody is, and answers them alone."""
+
+    def __init__(self, connector: Connector, people: People, private: Private) -> None:
+        self._connector = connector
+        self._people = people
+        self._private = private
+
+    async def who(self, visitor: Visitor) -> Person | Unwelcome:
+        """Who it is who does something. Whoever cannot be looked up now is not let in."""
+        caller = visitor.caller
+        try:
+            return await self._people.admitted(visitor.spot, caller)
+        except ConnectorFailed as failure:
+            log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
+            return Unwelcome(NOT_FOUND_OUT)
+
+    @asynccontextmanager
+    async def whatever_happens(self, visitor: Visitor) -> AsyncIterator[None]:
+        """Teams has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
+        raised within."""
+        try:
+            yield
+        except Exception:
+            # Whatever it was, what they did gets an answer; whoever awaits this logs the cause.
+            await self.say(visitor, WENT_WRONG)
+            raise
+
+    async def say(self, visitor: Visitor, text: str) -> None:
+        """A sentence, for them alone."""
+        await self.tell(visitor, note(text), note(NOT_COUNTED))
+
+    async def tell(self, visitor: Visitor, activity: Activity, instead: Activity) -> None:
+        """A message for them alone; where that is impossible `instead`, which everybody there may read."""
+        caller = visitor.caller
+        told = await self._private.tell(
+            visitor.spot, person_id(caller.tenant, caller.user), activity, address=caller.address
+        )
+        if told is None:
+            await self.post(visitor, instead)
+
+    async def post(self, visitor: Visitor, activity: Activity) -> None:
+        """A message where they are, for everybody there."""
+        try:
+            await self._connector.send(visitor.spot, activity)
+        except ConnectorFailed as failure:
+            log.warning("teams_person_not_told", tenant=visitor.spot.tenant, error=failure.error)

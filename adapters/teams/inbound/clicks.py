@@ -1,0 +1,96 @@
+"""Clicks on our cards: judged and recorded before Teams gets its answer, which is the card's next state."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from adapters.teams import actions
+from adapters.teams.errands import Errands
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, content_of, in_words, may_decide, settle
+from adapters.teams.inbound.duplicates import Duplicates
+from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.links import SENT, Links
+from adapters.teams.inbound.replies import Reply, shown_card, told
+from adapters.teams.render.posts import card_of
+from bot.platform import Desk
+from bot.vocabulary import Person, Settled, Unknown, Unwelcome
+
+NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
+_WINDOWS = frozenset(
+    {
+        actions.REJECT_DIALOG,
+        actions.EDIT_DIALOG,
+        actions.SHOW_ALL,
+        actions.APPROVE_ALL_DIALOG,
+        actions.ANSWER_DIALOG,
+    }
+)
+
+
+class Clicks:
+    """What each button on a card does."""
+
+    def __init__(self, desk: Desk, answers: Answers, links: Links, duplicates: Duplicates, errands: Errands) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._links = links
+        self._duplicates = duplicates
+        self._errands = errands
+
+    async def executed(self, click: Click) -> Reply:
+        """`Action.Execute`, or a refresh, which changes nothing. Raises whatever the desk raises."""
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            return told(person.text)
+        if click.action in DECIDING:
+            reply = await self._decided(click, person)
+        elif click.action == actions.REFRESH:
+            reply = await self._next_state(click, person, otherwise="")
+        elif click.action == actions.GET_LINK:
+            return told(await self._links.give(click, person))
+        else:
+            return told(NOT_KNOWN.text)
+        self._duplicates.look_at(click)
+        return reply
+
+    async def submitted(self, click: Click) -> None:
+        """`Action.Submit`, in clients that know no other: a message that carries the click. Who clicked is answered by
+        a message too. Raises whatever the desk raises."""
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            self._answer(click, person.text)
+        elif click.action == actions.GET_LINK:
+            self._errand(self._link(click, person), click)
+        elif click.action in _WINDOWS:
+            self._answer(click, NEEDS_A_WINDOW)
+        elif click.action != actions.REFRESH:
+            result = await settle(self._desk, click, person)
+            self._answer(click, result.text if isinstance(result, Settled) and not result.final else in_words(result))
+        self._duplicates.look_at(click)
+
+    async def _decided(self, click: Click, person: Person) -> Reply:
+        result = await settle(self._desk, click, person)
+        if isinstance(result, Settled):
+            return await self._next_state(click, person, otherwise=result.text)
+        return told(in_words(result))
+
+    async def _next_state(self, click: Click, person: Person, otherwise: str) -> Reply:
+        """The card as this person sees it now; a sentence where it is shown nowhere."""
+        content = await content_of(self._desk, click)
+        if isinstance(content, Unknown):
+            return told(otherwise or content.text)
+        return shown_card(card_of(content, decides=await may_decide(self._desk, content, person)))
+
+    async def _link(self, click: Click, person: Person) -> None:
+        text = await self._links.give(click, person)
+        if text != SENT:
+            await self._answers.say(click.visitor, text)
+
+    def _answer(self, click: Click, text: str) -> None:
+        if text:
+            self._errand(self._answers.say(click.visitor, text), click)
+
+    def _errand(self, errand: Coroutine[Any, Any, None], click: Click) -> None:
+        self._errands.start(errand, f"click {click.action}")

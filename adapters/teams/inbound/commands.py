@@ -1,0 +1,39 @@
+"""What people write as a command and the house does not know: `approvals` and `help`, answered to them alone."""
+
+from __future__ import annotations
+
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.concerns import Concerns
+from adapters.teams.inbound.visitors import Visitor
+from adapters.teams.render.posts import help_activity, note, overview_activity
+from bot.vocabulary import Message, Unwelcome
+
+APPROVALS = "approvals"
+HELP = "help"
+OPEN_A_CHAT = "I can show you what waits for you in a chat of our own only: please open one with me and ask me there."
+
+
+def command_in(message: Message) -> str:
+    """The command that a message is, nothing else; empty: it is none of these (`stop` and `new` the house knows)."""
+    said = message.text.strip().lower()
+    return said if message.addressed and said in (APPROVALS, HELP) else ""
+
+
+class Commands:
+    """What each command does."""
+
+    def __init__(self, answers: Answers, concerns: Concerns) -> None:
+        self._answers = answers
+        self._concerns = concerns
+
+    async def handle(self, command: str, visitor: Visitor) -> None:
+        """Answer it. Raises whatever the desk raises, when they have been told that it did not work."""
+        person = await self._answers.who(visitor)
+        if isinstance(person, Unwelcome):
+            await self._answers.say(visitor, person.text)
+        elif command == HELP:
+            await self._answers.tell(visitor, help_activity(), instead=help_activity())
+        else:
+            async with self._answers.whatever_happens(visitor):
+                overview = await self._concerns.of(visitor, person)
+                await self._answers.tell(visitor, overview_activity(overview), instead=note(OPEN_A_CHAT))

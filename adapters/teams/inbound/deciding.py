@@ -1,0 +1,130 @@
+"""What a click settles, whatever carried it: a card's button, its fallback as a message, or a dialog."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, cast
+
+from adapters.teams import actions
+from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.gestures import Click
+from adapters.teams.reading import words
+from adapters.teams.render.entries import entries
+from bot.platform import Desk
+from bot.vocabulary import (
+    ApprovalView,
+    ClickResult,
+    Content,
+    Decision,
+    Form,
+    FormAnswer,
+    Invalid,
+    OutcomeChoice,
+    Person,
+    Settled,
+    SignInReply,
+    Unknown,
+)
+
+NOT_KNOWN = Unknown("This button is not known any more.")
+SETTLED_ALREADY = "This is settled already; nothing waits for you here."
+NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
+
+DECIDING = frozenset(
+    {
+        actions.APPROVE,
+        actions.REJECT,
+        actions.EDIT,
+        actions.ANSWER,
+        actions.SIGNED_IN,
+        actions.NOT_NOW,
+        actions.IT_WAS_DONE,
+        actions.TRY_AGAIN,
+        actions.SKIP,
+    }
+)
+"""Actions that settle one thing."""
+ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.REFRESH})
+
+OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
+
+
+async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
+    """Have the desk judge and record a click that decides."""
+    subject = click.subject
+    match click.action:
+        case actions.APPROVE:
+            return await _decide(desk, Decision(click.key, person, (subject,), "approve"))
+        case actions.REJECT:
+            reason = words(click.data, actions.REASON).strip()
+            return await _decide(desk, Decision(click.key, person, (subject,), "reject", reason=reason))
+        case actions.EDIT:
+            form = await desk.edit_form(subject, person)
+            if not isinstance(form, Form):
+                return form
+            arguments = entries(click.data, form)
+            return await _decide(desk, Decision(click.key, person, (subject,), "approve", arguments=arguments))
+        case actions.ANSWER:
+            form = await desk.question_form(subject, person)
+            if not isinstance(form, Form):
+                return form
+            return await desk.answer(FormAnswer(click.key, person, subject, entries(click.data, form)))
+        case actions.SIGNED_IN | actions.NOT_NOW:
+            done = click.action == actions.SIGNED_IN
+            return await desk.sign_in_reply(SignInReply(click.key, person, subject, done=done))
+        case actions.IT_WAS_DONE | actions.TRY_AGAIN | actions.SKIP as choice:
+            return await desk.settle_outcome(OutcomeChoice(click.key, person, subject, cast("OutcomeVerb", choice)))
+        case _:
+            return NOT_KNOWN
+
+
+async def approve_all(desk: Desk, click: Click, person: Person) -> tuple[ClickResult, ...]:
+    """Approve exactly those that were shown: what has come since waits on. Empty: none were named."""
+    shown = tuple(dict.fromkeys(click.subject.split()))
+    if not shown:
+        return ()
+    return tuple((await desk.decide(Decision(click.key, person, shown, "approve"))).values())
+
+
+async def content_of(desk: Desk, click: Click) -> Content | Unknown:
+    """What the click is about, as it is now, in the tenant where somebody clicked: others' are none of theirs."""
+    within = within_tenant(click.visitor.spot.tenant)
+    if click.action in ABOUT_APPROVALS:
+        return await desk.approval(click.subject, within)
+    shown = [each.post for each in await desk.shown(click.subject)]
+    return next((post.content for post in shown if post.place.key.startswith(within)), NOT_KNOWN)
+
+
+async def may_decide(desk: Desk, content: Content, person: Person) -> bool:
+    """Whether they see buttons."""
+    waits = isinstance(content, ApprovalView) and content.status == "pending"
+    return waits and await desk.permitted(cast("ApprovalView", content).approval_id, person)
+
+
+def in_words(result: ClickResult) -> str:
+    """What the person is told of their click; empty: the card shows it."""
+    match result:
+        case Settled():
+            return ""
+        case Invalid(errors):
+            return " ".join(errors.values())
+        case _:
+            return result.text
+
+
+def all_in_words(results: Iterable[ClickResult]) -> str:
+    """What came of several at once: empty when all were settled, else each sentence once, with its count."""
+    results = tuple(results)
+    others = [result for result in results if not (isinstance(result, Settled) and result.final)]
+    if not others:
+        return ""
+    sentences = Counter(" ".join(r.errors.values()) if isinstance(r, Invalid) else r.text for r in others)
+    settled = len(results) - len(others)
+    lines = [f"Approved: {settled} of {len(results)}."] if settled else []
+    lines += [text if count == 1 else f"{text} ({count} times)" for text, count in sentences.items()]
+    return "\n".join(lines)
+
+
+async def _decide(desk: Desk, decision: Decision) -> ClickResult:
+    return (await desk.decide(decision))[decision.approval_ids[0]]

@@ -1,0 +1,146 @@
+"""Dialogs: what is in them, and what was submitted, judged at once, so that mistakes show with the input kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from adapters.teams import actions
+from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.deciding import (
+    DECIDING,
+    NOT_KNOWN,
+    NOTHING_TO_APPROVE,
+    SETTLED_ALREADY,
+    all_in_words,
+    approve_all,
+    in_words,
+    may_decide,
+    settle,
+)
+from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.replies import NOTHING, Reply, opened
+from adapters.teams.reading import words
+from adapters.teams.render.dialogs import (
+    answer_dialog,
+    approve_all_dialog,
+    edit_dialog,
+    note_dialog,
+    reject_dialog,
+    show_all_dialog,
+)
+from adapters.teams.render.entries import entries
+from bot.platform import Desk
+from bot.vocabulary import ApprovalView, ClickResult, Form, Invalid, Person, Settled, Unknown, Unwelcome
+
+
+class Dialogs:
+    """What each dialog shows and does."""
+
+    def __init__(self, desk: Desk, answers: Answers) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._shows: dict[str, Callable[[Click, Person], Awaitable[Reply]]] = {
+            actions.REJECT_DIALOG: self._reject,
+            actions.EDIT_DIALOG: self._edit,
+            actions.SHOW_ALL: self._show_all,
+            actions.APPROVE_ALL_DIALOG: self._approve_all,
+            actions.ANSWER_DIALOG: self._answer,
+            actions.PAGE: self._page,
+        }
+
+    async def fetched(self, click: Click) -> Reply:
+        """`task/fetch`: changes nothing. Raises whatever the desk raises."""
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            return said(person.text)
+        return await self._show(click, person)
+
+    async def submitted(self, click: Click) -> Reply:
+        """`task/submit`: judged and recorded. Raises whatever the desk raises."""
+        if click.action == actions.CLOSE:
+            return NOTHING
+        person = await self._answers.who(click.visitor)
+        if isinstance(person, Unwelcome):
+            return said(person.text)
+        if click.action == actions.APPROVE_ALL:
+            results = await approve_all(self._desk, click, person)
+            return closing(all_in_words(results)) if results else said(NOT_KNOWN.text)
+        if click.action not in DECIDING:
+            return await self._show(click, person)
+        result = await settle(self._desk, click, person)
+        if isinstance(result, Invalid):
+            return await self._again(click, person, result)
+        return closing(in_words(result) or unfinished(result))
+
+    async def _show(self, click: Click, person: Person) -> Reply:
+        show = self._shows.get(click.action)
+        return await show(click, person) if show else said(NOT_KNOWN.text)
+
+    async def _reject(self, click: Click, person: Person) -> Reply:
+        view = await self._approval(click, click.subject)
+        if isinstance(view, Unknown):
+            return said(view.text)
+        return opened(reject_dialog(view)) if view.status == "pending" else said(SETTLED_ALREADY)
+
+    async def _edit(self, click: Click, person: Person) -> Reply:
+        form = await self._desk.edit_form(click.subject, person)
+        return opened(edit_dialog(click.subject, form)) if isinstance(form, Form) else said(form.text)
+
+    async def _answer(self, click: Click, person: Person) -> Reply:
+        form = await self._desk.question_form(click.subject, person)
+        return opened(answer_dialog(click.subject, form)) if isinstance(form, Form) else said(form.text)
+
+    async def _approve_all(self, click: Click, person: Person) -> Reply:
+        views = await self._desk.together(click.subject, person)
+        return opened(approve_all_dialog(views)) if views else said(NOTHING_TO_APPROVE)
+
+    async def _show_all(self, click: Click, person: Person) -> Reply:
+        return await self._arguments(click, click.subject, 0, person)
+
+    async def _page(self, click: Click, person: Person) -> Reply:
+        number, _, approval_id = click.subject.partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) <= 6):
+            return said(NOT_KNOWN.text)
+        return await self._arguments(click, approval_id, int(number), person)
+
+    async def _arguments(self, click: Click, approval_id: str, page: int, person: Person) -> Reply:
+        view = await self._approval(click, approval_id)
+        if isinstance(view, Unknown):
+            return said(view.text)
+        return opened(show_all_dialog(view, page, decides=await may_decide(self._desk, view, person)))
+
+    async def _again(self, click: Click, person: Person, mistakes: Invalid) -> Reply:
+        """The form that was submitted, with what is wrong in it and what was typed."""
+        if click.action == actions.REJECT:
+            view = await self._approval(click, click.subject)
+            if isinstance(view, ApprovalView):
+                return opened(reject_dialog(view, mistakes.errors, words(click.data, actions.REASON)))
+        if click.action == actions.EDIT:
+            form = await self._desk.edit_form(click.subject, person)
+            if isinstance(form, Form):
+                return opened(edit_dialog(click.subject, form, mistakes.errors, entries(click.data, form)))
+        if click.action == actions.ANSWER:
+            form = await self._desk.question_form(click.subject, person)
+            if isinstance(form, Form):
+                return opened(answer_dialog(click.subject, form, mistakes.errors, entries(click.data, form)))
+        return said(in_words(mistakes))
+
+    async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
+        """An approval of the tenant where somebody clicked: those of others are none of theirs."""
+        return await self._desk.approval(approval_id, within_tenant(click.visitor.spot.tenant))
+
+
+def unfinished(result: ClickResult) -> str:
+    """That a vote counts and more are needed; empty when it is settled."""
+    return result.text if isinstance(result, Settled) and not result.final else ""
+
+
+def closing(text: str) -> Reply:
+    """The end of a dialog: a sentence in its place, or nothing when there is nothing to say."""
+    return said(text) if text else NOTHING
+
+
+def said(text: str) -> Reply:
+    """A sentence in the dialog's place."""
+    return opened(note_dialog(text))

@@ -1,0 +1,112 @@
+"""`POST /api/messages`: whose request it is comes first, then what it says."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from adapters.teams.api import Activity
+from adapters.teams.config import TeamsConfig
+from adapters.teams.connector.authentication import NotAdmitted
+from adapters.teams.connector.turns import Answered, Turns
+from adapters.teams.inbound.envelope import MalformedError, decode
+from adapters.teams.inbound.invokes import Invokes
+from adapters.teams.inbound.listening import Listening
+from adapters.teams.inbound.visitors import Ears
+from bot.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+MAX_BODY = 1_000_000
+"""Bytes. Teams' own stay well below: a message has 100 KB at most."""
+BODY_SECONDS = 15.0
+"""How long a client may take to send a body."""
+
+_NOT_ADMITTED = {
+    401: "The token is missing, or it is not the Bot Connector's for this bot.",
+    403: "This bot does not work for this tenant.",
+    503: "The keys to check the token with cannot be fetched at the moment.",
+}
+
+
+class Door:
+    """Lets in what the Bot Connector has signed."""
+
+    def __init__(self, config: TeamsConfig, turns: Turns, listening: Listening, invokes: Invokes, clock: Clock) -> None:
+        self._config = config
+        self._turns = turns
+        self._listening = listening
+        self._invokes = invokes
+        self._clock = clock
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """200 taken, invokes with their answer; 400 malformed, 401 not from the Bot Connector, 403 of a tenant that is
+        not ours, 408 too slow, 413 too large, 415 not JSON, 501 an invoke that is not for us, 503 could not be kept."""
+        if request.content_type != "application/json":
+            return _refused(415, "Send JSON: Content-Type: application/json.")
+        ears = Ears(self._is_local(request), self._config.tenant.lower() or "local", self._clock())
+        try:
+            activity = decode(await _read(request))
+            answer = await self._turns.run(
+                request.headers, request.remote, activity, partial(self._handle, activity, ears)
+            )
+        except _NotReadError as error:
+            return _refused(error.status, str(error))
+        except MalformedError as error:
+            log.warning("teams_request_malformed", reason=str(error))
+            return _refused(400, f"The request is malformed: {error}.")
+        except NotAdmitted as refusal:
+            log.warning("teams_not_admitted", status=refusal.status, reason=refusal.reason, remote=request.remote)
+            return _refused(refusal.status, _NOT_ADMITTED[refusal.status])
+        return web.Response(status=answer.status) if answer.body is None else _json(answer.status, answer.body)
+
+    async def _handle(self, activity: Activity, ears: Ears) -> Answered:
+        if activity["type"] == "invoke":
+            reply = await self._invokes.answer(activity, ears)
+            return Answered(reply.status, reply.body)
+        try:
+            await self._listening.take(activity, ears)
+        except Exception:
+            # Whatever the records' trouble is: it is not on disk, so that it is not to be acknowledged.
+            log.exception("teams_activity_not_kept", activity=activity["type"][:50])
+            return Answered(503, {"error": "It could not be kept. Please send it again."})
+        return Answered(200)
+
+    def _is_local(self, request: web.Request) -> bool:
+        """Whether it was let in as a local client's, which knows no Entra, and not by a token."""
+        by_token = self._config.app_id and "Authorization" in request.headers
+        return self._config.local_unauthenticated and not by_token
+
+
+class _NotReadError(Exception):
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+async def _read(request: web.Request) -> bytes:
+    """The body. Raises `_NotReadError`; one that is too large is not read to its end."""
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                raw += chunk
+                if len(raw) > MAX_BODY:
+                    raise _NotReadError(413, "The body is too large.")
+    except TimeoutError:
+        raise _NotReadError(408, "The body did not arrive in time.") from None
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+        raise _NotReadError(400, "The body broke off.") from None
+    return bytes(raw)
+
+
+def _json(status: int, body: object) -> web.Response:
+    return web.json_response(body, status=status)
+
+
+def _refused(status: int, error: str) -> web.Response:
+    return _json(status, {"error": error})

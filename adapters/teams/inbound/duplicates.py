@@ -1,0 +1,90 @@
+"""Cards that were posted twice, because the process died between posting and recording: taken away when they show.
+
+Teams lets nobody search for a message, but it tells on which one somebody clicked, and asks for those whom a card names
+what they are to see of it as soon as it shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from adapters.teams import actions
+from adapters.teams.api import Connector, ConnectorFailed
+from adapters.teams.errands import Errands
+from adapters.teams.inbound.gestures import Click
+from bot.platform import Desk, Reference
+
+log = structlog.get_logger(__name__)
+
+GRACE = 10.0
+"""Seconds between posting a card and its reference in the records, at the very most: only what is unknown before and
+after is taken for a duplicate."""
+
+_ON_CARDS = frozenset(
+    {
+        actions.APPROVE,
+        actions.REJECT,
+        actions.REFRESH,
+        actions.ANSWER,
+        actions.IT_WAS_DONE,
+        actions.TRY_AGAIN,
+        actions.SKIP,
+    }
+)
+"""Buttons on the posted cards themselves. Links to sign in come in messages of their own, too."""
+
+
+class Duplicates:
+    """Removes cards that the records know nothing of."""
+
+    def __init__(self, desk: Desk, connector: Connector, errands: Errands, *, grace: float) -> None:
+        self._desk = desk
+        self._connector = connector
+        self._errands = errands
+        self._grace = grace
+
+    def look_at(self, click: Click) -> None:
+        """Remove the message that was clicked, later, unless it is one that is recorded."""
+        if click.action in _ON_CARDS and click.visitor.message and click.subject:
+            self._errands.start(self._look(click), "duplicate")
+
+    async def _look(self, click: Click) -> None:
+        if not await self._is_unknown(click):
+            return
+        await asyncio.sleep(self._grace)
+        if not await self._is_unknown(click):
+            return
+        spot, message = click.visitor.spot, click.visitor.message
+        try:
+            await self._connector.delete(spot, message)
+        except ConnectorFailed as failure:
+            log.info("teams_duplicate_not_removed", tenant=spot.tenant, error=failure.error)
+        else:
+            log.info("teams_duplicate_removed", tenant=spot.tenant, subject=click.subject)
+
+    async def _is_unknown(self, click: Click) -> bool:
+        """Whether the card is recorded in this conversation, and not as this message."""
+        shown = [each.reference for each in await self._desk.shown(click.subject) if each.reference]
+        here = [known for known in map(messages_in, shown) if click.visitor.spot.conversation in known]
+        ids = {message for known in here for message in known[click.visitor.spot.conversation]}
+        return bool(ids) and click.visitor.message not in ids
+
+
+def messages_in(reference: Reference) -> Mapping[str, Sequence[str]]:
+    """The messages of a reference by their conversation, private ones included."""
+    found: dict[str, list[str]] = {}
+
+    def collect(value: Mapping[str, Any]) -> None:
+        parts = value.get("parts")
+        if isinstance(parts, list | tuple):
+            found.setdefault(str(value.get("conversation", "")), []).extend(map(str, parts))
+        for inner in value.values():
+            if isinstance(inner, Mapping):
+                collect(inner)
+
+    collect(reference)
+    return found

@@ -1,0 +1,115 @@
+"""Invokes: what Teams waits for an answer to, 5 seconds at most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from adapters.teams.errands import Errands
+from adapters.teams.inbound.answers import WENT_WRONG, Answers
+from adapters.teams.inbound.clicks import Clicks
+from adapters.teams.inbound.dialogs import Dialogs, said
+from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
+from adapters.teams.inbound.listening import Listening
+from adapters.teams.inbound.replies import NOTHING, Reply, refused, told
+from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
+from adapters.teams.reading import our_id, part, words
+from bot.platform import Desk
+from bot.vocabulary import SignInReply, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+Activity = Mapping[str, Any]
+Handler = Callable[[Activity, Visitor], Awaitable[Reply]]
+
+WITHIN = 4.5
+"""Seconds; what takes longer goes on without the person who waits."""
+STILL_AT_IT = "This takes longer than usual. I am still at it: the card will show what came of it."
+
+
+class Invokes:
+    """What each invoke does."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        answers: Answers,
+        clicks: Clicks,
+        dialogs: Dialogs,
+        listening: Listening,
+        errands: Errands,
+        within: float,
+    ) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._clicks = clicks
+        self._dialogs = dialogs
+        self._listening = listening
+        self._errands = errands
+        self._within = within
+        self._handlers: dict[str, Handler] = {
+            "adaptiveCard/action": self._card,
+            "task/fetch": self._dialog_fetched,
+            "task/submit": self._dialog_submitted,
+            "message/submitAction": self._opinion,
+            "signin/verifyState": self._verified,
+        }
+
+    async def answer(self, activity: Activity, ears: Ears) -> Reply:
+        """The answer to an invoke. Raises nothing: a failure of ours is said to whoever clicked, and logged here."""
+        name = words(activity, "name")
+        handler, visitor = self._handlers.get(name), visitor_of(activity, ears)
+        if handler is None:
+            return refused(501, "NotImplemented", "This invoke is not for this bot.")
+        if visitor is None or not part(activity, "value"):
+            return refused(400, "BadArgument", "The invoke has no value, no conversation, or is nobody's.")
+        task = asyncio.ensure_future(handler(activity, visitor))
+        try:
+            await asyncio.wait({task}, timeout=self._within)
+        finally:
+            if not task.done():
+                self._errands.keep(task, f"late {name}")
+        if not task.done():
+            log.warning("teams_invoke_late", invoke=name)
+            return _sentence(name, STILL_AT_IT) or NOTHING
+        try:
+            return task.result()
+        except Exception:
+            # Whatever it was, their click gets an answer, and nobody else would log the cause.
+            log.exception("teams_invoke_failed", invoke=name)
+            return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
+
+    async def _card(self, activity: Activity, visitor: Visitor) -> Reply:
+        return await self._clicks.executed(card_click(activity, visitor))
+
+    async def _dialog_fetched(self, activity: Activity, visitor: Visitor) -> Reply:
+        return await self._dialogs.fetched(dialog_click(activity, visitor))
+
+    async def _dialog_submitted(self, activity: Activity, visitor: Visitor) -> Reply:
+        return await self._dialogs.submitted(dialog_click(activity, visitor))
+
+    async def _opinion(self, activity: Activity, visitor: Visitor) -> Reply:
+        opinion = read_opinion(activity)
+        if opinion is not None and visitor.message:
+            await self._listening.thinks(visitor, opinion)
+        return NOTHING
+
+    async def _verified(self, activity: Activity, visitor: Visitor) -> Reply:
+        """The page at the end of a sign-in closes itself with the id of ours: for Teams the same as the button."""
+        sign_in_id = our_id(activity, "value", "state")
+        person = await self._answers.who(visitor)
+        if sign_in_id and not isinstance(person, Unwelcome):
+            key = read_click(activity, {}, visitor).key
+            await self._desk.sign_in_reply(SignInReply(key, person, sign_in_id, done=True))
+        return NOTHING
+
+
+def _sentence(name: str, text: str) -> Reply | None:
+    """A sentence in the form that this invoke's asker shows; `None`: it shows none."""
+    if name == "adaptiveCard/action":
+        return told(text)
+    return said(text) if name.startswith("task/") else None

@@ -1,0 +1,34 @@
+"""A fresh sign-in link, for its owner alone. The link is in nothing but the message that they get."""
+
+from __future__ import annotations
+
+from adapters.teams.errands import Errands
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.deciding import SETTLED_ALREADY, content_of
+from adapters.teams.inbound.gestures import Click
+from adapters.teams.render.posts import open_a_chat_first, sign_in_link
+from bot.platform import Desk
+from bot.vocabulary import Person, SignInView
+
+SENT = "I am sending you the link in a message that only you can see."
+
+
+class Links:
+    """Gives people their links."""
+
+    def __init__(self, desk: Desk, answers: Answers, errands: Errands) -> None:
+        self._desk = desk
+        self._answers = answers
+        self._errands = errands
+
+    async def give(self, click: Click, person: Person) -> str:
+        """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
+        link = await self._desk.sign_in_link(click.subject, person)
+        if not isinstance(link, str):
+            return link.text
+        view = await content_of(self._desk, click)
+        if not isinstance(view, SignInView):  # settled between the two readings
+            return SETTLED_ALREADY
+        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
+        self._errands.start(self._answers.tell(click.visitor, message, note), "sign-in link")
+        return SENT

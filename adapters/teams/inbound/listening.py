@@ -1,0 +1,105 @@
+"""Activities that nobody waits for the outcome of: kept by the desk before Teams gets its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from adapters.teams.connector.people import People
+from adapters.teams.errands import Errands
+from adapters.teams.ids import place_of, spot_of
+from adapters.teams.inbound.activities import (
+    Arrived,
+    Deleted,
+    Edited,
+    Heard,
+    Left,
+    MembersChanged,
+    Reacted,
+    Spoken,
+    heard,
+)
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.clicks import Clicks
+from adapters.teams.inbound.commands import Commands, command_in
+from adapters.teams.inbound.duplicates import messages_in
+from adapters.teams.inbound.gestures import Click, Opinion
+from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
+from adapters.teams.render.posts import greeting
+from bot.platform import Desk, Reference
+from bot.vocabulary import Feedback, Unwelcome
+
+log = structlog.get_logger(__name__)
+
+LARGE = 5_000
+"""Characters of HTML, beyond which reading it takes long enough to be noticed by others who wait."""
+
+
+class Listening:
+    """What each activity does."""
+
+    def __init__(
+        self, desk: Desk, *, people: People, answers: Answers, clicks: Clicks, commands: Commands, errands: Errands
+    ) -> None:
+        self._desk = desk
+        self._people = people
+        self._answers = answers
+        self._clicks = clicks
+        self._commands = commands
+        self._errands = errands
+
+    async def take(self, activity: Mapping[str, Any], ears: Ears) -> None:
+        """Do what an activity says. Raises whatever the desk raises, so that Teams sends it again."""
+        found = await asyncio.to_thread(heard, activity, ears) if _is_large(activity) else heard(activity, ears)
+        if visitor := visitor_of(activity, ears):
+            self._people.met(visitor.caller)
+        await self._do(found)
+
+    async def thinks(self, visitor: Visitor, opinion: Opinion) -> None:
+        """Record an opinion of an answer of ours. Raises whatever the desk raises."""
+        person = await self._answers.who(visitor)
+        if isinstance(person, Unwelcome):
+            return
+
+        def is_it(reference: Reference) -> bool:
+            return any(visitor.message in parts for parts in messages_in(reference).values())
+
+        post_id = await self._desk.answer_at(place_of(visitor.spot), is_it)
+        if post_id is not None:
+            await self._desk.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
+
+    async def _do(self, found: Heard | None) -> None:
+        match found:
+            case Spoken(visitor, message):
+                if command := command_in(message):
+                    self._errands.start(self._commands.handle(command, visitor), f"command {command}")
+                else:
+                    await self._desk.accept(message)
+            case Edited(message, may_be_new):
+                if not (may_be_new and await self._desk.accept(message)):
+                    await self._desk.amend(message.key, message.text)
+            case Deleted(key):
+                await self._desk.withdraw(key)
+            case Click():
+                await self._clicks.submitted(found)
+            case Reacted(visitor, verdict):
+                await self.thinks(visitor, Opinion(verdict, ""))
+            case Arrived(key, place):
+                await self._desk.arrived(key, place, greeting())
+            case Left(place):
+                await self._desk.left(place)
+                self._people.forget(spot_of(place).conversation)
+            case MembersChanged(conversation):
+                self._people.forget(conversation)
+            case None:
+                pass
+
+
+def _is_large(activity: Mapping[str, Any]) -> bool:
+    attachments = activity.get("attachments")
+    return isinstance(attachments, list) and any(
+        isinstance(attached, Mapping) and len(str(attached.get("content") or "")) > LARGE for attached in attachments
+    )

@@ -1,0 +1,142 @@
+"""Who did something and where, as an activity says it. Pure: that the sender may speak for Teams is known by then,
+whether the person may use the bot is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from adapters.teams.ids import PLATFORM, Caller, Kind, Spot, person_id
+from adapters.teams.reading import guid, part, parts, token, web_address, words
+from bot.safe_text import one_line, visible
+from bot.vocabulary import Person
+
+Activity = Mapping[str, Any]
+
+LONGEST_NAME = 80
+"""Characters of a person's name."""
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_NOT_IN_A_KEY = re.compile(r"[^0-9A-Za-z_.-]")
+_BOT_ADDRESS = "28:"
+"""Teams' addresses of bots begin like this, those of people with `29:`."""
+_KINDS: dict[str, Kind] = {"personal": "personal", "groupchat": "groupChat", "channel": "channel"}
+_THREAD = ";messageid="
+
+
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """With whose ears we hear."""
+
+    local: bool = False
+    """Local clients know no Entra: who has no object id goes by the id they have."""
+    tenant: str = ""
+    """The tenant of local clients that name none."""
+    now: float = 0.0
+    """For activities without a time. Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who does something, and where."""
+
+    caller: Caller
+    spot: Spot
+    message: str = ""
+    """Id of the message on which they did it; empty: on none."""
+
+    @property
+    def person(self) -> Person:
+        """As the activity describes them; not looked up."""
+        caller = self.caller
+        return Person(person_id(caller.tenant, caller.user), caller.name, caller.time_zone, caller.locale)
+
+
+def visitor_of(activity: Activity, ears: Ears) -> Visitor | None:
+    """The person; `None`: a bot, ourselves, or nobody of any tenant did it."""
+    address, tenant = token(activity, "from", "id"), tenant_of(activity, ears)
+    user = guid(activity, "from", "aadObjectId")
+    if not user and ears.local:
+        user = _NOT_IN_A_KEY.sub("_", address)[:100].lower()
+    if not user or not tenant or _is_a_machine(activity, address):
+        return None
+    caller = Caller(tenant, user, address, _name(activity), _time_zone(activity), _locale(activity))
+    spot = spot_of_activity(activity, ears, user)
+    return Visitor(caller, spot, token(activity, "replyToId")) if spot else None
+
+
+def spot_of_activity(activity: Activity, ears: Ears, user: str = "") -> Spot | None:
+    """The conversation, which in a channel is a thread; `None`: the activity names none.
+
+    `user` is whose direct chat it is, where it is one.
+    """
+    tenant, conversation = tenant_of(activity, ears), token(activity, "conversation", "id")
+    if not tenant or not conversation:
+        return None
+    kind = _kind(activity, conversation)
+    personal = kind == "personal"
+    return Spot(tenant, conversation, kind, web_address(activity, "serviceUrl"), user if personal else "")
+
+
+def in_a_thread(spot: Spot, message: str) -> Spot:
+    """The thread that a message in a channel begins, where its conversation does not say so already."""
+    if spot.kind != "channel" or _THREAD in spot.conversation or not message:
+        return spot
+    return Spot(spot.tenant, f"{spot.conversation}{_THREAD}{message}", spot.kind, spot.service_url)
+
+
+def tenant_of(activity: Activity, ears: Ears) -> str:
+    """`channelData.tenant.id`, which the Bot Connector always gives."""
+    named = guid(activity, "channelData", "tenant", "id")
+    return named or ((guid(activity, "conversation", "tenantId") or ears.tenant) if ears.local else "")
+
+
+def bot_of(activity: Activity) -> str:
+    """Our own address."""
+    return token(activity, "recipient", "id")
+
+
+def key_of(spot: Spot, name: str) -> str:
+    """Names an event in a conversation that is no message."""
+    return f"{PLATFORM}:{spot.tenant}:{spot.conversation}:{name}"
+
+
+def _is_a_machine(activity: Activity, address: str) -> bool:
+    role = words(activity, "from", "role").lower()
+    return address == bot_of(activity) or address.startswith(_BOT_ADDRESS) or role in ("bot", "skill")
+
+
+def _kind(activity: Activity, conversation: str) -> Kind:
+    said = _KINDS.get(words(activity, "conversation", "conversationType").lower())
+    if said:
+        return said
+    if "@thread.tacv2" in conversation or "@thread.skype" in conversation:
+        return "channel"
+    is_group = part(activity, "conversation").get("isGroup") is True or "@thread.v2" in conversation
+    return "groupChat" if is_group else "personal"
+
+
+def _name(activity: Activity) -> str:
+    """People choose their names: one line, nothing invisible in it."""
+    return one_line(visible(words(activity, "from", "name")), LONGEST_NAME)
+
+
+def _client(activity: Activity) -> Activity:
+    return next((entity for entity in parts(activity, "entities") if words(entity, "type") == "clientInfo"), {})
+
+
+def _time_zone(activity: Activity) -> str:
+    """The IANA name of the person's time zone, or UTC where Teams names none that this machine knows."""
+    named = words(_client(activity), "timezone") or words(activity, "localTimezone")
+    try:
+        return ZoneInfo(named).key
+    except (KeyError, ValueError, OSError):
+        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
+        return "UTC"
+
+
+def _locale(activity: Activity) -> str:
+    named = words(activity, "locale") or words(_client(activity), "locale")
+    return named if _LOCALE.fullmatch(named) else "en"

@@ -1,0 +1,76 @@
+"""Who of a conversation sees which buttons of an approval's card."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from adapters.teams.ids import Spot, person_id, within_tenant
+from adapters.teams.render.posts import Audience
+from bot.vocabulary import ApprovalView, Content
+from policies.rules import is_group
+
+MOST_LISTED = 60
+"""People for whom a card looks different (Teams: `refresh.userIds`)."""
+
+
+class Addresses(Protocol):
+    """Who can say how Teams addresses people."""
+
+    async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
+        """Person id → address (`29:…`) of those who are in the conversation and could be found; never raises."""
+        ...
+
+
+async def audience_of(content: Content, spot: Spot, people: Addresses) -> Audience:
+    """For whom a post is drawn. Raises nothing."""
+    if spot.kind == "personal":
+        may = not isinstance(content, ApprovalView) or may_decide_alone(content, spot)
+        return Audience("personal", (), may_decide=may)
+    if not isinstance(content, ApprovalView) or content.status != "pending":
+        return Audience("open")
+    listed = await _addresses(people, spot, listed_deciders(content, spot.tenant) or ())
+    if listed:
+        return Audience("listed", listed)
+    # They cannot be listed, or could not be found: nobody may be left without a way to decide.
+    barred = content.requester_ids if content.four_eyes else ()
+    return Audience("open", await _addresses(people, spot, _here(barred, spot.tenant)))
+
+
+def listed_deciders(view: ApprovalView, tenant: str) -> tuple[str, ...] | None:
+    """Person ids of all in this tenant who may decide; `None`: they cannot be listed (`any`, `channel`, groups, more
+    than a card can be different for)."""
+    named: list[str] = []
+    for approver in view.approvers:
+        if approver == "requester":
+            named += view.requester_ids[:1]
+        elif ":" in approver and not is_group(approver):
+            named.append(approver)
+        else:
+            return None
+    barred = view.requester_ids if view.four_eyes else ()
+    listed = _here([person for person in named if person not in barred], tenant)
+    return listed if len(listed) <= MOST_LISTED else None
+
+
+def may_decide_alone(view: ApprovalView, spot: Spot) -> bool:
+    """Whether the one person of a personal chat may decide, as far as the card can know: the click is judged anyway."""
+    if not spot.user:
+        return True
+    person = person_id(spot.tenant, spot.user)
+    if view.four_eyes and person in view.requester_ids:
+        return False
+    listed = listed_deciders(view, spot.tenant)
+    return listed is None or person in listed
+
+
+def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:
+    """Those of them whom this tenant can have in its conversations."""
+    return tuple(dict.fromkeys(person for person in person_ids if person.startswith(within_tenant(tenant))))
+
+
+async def _addresses(people: Addresses, spot: Spot, person_ids: Collection[str]) -> tuple[str, ...]:
+    if not person_ids:
+        return ()
+    known = await people.addresses(spot, person_ids)
+    return tuple(known[person] for person in person_ids if person in known)[:MOST_LISTED]

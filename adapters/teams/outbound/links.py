@@ -1,0 +1,67 @@
+"""The link of a sign-in: given to its owner alone when its card is shown, taken back when it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from adapters.teams.api import Connector, ConnectorFailed
+from adapters.teams.ids import Spot
+from adapters.teams.outbound.posting import post_part, reference_to
+from adapters.teams.outbound.private import Private
+from adapters.teams.render.posts import open_a_chat_first, sign_in_link
+from bot.platform import Reference
+from bot.vocabulary import Content, Refused, SignInView, Unknown
+
+log = structlog.get_logger(__name__)
+
+SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
+"""The link of a sign-in (its id) for its owner (a person id)."""
+
+LINK = "link"
+"""Where a card's reference keeps that of the message with its link; empty: it was given to nobody."""
+
+
+class Links:
+    """Sees to it that exactly the owners of open sign-ins have their links. Failing is no failure of the card: its
+    button gives the link again."""
+
+    def __init__(self, connector: Connector, private: Private, link_of: SignInLink) -> None:
+        self._connector = connector
+        self._private = private
+        self._link_of = link_of
+
+    async def follow(self, content: Content, spot: Spot, reference: Reference) -> Reference:
+        """Give or take back the link that belongs to a card shown at `spot`; the card's reference, with that of the
+        link's message in it. Raises nothing."""
+        if not isinstance(content, SignInView):
+            return reference
+        if content.status == "open":
+            return reference if LINK in reference else {**reference, LINK: await self._give(content, spot)}
+        given = reference.get(LINK)
+        if given:
+            await self._private.take_back(spot, given)
+        return {name: value for name, value in reference.items() if name != LINK}
+
+    async def _give(self, view: SignInView, spot: Spot) -> Mapping[str, Any]:
+        try:
+            link = await self._link_of(view.sign_in_id, view.owner_id)
+        except Exception as defect:  # noqa: BLE001  # whatever the records raise, the card is shown
+            # Without the traceback: its words could hold the link.
+            log.error("sign_in_link_not_made", sign_in=view.sign_in_id, cause=type(defect).__name__)  # noqa: TRY400
+            return {}
+        if not isinstance(link, str):
+            return {}
+        told = await self._private.tell(spot, view.owner_id, sign_in_link(view, link))
+        return told if told is not None else await self._say_what_to_do(view, spot)
+
+    async def _say_what_to_do(self, view: SignInView, spot: Spot) -> Mapping[str, Any]:
+        """For everybody there to read, so without the link."""
+        try:
+            note = await post_part(self._connector, spot, open_a_chat_first(view.owner))
+        except ConnectorFailed as failure:
+            log.warning("teams_owner_not_told", sign_in=view.sign_in_id, error=failure.error)
+            return {}
+        return reference_to(spot.conversation, [note])

@@ -1,0 +1,154 @@
+"""What the bot says, shown in Teams: sent, and updated in place."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import structlog
+
+from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.teams.ids import Spot, channel_of, spot_of, user_of
+from adapters.teams.outbound.audiences import Addresses, audience_of
+from adapters.teams.outbound.drafts import Drafts
+from adapters.teams.outbound.links import Links, SignInLink
+from adapters.teams.outbound.posting import (
+    open_thread,
+    post_part,
+    reference_to,
+    remove,
+    replace_part,
+    spot_of_reference,
+)
+from adapters.teams.outbound.private import Private, is_chat_with
+from adapters.teams.render.posts import Audience, activities
+from bot.platform import PostFailed, Reference
+from bot.vocabulary import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
+
+log = structlog.get_logger(__name__)
+
+MOST_REMEMBERED = 1_000
+"""Posts that are kept in mind for `find`; far more than are ever tried again at once."""
+
+TOLD_TO_NOBODY: Reference = {"private": True}
+"""The reference of what one person was to see and could not be reached for."""
+
+
+class Outbound:
+    """Sends, updates and finds posts, as `bot.platform.Platform` has it. Only here does Teams' failure become
+    `PostFailed`."""
+
+    def __init__(
+        self, connector: Connector, people: Addresses, drafts: Drafts, private: Private, sign_in_link: SignInLink
+    ) -> None:
+        self._connector = connector
+        self._people = people
+        self._drafts = drafts
+        self._private = private
+        self._links = Links(connector, private, sign_in_link)
+        self._begun: OrderedDict[str, Reference] = OrderedDict()
+        """By post id, the references of posts as far as this process has shown them."""
+
+    async def send(self, post: Post) -> Reference:
+        """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
+        spot = spot_of(post.place)
+        with _teams_failing():
+            if post.only_for is not None and not is_chat_with(spot, post.only_for):
+                return await self._send_privately(post, spot, post.only_for)
+            spot = await self._private.chat_with(spot)
+            shown = await self._drawn(post, spot)
+            if spot.kind == "channel" and spot.conversation == channel_of(spot.conversation):
+                reference = await self._begin_thread(post, spot, shown)
+            else:
+                async with self._drafts.posting(spot):
+                    first = await self._drafts.show(post, spot, shown[0])
+                    reference = await self._post_rest(post, spot, shown, [first] if first else [])
+        return await self._done(post, spot, reference)
+
+    async def update(self, post: Post, reference: Reference) -> Reference:
+        """Show what a post has become: the messages there are, are replaced; missing ones posted, surplus ones
+        deleted. Raises `PostFailed`."""
+        if reference.get("private"):
+            return reference  # a notice, which does not change
+        spot = spot_of_reference(spot_of(post.place), reference)
+        old: Sequence[str] = reference["parts"]
+        with _teams_failing():
+            shown = await self._drawn(post, spot)
+            async with self._drafts.posting(spot):
+                parts = [await self._replace(post, spot, shown[n], part) for n, part in enumerate(old[: len(shown)])]
+                reference = {**reference, **await self._post_rest(post, spot, shown, parts)}
+                for surplus in old[len(shown) :]:
+                    await remove(self._connector, spot, surplus)
+        return await self._done(post, spot, reference)
+
+    async def find(self, post: Post) -> Reference | None:
+        """The messages of a post that this process has sent already, some of them at least. Teams lets nobody search
+        for those of another: they are sent again."""
+        return self._begun.get(post.post_id)
+
+    # ------------------------------------------------------------------------------------------- parts
+
+    async def _drawn(self, post: Post, spot: Spot) -> Sequence[Activity]:
+        return activities(post, await audience_of(post.content, spot, self._people))
+
+    async def _begin_thread(self, post: Post, spot: Spot, shown: Sequence[Activity]) -> Reference:
+        """In a channel that a rule names: the post begins a thread, in which it is updated later."""
+        opened = await open_thread(self._connector, spot, shown[0])
+        thread = replace(spot, conversation=opened.conversation)
+        return await self._post_rest(post, thread, shown, [opened.activity_id])
+
+    async def _post_rest(self, post: Post, spot: Spot, shown: Sequence[Activity], parts: list[str]) -> Reference:
+        """Post the messages after the first ones, which are there, one after the other. What is there is kept in mind:
+        another try goes on from it."""
+        self._keep_in_mind(post, spot, parts)
+        for activity in shown[len(parts) :]:
+            parts.append(await post_part(self._connector, spot, activity))
+            self._keep_in_mind(post, spot, parts)
+        return reference_to(spot.conversation, parts)
+
+    async def _replace(self, post: Post, spot: Spot, activity: Activity, part: str) -> str:
+        """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
+        if await replace_part(self._connector, spot, part, activity) or not _still_waits(post.content):
+            return part
+        return await post_part(self._connector, spot, activity)
+
+    async def _done(self, post: Post, spot: Spot, reference: Reference) -> Reference:
+        self._drafts.shown(post)
+        return await self._links.follow(post.content, spot_of_reference(spot, reference), reference)
+
+    async def _send_privately(self, post: Post, spot: Spot, person: str) -> Reference:
+        try:
+            return await self._private.write(spot, person, activities(post, Audience("personal")))
+        except ConnectorFailed as failure:
+            if not failure.permanent:
+                raise
+            log.warning("teams_person_not_told", tenant=spot.tenant, user=user_of(person), error=failure.error)
+            return TOLD_TO_NOBODY
+
+    def _keep_in_mind(self, post: Post, spot: Spot, parts: Sequence[str]) -> None:
+        if parts:
+            self._begun[post.post_id] = reference_to(spot.conversation, parts)
+            self._begun.move_to_end(post.post_id)
+        while len(self._begun) > MOST_REMEMBERED:
+            self._begun.popitem(last=False)
+
+
+def _still_waits(content: Content) -> bool:
+    """Whether it is a card that people have to act on."""
+    match content:
+        case ApprovalView(status="pending"):
+            return True
+        case ClarificationView(status="open") | SignInView(status="open") | OutcomeView(status="open"):
+            return True
+    return False
+
+
+@contextmanager
+def _teams_failing() -> Iterator[None]:
+    """Teams' failures as those of the port."""
+    try:
+        yield
+    except ConnectorFailed as failure:
+        raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure

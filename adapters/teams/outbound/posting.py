@@ -1,0 +1,91 @@
+"""One message in Teams: posted, replaced, removed; and the reference by which a post's messages are found again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from adapters.teams.api import PATIENCE, Activity, Connector, ConnectorFailed, Opened
+from adapters.teams.ids import Spot
+from bot.platform import Reference
+
+log = structlog.get_logger(__name__)
+
+_CONVERSATION_GONE = frozenset({"ConversationNotFound", "ConversationBlockedByUser"})
+_REFUSED_CONTENT = frozenset({400, 413})
+"""`BadSyntax`, `BadArgument`, `MessageSizeTooBig`…: said of cards that Teams does not take."""
+
+
+def reference_to(conversation: str, parts: Sequence[str]) -> dict[str, Any]:
+    """What is needed to update the messages of a post."""
+    return {"conversation": conversation, "parts": list(parts)}
+
+
+def spot_of_reference(spot: Spot, reference: Reference) -> Spot:
+    """Where a post's messages stand: in the thread that it began, in the chat that was opened for it."""
+    return replace(spot, conversation=str(reference["conversation"]))
+
+
+def is_gone(failure: ConnectorFailed) -> bool:
+    """Whether a message is not there any more (404 `ActivityNotFoundInConversation`), though its conversation is."""
+    return failure.status in {404, 410} and failure.error not in _CONVERSATION_GONE
+
+
+async def post_part(connector: Connector, spot: Spot, activity: Activity, *, patience: float = PATIENCE) -> str:
+    """Post a new message; its id. A card that Teams refuses is posted as text. Raises `ConnectorFailed`."""
+    try:
+        return await connector.send(spot, activity, patience=patience)
+    except ConnectorFailed as failure:
+        words = instead_of(activity, failure)
+        if words is None:
+            raise
+    return await connector.send(spot, words, patience=patience)
+
+
+async def open_thread(connector: Connector, spot: Spot, activity: Activity) -> Opened:
+    """Begin a thread in a channel with a message. Raises `ConnectorFailed`."""
+    try:
+        return await connector.open_thread(spot, activity)
+    except ConnectorFailed as failure:
+        words = instead_of(activity, failure)
+        if words is None:
+            raise
+    return await connector.open_thread(spot, words)
+
+
+async def replace_part(connector: Connector, spot: Spot, activity_id: str, activity: Activity) -> bool:
+    """Replace what a message shows. False: it is gone. Raises `ConnectorFailed`."""
+    try:
+        await connector.update(spot, activity_id, activity)
+    except ConnectorFailed as failure:
+        if is_gone(failure):
+            return False
+        words = instead_of(activity, failure)
+        if words is None:
+            raise
+        return await replace_part(connector, spot, activity_id, words)
+    return True
+
+
+async def remove(connector: Connector, spot: Spot, activity_id: str, *, targeted: bool = False) -> None:
+    """Delete a message of ours; one that is gone already is no failure. Raises `ConnectorFailed`."""
+    try:
+        await connector.delete(spot, activity_id, targeted=targeted)
+    except ConnectorFailed as failure:
+        if not is_gone(failure):
+            raise
+
+
+def instead_of(activity: Activity, failure: ConnectorFailed) -> Activity | None:
+    """The words of a card that Teams refused, so that people get something; `None`: it was none of that."""
+    if failure.status not in _REFUSED_CONTENT or not activity.get("attachments"):
+        return None
+    # Without what people and tools wrote.
+    log.error("teams_card_refused", verb=failure.verb, error=failure.error)
+    cards = [attachment.get("content") or {} for attachment in activity["attachments"]]
+    words = [activity.get("summary"), *(card.get("fallbackText") for card in cards)]
+    said = next((text for text in words if text), "This card cannot be shown here.")
+    return {"type": "message", "text": said, "textFormat": "plain"}

@@ -1,0 +1,135 @@
+"""What one person alone may see: a refusal, a sign-in link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import structlog
+
+from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.teams.config import TeamsConfig
+from adapters.teams.connector.remembered import Remembered
+from adapters.teams.ids import Spot, user_of
+from adapters.teams.outbound.audiences import Addresses
+from adapters.teams.outbound.posting import post_part, reference_to, remove, spot_of_reference
+from adapters.teams.outbound.refusals import Refusals
+from bot.clock import Clock, system_clock
+from bot.platform import Reference
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 8.0
+"""Seconds that each way of telling somebody may take."""
+CHATS_KEPT = 86_400.0
+"""Seconds for which it is remembered which conversation is somebody's chat; Teams never changes it."""
+
+Way = Literal["here", "targeted", "chat"]
+"""How something is told: in the chat where it belongs anyway, in a targeted message, in the 1:1 chat."""
+
+
+class Private:
+    """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
+
+    def __init__(
+        self, connector: Connector, people: Addresses, config: TeamsConfig, *, clock: Clock = system_clock
+    ) -> None:
+        self._connector = connector
+        self._people = people
+        self._config = config
+        self._untargeted = Refusals(clock)
+        """Tenants without targeted messages."""
+        self._chats: Remembered[tuple[str, str], str] = Remembered(keep=lambda _: CHATS_KEPT, clock=clock)
+
+    async def tell(self, spot: Spot, person: str, activity: Activity, *, address: str = "") -> Reference | None:
+        """Show a message to one person (their id; `address`: their `29:…`, where it is known): where they talk with the
+        bot alone, else as a targeted message where it belongs, else in their 1:1 chat. `None`: none of these arrived;
+        that is logged here."""
+        try:
+            return await self.write(spot, person, [activity], address=address)
+        except ConnectorFailed as failure:
+            log.warning(
+                "teams_person_not_told",
+                tenant=spot.tenant,
+                user=user_of(person),
+                verb=failure.verb,
+                error=failure.error,
+            )
+            return None
+
+    async def write(
+        self, spot: Spot, person: str, activities: Sequence[Activity], *, address: str = ""
+    ) -> dict[str, Any]:
+        """The same for several messages, all by the same way; what is needed to change them. Raises `ConnectorFailed`
+        where the last way failed."""
+        user = user_of(person)
+        if is_chat_with(spot, person):
+            parts = [await self._post(spot, activity) for activity in activities]
+            return _private(spot, parts, "here")
+        whispered = await self._whisper(spot, person, activities, address)
+        if len(whispered) == len(activities):
+            return _private(spot, whispered, "targeted")
+        chat = await self.chat_with(replace(spot, conversation="", kind="personal", user=user))
+        parts = [await self._post(chat, activity) for activity in activities]
+        return _private(chat, parts, "chat")
+
+    async def chat_with(self, spot: Spot) -> Spot:
+        """The 1:1 chat with `spot.user`, opened where it was not. Raises `ConnectorFailed` (403: they have not
+        installed the app)."""
+        if spot.conversation:
+            return spot
+
+        async def open_it() -> str:
+            return (await self._connector.open_chat(spot, patience=PATIENCE)).conversation
+
+        conversation = await self._chats.get((spot.tenant, spot.user), open_it)
+        return replace(spot, conversation=conversation)
+
+    async def take_back(self, spot: Spot, reference: Reference) -> None:
+        """Delete what was told. Raises nothing: a message that stays is old news, not a wrong one."""
+        where = spot_of_reference(spot, reference)
+        for part in reference["parts"]:
+            try:
+                await remove(self._connector, where, part, targeted=reference.get("way") == "targeted")
+            except ConnectorFailed as failure:
+                log.info("teams_private_message_not_removed", tenant=spot.tenant, error=failure.error)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._chats.close()
+
+    async def _whisper(self, spot: Spot, person: str, activities: Sequence[Activity], address: str) -> list[str]:
+        """Targeted messages in the conversation; fewer ids than messages: it is impossible there."""
+        posted: list[str] = []
+        if spot.kind == "personal" or not self._config.targeted_messages or self._untargeted.hold(spot.tenant):
+            return posted
+        address = address or (await self._people.addresses(spot, [person])).get(person, "")
+        if not address:
+            return posted  # they are not in the conversation
+        try:
+            for activity in activities:
+                posted.append(await self._connector.send(spot, activity, only_for=address, patience=PATIENCE))  # noqa: PERF401  # those before a failure count
+        except ConnectorFailed as failure:
+            log.info("teams_targeted_message_impossible", tenant=spot.tenant, error=failure.error)
+            if _says_never(failure):
+                self._untargeted.remember(spot.tenant)
+        return posted
+
+    async def _post(self, spot: Spot, activity: Activity) -> str:
+        return await post_part(self._connector, spot, activity, patience=PATIENCE)
+
+
+def is_chat_with(spot: Spot, person: str) -> bool:
+    """Whether a conversation is the direct chat with this person."""
+    return spot.kind == "personal" and bool(spot.conversation) and spot.user == user_of(person)
+
+
+def _says_never(failure: ConnectorFailed) -> bool:
+    """Whether a tenant has no targeted messages: Teams knows neither the verb nor the address then. A conversation that
+    we are not in (403) says nothing about its tenant."""
+    return failure.permanent and failure.status in {400, 404, 405, 501} and "NotFound" not in failure.error
+
+
+def _private(spot: Spot, parts: Sequence[str], way: Way) -> dict[str, Any]:
+    return {**reference_to(spot.conversation, parts), "private": True, "way": way}

@@ -1,0 +1,1 @@
+"""Our words → Teams' activities, Adaptive Cards and dialogs, and what people filled in → values. Pure."""

@@ -1,0 +1,57 @@
+"""An answer as messages: as few as Teams' limit allows, with what Teams shows beside a model's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from adapters.teams.render.citations import Citations
+from adapters.teams.render.markdown import Piece, pieces
+from bot.safe_text import shorten
+
+LONGEST_ANSWER = 100_000
+"""Characters of an answer; more is cut with a count. It makes nine messages or so."""
+LONGEST_MESSAGE = 12_000
+"""UTF-16 units of a message's text: 24 KB, and sources take as much again (Teams: 100 KB in all as UTF-16, of which
+Microsoft advises 80; 40 KB until 2024)."""
+_LONGEST_PART, _SHORTEST_PART = 10_000, 2_000
+"""Characters of the parts of a piece that is too long; escapes make five of one at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one message says."""
+
+    text: str = ""
+    citations: Citations = field(default_factory=Citations)
+
+
+def pages(text: str) -> tuple[Page, ...]:
+    """A model's Markdown as messages; none when it says nothing. Raises nothing."""
+    return packed(pieces(shorten(text, LONGEST_ANSWER)))
+
+
+def packed(parts: Iterable[Piece], longest: int = LONGEST_MESSAGE) -> tuple[Page, ...]:
+    """Pieces on pages, each as full as it may be."""
+    made = [Page()]
+    for piece in parts:
+        page, alone = _with(made[-1], piece), _with(Page(), piece)
+        if units(page.text) <= longest:
+            made[-1] = page
+        elif units(alone.text) <= longest:
+            made.append(alone)
+        else:
+            half = max(len(piece.plain) // 2, _SHORTEST_PART)
+            made += packed(piece.torn(min(half, _LONGEST_PART)), longest)
+    return tuple(page for page in made if page.text)
+
+
+def units(text: str) -> int:
+    """Length of a text as UTF-16, in which Teams counts."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def _with(page: Page, piece: Piece) -> Page:
+    citations = page.citations.copy()
+    written = piece.written(citations)
+    return Page(f"{page.text}{piece.gap}{written}" if page.text else written, citations)

@@ -1,0 +1,226 @@
+"""Dialogs: a title and a card. Their buttons carry what `task/submit` brings back, with the inputs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.teams import actions
+from adapters.teams.render.arguments import Excerpt, argument_pages, excerpt, spelled
+from adapters.teams.render.cards import call_name, is_open, reason_input
+from adapters.teams.render.elements import (
+    Card,
+    Element,
+    bold,
+    card,
+    container,
+    rich,
+    small,
+    submit,
+    unfolds,
+    words,
+)
+from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
+from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
+from adapters.teams.render.text import escape, label
+from bot.vocabulary import ApprovalView, Form
+
+_TITLE = 60
+_HEADING = 500
+_NAME = 150
+_TEXT = 3_000
+_ERROR = 300
+_MOST_ERRORS = 8
+"""Mistakes that are told at a time."""
+_KEPT = 600
+_MOST_CALLS = 40
+"""Calls that one dialog approves."""
+_CALL_VALUE = 150
+_WHOLE_FORM = ""
+_SEEN_AT_ONCE = 3
+"""Inputs that fit into a dialog of medium height."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialog:
+    """What `task/fetch` and `task/submit` are answered with."""
+
+    title: str
+    card: Card
+    height: str = "medium"
+    """`small`, `medium` or `large`."""
+    width: str = "medium"
+
+
+# ------------------------------------------------------------------------------------------------ approvals
+
+
+def show_all_dialog(view: ApprovalView, page: int, *, decides: bool) -> Dialog:
+    """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does.
+
+    `decides`: who opens it may decide, and has the buttons here too, for clients that do not refresh cards.
+    """
+    pages = argument_pages(view.arguments)
+    page = min(max(page, 0), len(pages) - 1)
+    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    name = label(call_name(view.server, view.tool), _NAME)
+    buttons = [
+        *([_turn("Previous", page - 1, view)] if page > 0 else []),
+        *([_turn("Next", page + 1, view)] if page + 1 < len(pages) else []),
+        *(_decision_buttons(view) if decides and is_open(view) else [_close()]),
+    ]
+    body = [rich(bold(f"{name}{place}")), *pages[page]]
+    return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
+
+
+def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
+    """The form for the reason of a rejection; `errors` by input, with what was typed."""
+    given = {"value": reason} if reason and weight(reason) < MAX_CARD_BYTES // 2 else {}
+    body = [
+        rich(bold(label(call_name(view.server, view.tool), _NAME))),
+        *_mistakes(errors or {}, {actions.REASON: "Reason"}),
+        {**reason_input(view), **given},
+    ]
+    buttons = [submit("Reject", actions.REJECT, view.approval_id, style="destructive")]
+    return Dialog("Reject", card(body, buttons, summary="Reject"), "small")
+
+
+def edit_dialog(
+    approval_id: str,
+    form: Form,
+    errors: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Dialog:
+    """The form to edit a waiting call with. Submitting it approves. `values`: what was typed, to be shown again."""
+    send = submit("Approve with these changes", actions.EDIT, approval_id, style="positive")
+    return _form_dialog("Edit and approve", form, send, errors or {}, values or {})
+
+
+def approve_all_dialog(views: Sequence[ApprovalView]) -> Dialog:
+    """Everything that one click would approve: what its button carries is exactly what is listed."""
+    listed = _listed(views)
+    if not listed:
+        return note_dialog("Nothing waits any more.")
+    body = [call for _, call in listed]
+    if left := len(views) - len(listed):
+        body.append(small(f"{left:,} more wait and are not in this list: approve these first."))
+    subject = " ".join(approval_id for approval_id, _ in listed)
+    buttons = [submit(f"Approve {len(listed)}", actions.APPROVE_ALL, subject, style="positive")]
+    return Dialog("Approve all", card(body, buttons, summary=f"Approve {len(listed)}"), "large", "large")
+
+
+# ------------------------------------------------------------------------------------------------ the rest
+
+
+def answer_dialog(
+    clarification_id: str,
+    form: Form,
+    errors: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Dialog:
+    """The form to answer a question with. `values`: what was typed, to be shown again."""
+    send = submit("Answer", actions.ANSWER, clarification_id, style="positive")
+    return _form_dialog("Answer", form, send, errors or {}, values or {})
+
+
+def note_dialog(text: str) -> Dialog:
+    """A dialog that only says something."""
+    made = fitted(lambda room: card([rich(words(room.passage(text, _TEXT)))], [_close()], summary=text))
+    return Dialog("Countersign", made, "small", "small")
+
+
+def _close() -> Element:
+    return submit("Close", actions.CLOSE, "", inputs="none")
+
+
+# ------------------------------------------------------------------------------------------------ forms
+
+
+def _form_dialog(title: str, form: Form, send: Element, errors: Mapping[str, str], values: Mapping[str, Any]) -> Dialog:
+    made = inputs(form)
+    drawn = filled(made, values)
+    names = {each.field.name: field_label(each.field) for each in drawn}
+
+    def build(room: Room) -> Element:
+        body = [
+            rich(bold(room.passage(form.title, _HEADING))),
+            *_mistakes(errors, names, room),
+            *(element for each in drawn for element in each.elements),
+            *_notes(made, drawn, values, room),
+        ]
+        return card(body, [send], summary=title)
+
+    return Dialog(title, fitted(build), "large" if len(drawn) > _SEEN_AT_ONCE else "medium")
+
+
+def _mistakes(errors: Mapping[str, str], names: Mapping[str, str], room: Room | None = None) -> list[Element]:
+    """What is wrong and how to mend it, above the inputs, where it is read first."""
+    room = room or Room()
+    told = []
+    for field, sentence in list(errors.items())[:_MOST_ERRORS]:
+        where = "" if field == _WHOLE_FORM else f"{room.line(names.get(field, field), _NAME)}: "
+        told.append(rich(bold(where), words(room.line(sentence, _ERROR)), spacing="Small"))
+    if left := len(errors) - len(told):
+        told.append(small(f"And {left:,} more."))
+    return [container("attention", *told)] if told else []
+
+
+def _notes(made: Inputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room: Room) -> list[Element]:
+    """What the form does not show."""
+    lost = [
+        field_label(now.field)
+        for now, before in zip(drawn, made.drawn, strict=True)
+        if now is before and now.field.name in values
+    ]
+    notes = []
+    if made.kept:
+        names = room.line(", ".join(made.kept), _KEPT)
+        notes.append(f"These stay as they are, being more than a form in Teams can show: {names}")
+    if lost:
+        names = room.line(", ".join(lost), _KEPT)
+        notes.append(f"What you typed here was too long to be shown again, so that it has to be typed anew: {names}")
+    return [small(escape(note)) for note in notes]
+
+
+# ------------------------------------------------------------------------------------------------ show all
+
+
+def _turn(title: str, page: int, view: ApprovalView) -> Element:
+    return submit(title, actions.PAGE, f"{page}:{view.approval_id}", inputs="none")
+
+
+def _decision_buttons(view: ApprovalView) -> list[Element]:
+    send = submit("Reject", actions.REJECT, view.approval_id, style="destructive")
+    return [
+        submit("Approve", actions.APPROVE, view.approval_id, inputs="none", style="positive"),
+        unfolds("Reject…", [reason_input(view)], send, style="destructive"),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ approve all
+
+
+def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
+    """The first of them, as many as a dialog can list: id and what is shown."""
+    fitting: list[tuple[str, Element]] = []
+    size = 2_000  # of all that is around the list
+    for number, view in enumerate(views[:_MOST_CALLS], 1):
+        call = _call(number, view)
+        size += weight(call) + weight(view.approval_id) + 2
+        if size > MAX_CARD_BYTES:
+            break
+        fitting.append((view.approval_id, call))
+    return fitting
+
+
+def _call(number: int, view: ApprovalView) -> Element:
+    arguments = spelled(view.arguments)
+    return fitted(lambda room: _call_in(number, view, excerpt(arguments, room, _CALL_VALUE), room), MAX_CARD_BYTES // 3)
+
+
+def _call_in(number: int, view: ApprovalView, shown: Excerpt, room: Room) -> Element:
+    name = bold(f"{number}. {room.line(call_name(view.server, view.tool), _NAME)}")
+    pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
+    unseen = [words(f"\nNot whole here: {shown.unseen}.", italic=True)] if shown.unseen else []
+    return rich(name, *pairs, *unseen, spacing="Medium", separator=number > 1)

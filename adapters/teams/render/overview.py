@@ -1,0 +1,138 @@
+"""The list that the command `approvals` gives: what concerns one person.
+
+Its buttons lead to dialogs and to the cards themselves. None settles anything by itself: a click is answered with the
+next state of its card, which would take the list's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote, urlencode
+
+from adapters.teams.actions import GET_LINK, SHOW_ALL
+from adapters.teams.ids import channel_of, spot_of
+from adapters.teams.render.arguments import Excerpt, excerpt, spelled
+from adapters.teams.render.cards import call_name, outcome, result_line, title_of
+from adapters.teams.render.elements import (
+    Element,
+    action_set,
+    bold,
+    card,
+    container,
+    execute,
+    heading,
+    opens_dialog,
+    opens_page,
+    rich,
+    small,
+    words,
+)
+from adapters.teams.render.questions import answer_button
+from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
+from bot.vocabulary import ApprovalView, ClarificationView, OutcomeView, Overview, Shown, SignInView
+
+_MESSAGE_LINK = "https://teams.microsoft.com/l/message"
+_LISTED = 12
+"""Entries of a group."""
+_ENTRY_BYTES = 2_600
+_TO_DECIDE, _WAITING, _RECENT = 0.5, 0.25, 0.2
+"""Share of each group in a card."""
+_ARGUMENTS = 5
+_VALUE = 120
+_QUESTION = 300
+_DETAIL = 300
+_LONGEST_LINK = 700
+
+
+def overview_card(overview: Overview) -> Element:
+    """What waits, with a way to what is shown of it, and what was settled lately."""
+    waiting = _without(overview.waiting, overview.to_decide)
+    body = [
+        *_group("Waiting for your decision", overview.to_decide, _TO_DECIDE),
+        *_group("You asked, and it waits", waiting, _WAITING),
+        *_group("Settled lately", overview.recent, _RECENT),
+    ]
+    nothing = rich(words("Nothing waits for you, and nothing that you asked for waits."))
+    return card(body or [nothing], summary=overview_summary(overview))
+
+
+def overview_summary(overview: Overview) -> str:
+    """It in a sentence."""
+    waiting = _without(overview.waiting, overview.to_decide)
+    return f"{len(overview.to_decide):,} wait for your decision; {len(waiting):,} of your requests wait."
+
+
+def _without(some: Iterable[Shown], others: Iterable[Shown]) -> list[Shown]:
+    """What a person may decide themselves is not also shown as waiting."""
+    seen = {shown.post.post_id for shown in others}
+    return [shown for shown in some if shown.post.post_id not in seen]
+
+
+def _group(title: str, entries: Sequence[Shown], share: float) -> list[Element]:
+    """A heading and as many whole entries as fit into that share of a card."""
+    made: list[Element] = []
+    room = int(share * (MAX_CARD_BYTES - 2_000))
+    for shown in entries[:_LISTED]:
+        entry = _entry(shown)
+        room -= weight(entry)
+        if room < 0:
+            break
+        made.append(entry)
+    left = len(entries) - len(made)
+    more = [small(f"… and {left:,} more")] if left else []
+    return [heading(title), *made, *more] if entries else []
+
+
+def _entry(shown: Shown) -> Element:
+    content = shown.post.content
+    arguments = spelled(content.arguments if isinstance(content, ApprovalView) else {}, _ARGUMENTS)
+    return fitted(lambda room: _entry_in(shown, excerpt(arguments, room, _VALUE), room), _ENTRY_BYTES)
+
+
+def _entry_in(shown: Shown, arguments: Excerpt, room: Room) -> Element:
+    title, detail, buttons = _said(shown, arguments, room)
+    told = [rich(words(detail), spacing="Small")] if detail else []
+    buttons = [*buttons, *_open(shown)]
+    row = [action_set(*buttons)] if buttons else []
+    return container("default", rich(bold(title)), *told, *row, separator=True)
+
+
+def _said(shown: Shown, arguments: Excerpt, room: Room) -> tuple[str, str, list[Element]]:
+    """Title, detail and buttons of an entry."""
+    match shown.post.content:
+        case ApprovalView(status="pending") as view:
+            pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
+            detail = room.line(f"{view.requester} asks. {pairs}", _DETAIL)
+            return title_of(view, room), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
+        case ApprovalView() as view:
+            return title_of(view, room), result_line(view, room) or outcome(view, room), []
+        case ClarificationView() as view:
+            title = room.line(f"A question: {view.question}", _QUESTION)
+            return title, "It waits for your answer.", answer_button(view)
+        case SignInView() as view:
+            title = room.line(f"A sign-in at {view.server}", _QUESTION)
+            return title, "It waits for you to sign in.", [execute("Get my link", GET_LINK, view.sign_in_id)]
+        case OutcomeView() as view:
+            title = room.line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
+            return title, "The connection broke while it was running: its card asks which.", []
+        case content:
+            return room.line(content.text, _QUESTION), "", []
+
+
+def _open(shown: Shown) -> list[Element]:
+    link = message_link(shown)
+    return [opens_page("Open", link)] if link and weight(link) <= _LONGEST_LINK else []
+
+
+def message_link(shown: Shown) -> str:
+    """Permanent link to where a post is shown; empty when there is none."""
+    spot = spot_of(shown.post.place)
+    reference = shown.reference or {}
+    parts = reference.get("parts") or ()
+    conversation = str(reference.get("conversation") or spot.conversation)
+    if not parts or not conversation or reference.get("private"):
+        return ""
+    # A chat needs to be told apart; the link of a channel's message is the channel's, with the message's own id.
+    context = {} if spot.kind == "channel" else {"context": '{"contextType":"chat"}'}
+    query = urlencode({"tenantId": spot.tenant, **context})
+    return f"{_MESSAGE_LINK}/{quote(channel_of(conversation), safe='')}/{quote(str(parts[0]), safe='')}?{query}"

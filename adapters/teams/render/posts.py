@@ -1,0 +1,217 @@
+"""Our words → Teams' activities and cards. Pure. Dialogs are in `dialogs`; `entries` reads what was filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+from adapters.teams.actions import COMMANDS, REFRESH, action_data
+from adapters.teams.api import Activity
+from adapters.teams.render.answers import Page, pages
+from adapters.teams.render.cards import approval_card, is_open, summary_of
+from adapters.teams.render.citations import Citations
+from adapters.teams.render.dialect import paragraph
+from adapters.teams.render.elements import Card, Element
+from adapters.teams.render.inline import Run
+from adapters.teams.render.overview import overview_card, overview_summary
+from adapters.teams.render.questions import (
+    clarification_card,
+    outcome_card,
+    outcome_summary,
+    private_sign_in_card,
+    question_summary,
+    sign_in_card,
+    sign_in_summary,
+)
+from adapters.teams.render.text import label, passage
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Content,
+    Notice,
+    OutcomeView,
+    Overview,
+    Post,
+    Said,
+    SignInView,
+)
+
+__all__ = [
+    "Audience",
+    "activities",
+    "card_of",
+    "greeting",
+    "help_activity",
+    "note",
+    "open_a_chat_first",
+    "overview_activity",
+    "sign_in_link",
+]
+
+MOST_REFRESHED = 60
+"""People for whom a card is refreshed (Teams)."""
+_CARD = "application/vnd.microsoft.card.adaptive"
+_TONES = {"info": "", "warning": "⚠ ", "error": "❗ "}
+_LONGEST_TEXT = 3_000
+_SUMMARY = 300
+_NAME = 100
+_HINT = "Who may decide has buttons here. If yours do not appear, “Show all” has them."
+_HELP = {
+    "approvals": "lists what waits for you",
+    "new": "starts a new conversation, where there are no threads",
+    "stop": "ends what I am doing for you here",
+    "help": "shows this",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who sees a card, as far as that decides what is on it."""
+
+    kind: Literal["personal", "open", "listed"]
+    """A direct chat; or a conversation in which anybody may decide but for those named; or nobody but those named."""
+    user_ids: tuple[str, ...] = ()
+    """Addresses (`29:…`) of those for whom Teams asks what they are to see; 60 at most, the rest is left out."""
+    may_decide: bool = True
+    """Whether the one person of a direct chat may decide."""
+
+
+def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
+    """A post as one activity, or several for a long answer. Never empty; raises nothing."""
+    match post.content:
+        case Said():
+            return _said(post.content)
+        case Notice():
+            return (note(_TONES[post.content.tone] + post.content.text),)
+        case content:
+            return (_message(_posted_card(content, audience), _summary(content)),)
+
+
+def card_of(content: Content, *, decides: bool, mine: bool = True) -> Card:
+    """What one person sees, when Teams asks for them or they have clicked.
+
+    `decides`: they may decide the approval. `mine`: the question, the sign-in or the attempt is theirs.
+    """
+    match content:
+        case ApprovalView():
+            return approval_card(content, decides=decides)
+        case ClarificationView():
+            return clarification_card(content, mine=mine)
+        case SignInView():
+            return sign_in_card(content, mine=mine)
+        case OutcomeView():
+            return outcome_card(content, mine=mine)
+        case Said() | Notice():
+            raise ValueError("this is shown as text, not as a card")
+        case _:
+            assert_never(content)
+
+
+def note(text: str) -> Activity:
+    """A sentence of the house, perhaps for one person."""
+    return _text(_literal(text))
+
+
+def help_activity() -> Activity:
+    """What can be written to the bot."""
+    lines = [f"- **{command}** {_HELP[command]}" for command in COMMANDS]
+    return _text(
+        "**Countersign** works with your tools and asks before it changes anything.\n\n"
+        + "\n".join(lines)
+        + "\n\nMention me in a channel or a group chat, or write to me directly, and I will get to work."
+    )
+
+
+def overview_activity(overview: Overview) -> Activity:
+    """What concerns one person."""
+    return _message(overview_card(overview), overview_summary(overview))
+
+
+def greeting() -> str:
+    """What the bot says where it was brought to."""
+    return (
+        "Hello! I work with your tools, and ask the right people before I change anything. "
+        "Mention me in a channel or a group chat, or write to me directly. Write “help” to see what else I know."
+    )
+
+
+def sign_in_link(view: SignInView, url: str) -> Activity:
+    """A sign-in with its link, for its owner alone. The link is in no text."""
+    made = private_sign_in_card(view, url)
+    return _message(made, str(made["fallbackText"]))
+
+
+def open_a_chat_first(owner: str) -> Activity:
+    """Said in the conversation when a link can reach its owner by no private way."""
+    name = label(owner, _NAME)
+    return note(
+        f"{name}, I cannot reach you privately. Please open a chat with me, say hello, then press “Get my link”."
+    )
+
+
+# ------------------------------------------------------------------------------------------------ cards
+
+_Card = ApprovalView | ClarificationView | SignInView | OutcomeView
+
+
+def _posted_card(content: _Card, audience: Audience) -> Element:
+    """The card that stands in a conversation, for everybody."""
+    if not isinstance(content, ApprovalView):
+        return dict(card_of(content, decides=False))
+    match audience.kind:
+        case "personal":
+            return approval_card(content, decides=audience.may_decide)
+        case "open":
+            return approval_card(content, decides=True, refresh=_refresh(content, audience.user_ids))
+        case "listed":
+            return approval_card(content, decides=False, hint=_HINT, refresh=_refresh(content, audience.user_ids))
+
+
+def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:
+    """For whom Teams is to ask what they see of the card, and with what; empty: for nobody."""
+    users = list(dict.fromkeys(user_ids))[:MOST_REFRESHED]
+    if not users or not is_open(view):
+        return {}
+    # It is no button, so that it has no title, and older clients need nothing in its place.
+    action = {"type": "Action.Execute", "verb": REFRESH, "data": action_data(REFRESH, view.approval_id)}
+    return {"refresh": {"action": action, "userIds": users}}
+
+
+def _summary(content: _Card) -> str:
+    match content:
+        case ApprovalView():
+            return summary_of(content)
+        case ClarificationView():
+            return question_summary(content)
+        case SignInView():
+            return sign_in_summary(content)
+        case OutcomeView():
+            return outcome_summary(content)
+
+
+def _message(made: Element, summary: str) -> Activity:
+    return {
+        "type": "message",
+        "summary": label(summary, _SUMMARY),
+        "attachments": [{"contentType": _CARD, "content": made}],
+    }
+
+
+# ------------------------------------------------------------------------------------------------ text
+
+
+def _text(markdown: str) -> dict[str, Any]:
+    return {"type": "message", "textFormat": "markdown", "text": markdown}
+
+
+def _literal(text: str) -> str:
+    return paragraph((Run(passage(text, _LONGEST_TEXT)),), Citations())
+
+
+def _said(said: Said) -> tuple[Activity, ...]:
+    made = pages(said.text) or (Page(_literal(said.text)),)
+    *beginning, last = [{**_text(page.text), "entities": [page.citations.entity()]} for page in made]
+    if said.final:
+        last["channelData"] = {"feedbackLoop": {"type": "default"}}
+    return (*beginning, last)

@@ -1,0 +1,60 @@
+"""How much a card says, so that it is never larger than Teams takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.teams.render.elements import Element
+from adapters.teams.render.text import line_of, passage_of
+from bot.safe_text import visible
+
+MAX_CARD_BYTES = 28 * 1024
+"""Of a card or a dialog as JSON (Teams: 28 KB)."""
+_SHARES = (1.0, 0.5, 0.25, 0.12, 0.05)
+_LEAST = 24
+"""Characters that a text has at least, so that something of it is left beside the count of what is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A share of the usual limits. Characters take from 1 to 12 bytes, so that what fits is known only afterwards."""
+
+    share: float = 1.0
+    _visible: dict[str, str] = field(default_factory=dict)
+    """What has been made visible for a larger share: that takes longer than everything else."""
+
+    def of(self, limit: int) -> int:
+        """That share of a limit in characters."""
+        return min(limit, max(int(limit * self.share), _LEAST))
+
+    def line(self, text: str, limit: int) -> str:
+        """`text.line` within the room there is."""
+        return line_of(self._shown(text), self.of(limit))
+
+    def passage(self, text: str, limit: int) -> str:
+        """`text.passage` within the room there is."""
+        return passage_of(self._shown(text), self.of(limit))
+
+    def _shown(self, text: str) -> str:
+        if text not in self._visible:
+            self._visible[text] = visible(text)
+        return self._visible[text]
+
+
+def fitted(build: Callable[[Room], Element], most: int = MAX_CARD_BYTES) -> Element:
+    """The largest of the card's sizes that is at most `most` bytes; the smallest where none is."""
+    made: Element = {}
+    seen: dict[str, str] = {}
+    for share in _SHARES:
+        made = build(Room(share, seen))
+        if weight(made) <= most:
+            break
+    return made
+
+
+def weight(value: Mapping[str, Any] | str) -> int:
+    """Bytes as JSON in the longer of its two spellings: characters beyond ASCII as escapes."""
+    return len(json.dumps(value))

@@ -1,0 +1,189 @@
+"""One approval on two platforms: asked for on one, routed to the other, settled by the first valid click on either."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import fake_openai
+from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
+from tests.slack.house import conftest as in_slack
+from tests.slack.house.talk import Talk as SlackTalk
+from tests.slack.house.talk import buttons as slack_buttons
+from tests.slack.house.talk import words as slack_words
+from tests.support.brain import obedient
+from tests.support.house import HouseFolder, HouseProcess, house_here
+from tests.support.slack_doors import HttpDoor as SlackDoor
+from tests.support.slack_people import SlackPerson
+from tests.support.teams_doors import HttpDoor as TeamsDoor
+from tests.support.teams_people import TeamsPerson
+from tests.support.tools import Workshop, entry, workshop
+from tests.teams.house import conftest as in_teams
+from tests.teams.house.talk import Talk as TeamsTalk
+from tests.teams.house.talk import buttons as teams_buttons
+from tests.teams.house.talk import words as teams_words
+
+ROUTED = """
+version: 1
+rules:
+  - name: decided by colleagues
+    match: {{tool: make}}
+    decide: ask
+    approvers: [any]
+    routeTo: ["{place}"]
+"""
+
+
+@dataclass
+class Both:
+    """Slack, Teams, and the house between them."""
+
+    slack: FakeSlack
+    teams: FakeTeams
+    shop: Workshop
+    home: HouseFolder
+
+    def policy(self, place: str) -> None:
+        """Calls of `make` are routed there."""
+        self.home.policy(ROUTED.format(place=place))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[tuple[SlackTalk, TeamsTalk]]:
+        """The house, with Ana in Slack and Ben in Teams."""
+        async with house_here(self.home) as url:
+            yield self.at(url)
+
+    def at(self, url: str) -> tuple[SlackTalk, TeamsTalk]:
+        """Ana in Slack and Ben in Teams, at a house."""
+        ana = SlackPerson(self.slack, "T1", "U1", SlackDoor(f"{url}/slack/events", in_slack.SECRET))
+        ben = TeamsPerson(self.teams, BEN, TeamsDoor(f"{url}/api/messages", self.teams))
+        return SlackTalk(self.slack, ana, "C1"), TeamsTalk(self.teams, ben, self.teams.group)
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Both]:
+    async with fake_slack() as slack, fake_teams() as teams, workshop() as shop, fake_openai(obedient) as model:
+        home = HouseFolder(tmp_path, in_slack.connected(slack) | in_teams.connected(teams))
+        home.tool_servers({"workshop": entry(shop)})
+        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
+        yield Both(slack, teams, shop, home)
+        assert slack.house_mistakes + teams.house_mistakes == []
+
+
+async def test_asked_in_slack_and_decided_in_teams(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{both.teams.group}")
+    async with both.running() as (slack, teams):
+        await slack.mentions("use make what=lamp")
+        here, there = await slack.card("lamp"), await teams.card("workshop: make", "lamp", "Ana")
+        answer = await teams.clicks(there, "approve")
+        assert "Approved" in teams_words(answer.card)
+        await slack.settled(here, "Approved", "Ben")
+        await teams.settled(there, "Approved", "made lamp")
+        await slack.says("Results: made lamp")
+        await slack.clicks(here, "approve")
+        await slack.told("approved already", "Ben")
+    assert both.shop.done == ["make lamp 1"]
+
+
+async def test_asked_in_teams_and_decided_in_slack(both: Both) -> None:
+    both.policy("slack:T1:C1")
+    async with both.running() as (slack, teams):
+        await teams.mentions("use make what=lamp")
+        here = await teams.card("lamp")
+        there = await both.slack.until(
+            lambda: [m for m in both.slack.messages("C1") if "approve" in slack_buttons(m)], within=20
+        )
+        assert "Ben Baker" in slack_words(there[0])
+        assert (await slack.person.clicks(there[0], "approve")).status == 200
+        await teams.settled(here, "Approved", "Ana")
+        await both.slack.until(lambda: not any("approve" in slack_buttons(m) for m in both.slack.messages("C1")))
+        await teams.says("Results: made lamp")
+        late = await teams.clicks(here, "approve")
+        assert "approved already" in (late.message or teams_words(late.card)).lower()
+    assert both.shop.done == ["make lamp 1"]
+
+
+async def test_two_clicks_at_once_on_both_platforms_run_it_once(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{both.teams.group}")
+    async with both.running() as (slack, teams):
+        await slack.mentions("use make what=lamp")
+        here, there = await slack.card(), await teams.card()
+        await asyncio.gather(slack.clicks(here, "approve"), teams.clicks(there, "approve"))
+        await slack.says("Results: made lamp")
+        await slack.settled(here, "Approved")
+        await teams.settled(there, "Approved")
+    assert both.shop.done == ["make lamp 1"]
+
+
+async def test_a_person_on_the_other_platform_gets_the_card_in_their_direct_chat(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{ANA}")
+    async with both.running() as (slack, teams):
+        hers = TeamsTalk(both.teams, TeamsPerson(both.teams, ANA, teams.person.door), both.teams.personal(ANA))
+        await slack.mentions("use make what=lamp")
+        card = await hers.card("lamp")
+        await hers.clicks(card, "approve")
+        await slack.says("Results: made lamp")
+        await hers.settled(card, "Approved")
+
+
+async def test_a_person_in_slack_gets_it_in_their_direct_messages(both: Both) -> None:
+    both.policy("slack:T1:U2")
+    async with both.running() as (slack, teams):
+        await teams.mentions("use make what=lamp")
+        cards = await both.slack.until(lambda: [m for m in both.slack.messages("D2") if "approve" in slack_buttons(m)])
+        colleague = SlackPerson(both.slack, "T1", "U2", slack.person.door)
+        assert (await colleague.clicks(cards[0], "approve")).status == 200
+        await teams.says("Results: made lamp")
+        await both.slack.until(lambda: not any("approve" in slack_buttons(m) for m in both.slack.messages("D2")))
+
+
+async def test_show_all_works_where_it_was_routed_to(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{both.teams.group}")
+    async with both.running() as (slack, teams):
+        await slack.mentions(f"use make what={'x' * 9_000}")
+        dialog = await teams.opens(await teams.card(), "show_all")
+        assert "xxx" in teams_words(dialog.card)
+        edit = await teams.opens(await teams.card(), "edit_dialog")
+        await teams.submits(edit, "edit", what="chair", count="2")
+        await slack.says("made chair")
+
+
+async def test_one_platform_that_is_down_holds_up_nobody_on_the_other(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{both.teams.group}")
+    held = both.teams.hold("send")
+    async with both.running() as (slack, _):
+        await slack.mentions("use make what=lamp")
+        card = await slack.card()
+        await slack.clicks(card, "approve")
+        await slack.settled(card, "Approved")
+        await slack.says("Results: made lamp")
+        held.release()
+        await both.teams.until(lambda: "Approved" in teams_words(both.teams.posts(both.teams.group)), within=30)
+        assert "approve" not in teams_buttons(both.teams.posts(both.teams.group))
+
+
+async def test_killed_after_the_click_both_cards_change_all_the_same(both: Both) -> None:
+    both.policy(f"teams:{TENANT}:{both.teams.group}")
+    process = HouseProcess(both.home)
+    try:
+        slack, teams = both.at(await process.start())
+        await slack.mentions("use make what=lamp")
+        here, there = await slack.card(), await teams.card()
+        updates = [both.teams.hold("update"), both.slack.hold("chat.update")]
+        await teams.clicks(there, "approve")
+        process.kill()
+        for held in updates:
+            held.release()
+        await process.start()
+        await slack.settled(here, "Approved", "Ben")
+        await teams.settled(there, "Approved", "Ben")
+        await slack.says("Results: made lamp")
+        assert both.shop.done == ["make lamp 1"]
+    finally:
+        process.kill()
