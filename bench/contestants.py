@@ -21,7 +21,7 @@ import aiohttp
 import psutil
 
 from bench.cores import AROUND, MEASURED, move_to
-from bench.slack_client import SIGNING_SECRET, TOKEN
+from bench.slack_client import slack_variables
 
 ROOT = Path(__file__).parents[1]
 STARTS_WITHIN = 60.0
@@ -54,9 +54,9 @@ def _size(file: Path) -> int:
 
 
 @asynccontextmanager
-async def house(model_url: str | None, *, slack: str | None = None) -> AsyncIterator[Contestant]:
+async def house(model_url: str | None, *, chat: Mapping[str, str] | None = None) -> AsyncIterator[Contestant]:
     """The bot with a model at `model_url` and the bench's tool server, or (`None`) exactly as `make run` starts it;
-    `slack`: connected to the Web API at that address, without the page."""
+    `chat`: connected to a chat platform by these variables, without the page."""
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
         folder = Path(name)
         variables = {"DATABASE_URL": f"sqlite:///{folder}/countersign.db", "LLM_MODEL": "demo", "LOG_FORMAT": "json"}
@@ -65,8 +65,7 @@ async def house(model_url: str | None, *, slack: str | None = None) -> AsyncIter
             config = folder / "mcp.json"
             config.write_text(json.dumps({"mcpServers": {"bench": _tool_server()}}))
             variables |= {"MCP_CONFIG": str(config), **_model(model_url)}
-        if slack is not None:
-            variables |= _slack(slack)
+        variables |= chat or {}
         async with _running(["app.py"], variables, folder, pinned=model_url is not None) as contestant:
             yield contestant
 
@@ -84,7 +83,16 @@ async def baseline(model_url: str, *, pinned: bool = True) -> AsyncIterator[Cont
 async def bare_bolt(api_url: str) -> AsyncIterator[Contestant]:
     """A Bolt app that only acknowledges."""
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
-        async with _running(["-m", "bench.bare_bolt"], _slack(api_url), Path(name), pinned=True) as contestant:
+        variables = slack_variables(api_url)
+        async with _running(["-m", "bench.bare_bolt"], variables, Path(name), pinned=True) as contestant:
+            yield contestant
+
+
+@asynccontextmanager
+async def bare_handler() -> AsyncIterator[Contestant]:
+    """An aiohttp handler that only answers."""
+    with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
+        async with _running(["-m", "bench.bare_handler"], {}, Path(name), pinned=True) as contestant:
             yield contestant
 
 
@@ -100,10 +108,6 @@ async def model_server() -> AsyncIterator[str]:
     finally:
         process.kill()
         process.communicate()
-
-
-def _slack(api_url: str) -> Mapping[str, str]:
-    return {"SLACK_API_URL": api_url, "SLACK_BOT_TOKEN": TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
 
 
 def _model(url: str) -> Mapping[str, str]:

@@ -27,6 +27,8 @@ class Sizes:
     throughput_seconds: float = 5.0
     throughput_threads: int = 32
     starts: int = 5
+    invokes: int = 200
+    """Of one card, one after the other."""
 
 
 FULL = Sizes()
@@ -39,6 +41,7 @@ QUICK = Sizes(
     throughput_seconds=0.5,
     throughput_threads=4,
     starts=1,
+    invokes=10,
 )
 """Shows that everything runs; its figures mean nothing."""
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
-from bench import measures, slack
+from bench import measures, slack, teams
 from bench.client import Client, Turn, visiting
 from bench.contestants import Contestant, baseline, house
 from bench.figures import Figure, Limit, median_ms, p99_ms
@@ -34,6 +34,9 @@ async def measure(model_url: str, sizes: Sizes, say: Callable[[str], None]) -> l
     say("Slack")
     figures += await slack.in_slack_and_at_the_page(model_url, sizes)
     figures += await slack.beside_bolt(model_url, sizes)
+    say("Teams")
+    figures += await teams.in_teams_and_at_the_page(model_url, sizes)
+    figures += await teams.invokes(model_url, sizes)
     say("starting")
     return figures + await _starting(model_url, sizes)
 

@@ -11,7 +11,7 @@ from bench.client import visiting
 from bench.contestants import Contestant, bare_bolt, house
 from bench.figures import Figure, Limit, median_ms, p99_ms
 from bench.measures import Fifth, Sizes
-from bench.slack_client import SlackApi, SlackClient, in_slack, slack_api
+from bench.slack_client import SlackApi, SlackClient, in_slack, slack_api, slack_variables
 
 
 async def in_slack_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]:
@@ -20,7 +20,7 @@ async def in_slack_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]
     async with AsyncExitStack() as stack:
         api_url, api = await stack.enter_async_context(slack_api())
         page = await stack.enter_async_context(house(model_url))
-        there = await stack.enter_async_context(house(model_url, slack=api_url))
+        there = await stack.enter_async_context(house(model_url, chat=slack_variables(api_url)))
         at_page = await stack.enter_async_context(visiting(page.url))
         by_mention = await stack.enter_async_context(in_slack(there.url, api))
         for number in range(sizes.conversations + 1):
@@ -44,7 +44,7 @@ async def beside_bolt(model_url: str, sizes: Sizes) -> list[Figure]:
     """Acknowledgements under load."""
     acks: list[Sequence[float]] = []
     async with slack_api() as (api_url, api):
-        for opening in (partial(house, model_url, slack=api_url), partial(bare_bolt, api_url)):
+        for opening in (partial(house, model_url, chat=slack_variables(api_url)), partial(bare_bolt, api_url)):
             async with opening() as contestant, _warm(contestant, api) as client:
                 acks.append(await measures.load(client, sizes))
     what = f"Slack: accept a mention, {sizes.load_rate} a second for {sizes.load_seconds:g} s (baseline: bare Bolt)"

@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +22,11 @@ from bench.client import WITHIN, Json, Seen, Thread
 
 TEAM, PERSON, BOT, TOKEN, SIGNING_SECRET = "T0BENCH", "U0BENCH", "U0BOT", "xoxb-bench", "bench-signing-secret"
 _DONE = re.compile(r"Done: \S.*")
+
+
+def slack_variables(api_url: str) -> Mapping[str, str]:
+    """What a house, or a Bolt app, has to be told to find the Web API at this address."""
+    return {"SLACK_API_URL": api_url, "SLACK_BOT_TOKEN": TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
 
 
 class SlackApi:

@@ -1,0 +1,97 @@
+"""The same conversations in Teams: beside the web page, and its invokes beside a handler that only answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from bench import measures
+from bench.client import Client, visiting
+from bench.contestants import bare_handler, house
+from bench.figures import Figure, Limit, median_ms, p99_ms
+from bench.marks import WRITE
+from bench.measures import Fifth, Sizes
+from bench.teams_client import TeamsClient, in_teams, teams_api
+
+ANSWER_WITHIN = 5_000.0
+"""Milliseconds that Teams waits for the answer to an invoke."""
+
+
+async def in_teams_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]:
+    """Turns and clicks, taken in turns from two houses."""
+    pairs: list[tuple[Fifth, Fifth]] = []
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(teams_api())
+        page = await stack.enter_async_context(house(model_url))
+        there = await stack.enter_async_context(house(model_url, chat=api.variables()))
+        at_page = await stack.enter_async_context(visiting(page.url))
+        by_mention = await stack.enter_async_context(in_teams(there.url, api))
+        for number in range(sizes.conversations + 1):
+            pair = (await measures.fifth_turn(by_mention), await measures.fifth_turn(at_page))
+            if number:  # the first one warms both up
+                pairs.append(pair)
+
+    def figure(what: str, seconds: Callable[[Fifth], float]) -> Figure:
+        ours, theirs = (median_ms([seconds(pair[side]) for pair in pairs]) for side in (0, 1))
+        return Figure(f"{what} (baseline: the web page)", ours, "ms", theirs)
+
+    return [
+        figure("Teams: accept a message, idle: median", lambda f: f.plain.acknowledged),
+        figure("Teams: message → answer, turn 5: median", lambda f: f.plain.answered),
+        figure("Teams: … with one tool call: median", lambda f: f.with_tool.answered),
+        figure("Teams: click → the tool starts: median", lambda f: f.click_to_tool),
+    ]
+
+
+async def invokes(model_url: str, sizes: Sizes) -> list[Figure]:
+    """How soon Teams has the answer to an invoke."""
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(teams_api())
+        there = await stack.enter_async_context(house(model_url, chat=api.variables()))
+        bare = await stack.enter_async_context(bare_handler())
+        person = await stack.enter_async_context(in_teams(there.url, api))
+        at_the_bare = await stack.enter_async_context(in_teams(bare.url, api))
+        async with _card(person) as card:
+            refreshed = [await _timed(lambda: person.refresh(card)) for _ in range(sizes.invokes + 5)][5:]
+        bare_answers = [await _timed(lambda: at_the_bare.refresh("any")) for _ in range(sizes.invokes + 5)][5:]
+        clicked = [await _click(person) for _ in range(sizes.conversations + 1)][1:]
+    floor = median_ms(bare_answers)
+    return [
+        Figure(
+            "Teams: refresh of a card, answered: median (baseline: bare handler)", median_ms(refreshed), "ms", floor
+        ),
+        Figure(
+            "Teams: refresh of a card, answered: p99 (baseline: bare handler)",
+            p99_ms(refreshed),
+            "ms",
+            p99_ms(bare_answers),
+            Limit(ANSWER_WITHIN),
+        ),
+        Figure(
+            "Teams: a click that decides, answered: median (baseline: bare handler)", median_ms(clicked), "ms", floor
+        ),
+    ]
+
+
+async def _click(person: TeamsClient) -> float:
+    """Seconds until a click on Approve is answered."""
+    async with _card(person) as card:
+        await asyncio.sleep(measures.READING_SECONDS)
+        return await _timed(lambda: person.approve(card))
+
+
+@asynccontextmanager
+async def _card(person: Client) -> AsyncIterator[str]:
+    """An approval that waits; its id."""
+    async with person.thread() as thread:
+        await person.send(thread.thread_id, f"{WRITE} something")
+        card = await thread.until(lambda c: c["kind"] == "approval" and c["status"] == "pending")
+        yield str(card.content["id"])
+
+
+async def _timed(act: Callable[[], Awaitable[None]]) -> float:
+    began = time.monotonic()
+    await act()
+    return time.monotonic() - began
