@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench
+.PHONY: help run test lint bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -19,7 +19,7 @@ SYNC = $(if $(PYTHON),UV_PYTHON_DOWNLOADS=never) $(UV) sync --frozen --compile-b
 export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/*.pem /etc/ssl/certs/*.crt /etc/pki/tls/certs/*),true,false)
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/.for-running ## Start everything at http://127.0.0.1:3978 (settings: .env.example)
 	@exec $(IN_VENV) app.py
@@ -36,6 +36,9 @@ lint: .venv/.for-working ## Check style, types and the arrows between the rooms
 
 bench: .venv/.for-working ## Measure speed, beside a bare baseline
 	$(IN_VENV) -m bench
+
+teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)
+	@$(IN_VENV) -m teams_app $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))
 
 # The stamps say when .venv was last brought up to date, so that `make run` starts at once.
 .venv/.for-running: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)
