@@ -114,7 +114,7 @@ def outcome(view: ApprovalView, room: Room) -> str:
 
 def reason_input(view: ApprovalView) -> Element:
     """The input for the reason of a rejection."""
-    title = "Reason" if view.reason_required else "Reason (not needed)"
+    title = "Reason" if view.reason_required else "Reason (optional)"
     return text_input(REASON, title, required=view.reason_required, longest=LONGEST_REASON)
 
 

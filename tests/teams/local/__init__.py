@@ -1,0 +1,1 @@
+"""Against what nobody here wrote: Microsoft's renderer of Adaptive Cards, its schemas, its local Teams client."""

@@ -1,0 +1,80 @@
+"""A house in the Agents Playground, and the page that draws cards."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.support.house import HouseFolder, house_here
+from tests.teams.local.drawing import Drawing, drawing
+from tests.teams.local.packages import PACKAGES, PLAYGROUND, WITHOUT_PACKAGES, WITHOUT_PLAYGROUND
+from tests.teams.local.playground import Client, client, playground
+from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
+
+
+@dataclass(frozen=True)
+class Place:
+    """A house, the Playground before it, and a browser."""
+
+    browser: Browser
+    url: str
+    """Of the Playground."""
+
+
+POLICY = """
+version: 1
+rules:
+  - name: reading is free
+    match: {annotations: {readOnlyHint: true, openWorldHint: false}}
+    decide: allow
+  - name: anybody may confirm
+    match: {}
+    decide: ask
+    approvers: [any]
+"""
+"""Cards with their buttons on them: those that Teams makes different for each person need Teams."""
+
+
+@asynccontextmanager
+async def house_in_the_playground(folder: Path) -> AsyncIterator[Place]:
+    """A house with the demo model and the bundled tool servers, and the Playground before it."""
+    home = HouseFolder(folder)
+    home.variables["TEAMS_LOCAL_UNAUTHENTICATED"] = "true"
+    home.policy(POLICY)
+    async with house_here(home) as url, playground(folder, f"{url}/api/messages") as shown_at, chromium() as browser:
+        yield Place(browser, shown_at)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    """A house in the Playground; the tests of a module share it."""
+    if PLAYGROUND is None:
+        pytest.skip(WITHOUT_PLAYGROUND)
+    if CHROMIUM is None:
+        pytest.skip(WITHOUT_CHROMIUM)
+    async with house_in_the_playground(tmp_path_factory.mktemp("house")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def ana(place: Place) -> AsyncIterator[Client]:
+    """Ana, before a page on which nothing was said yet."""
+    async with client(place.browser, place.url) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Drawing]:
+    """Microsoft's renderer; the tests of a module share it."""
+    if PACKAGES is None:
+        pytest.skip(WITHOUT_PACKAGES)
+    if CHROMIUM is None:
+        pytest.skip(WITHOUT_CHROMIUM)
+    async with drawing(tmp_path_factory.mktemp("page")) as drawn:
+        yield drawn

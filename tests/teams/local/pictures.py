@@ -1,0 +1,134 @@
+"""Takes the pictures for docs/teams.md: `python -m tests.teams.local.pictures`.
+
+A real house in the fake Teams, real clicks; what each person sees is drawn by Microsoft's own renderer of cards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
+from tests.support.house import HouseFolder, house_here
+from tests.support.teams_doors import HttpDoor
+from tests.support.teams_people import TeamsPerson
+from tests.teams import examples
+from tests.teams.house.conftest import connected
+from tests.teams.house.talk import Json, Talk
+from tests.teams.local.drawing import SHARP, Drawing, drawing
+
+IMAGES = Path(__file__).parents[3] / "docs" / "images"
+CHANNEL, CHAT = "General", "Countersign"
+AUTHORS = {
+    ANA: {"name": "Ana Alvarez", "colour": "#7c3085", "round": True},
+    BEN: {"name": "Ben Baker", "colour": "#2f6f9f", "round": True},
+    "": {"name": "Countersign", "colour": "#4b53d8", "round": False},
+}
+AI = "AIGeneratedContent"
+
+
+def picture(name: str) -> Path:
+    """Where a picture goes."""
+    return IMAGES / f"teams-{name}.png"
+
+
+def now() -> str:
+    """The time of day where the browser is."""
+    return datetime.now(ZoneInfo(SHARP["timezone_id"])).strftime("%H:%M")
+
+
+def drawable(person: TeamsPerson, message: Json) -> dict[str, Any]:
+    """A message as a person sees it."""
+    seen = message if message["author"] else person.sees(message)
+    entities = seen.get("entities") or []
+    ours: Json = next((e for e in entities if e.get("type") == "https://schema.org/Message"), {})
+    cards = [a["content"] for a in seen.get("attachments", []) if a["contentType"].endswith("card.adaptive")]
+    return {
+        "author": AUTHORS[message["author"]],
+        "time": now(),
+        "text": re.sub(r"<at>(.*?)</at>", r"**@\1**", seen["text"]),
+        "card": cards[0] if cards else None,
+        "labels": ["AI generated"] if AI in ours.get("additionalType", []) else [],
+        "sources": [c["appearance"]["name"] for c in ours.get("citation", [])],
+        "onlyYou": bool(message["only_for"]),
+    }
+
+
+def everything(talk: Talk) -> list[dict[str, Any]]:
+    """What this person sees of a conversation."""
+    return [drawable(talk.person, message) for message in talk.teams.messages(talk.conversation)]
+
+
+@asynccontextmanager
+async def house(folder: Path, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
+    """The house with the demo model and the bundled tool servers."""
+    home = HouseFolder(folder, connected(teams))
+    async with house_here(home) as url:
+        yield HttpDoor(f"{url}/api/messages", teams)
+
+
+async def main() -> None:
+    """Every picture, one conversation after the other."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder)
+        async with drawing(where) as page, fake_teams() as teams, house(where, teams) as door:
+            ana = TeamsPerson(teams, ANA, door)
+            await _approving(page, Talk(teams, ana, teams.channel))
+            await _rejecting(page, Talk(teams, ana, teams.channel))
+            await _asking(page, Talk(teams, ana, teams.channel))
+            await _listing(page, Talk(teams, ana, ana.chat))
+            await _signing_in(page)
+
+
+async def _approving(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("create a meeting called Standup tomorrow at 9am")
+    card = await talk.card()
+    await page.conversation(picture("approval"), CHANNEL, everything(talk))
+    dialog = await talk.opens(card, "edit_dialog")
+    await page.dialog(picture("edit"), dialog.title, dialog.card)
+    await talk.clicks(card, "approve")
+    await talk.settled(card, "Approved")
+    await talk.says("created")
+    await page.conversation(picture("settled"), CHANNEL, everything(talk))
+
+
+async def _rejecting(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("create a meeting called Review tomorrow at 9am")
+    await talk.card()
+    await page.conversation(picture("reason"), CHANNEL, everything(talk), press="Reject…", fill="should be 10am")
+
+
+async def _asking(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("schedule something")
+    await talk.says("What shall I schedule")
+    await page.conversation(picture("question"), CHANNEL, everything(talk))
+
+
+async def _listing(page: Drawing, talk: Talk) -> None:
+    await talk.mentions("approvals")
+    await talk.says("Standup")
+    await page.conversation(picture("overview"), CHAT, everything(talk))
+
+
+async def _signing_in(page: Drawing) -> None:
+    """The bundled tool servers want no sign-in."""
+    (activity,) = examples.activities()["sign_in_open"]
+    message = _posted(activity)
+    await page.conversation(picture("sign-in"), CHANNEL, [message])
+
+
+def _posted(activity: Mapping[str, Any]) -> dict[str, Any]:
+    card = activity["attachments"][0]["content"]
+    return {"author": AUTHORS[""], "time": now(), "text": "", "card": card}
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
