@@ -11,7 +11,7 @@ import structlog
 from bot.clock import Clock
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.ids import NewId
-from bot.permissions import permission_of
+from bot.permissions import permission_of, stranger
 from bot.posts import Posts, said
 from bot.records import approvals, deliveries, threads
 from bot.records.approvals import ApprovalRow, VoteRow
@@ -125,6 +125,9 @@ class ApprovalBook:
         row = await approvals.get(tx, approval_id)
         if row is None:
             return NO_SUCH
+        outside = stranger(row, decision.person)
+        if outside is not None:
+            return Refused(outside.reason)
         if row.status != "pending":
             return await self._too_late(tx, row, decision)
         if row.expires_at is not None and row.expires_at <= self._clock():

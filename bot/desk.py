@@ -221,6 +221,10 @@ class FrontDesk:
         """Id of the answer, among the newest at a place, whose reference fits."""
         return await self._overviews.answer_at(place, is_it)
 
+    async def is_ours(self, message: str, within: str) -> bool:
+        """Whether a message, by the platform's id, is recorded as a post in a place whose key begins with `within`."""
+        return await self._overviews.is_ours(message, within)
+
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         """The approvals that wait in the same thread and that this person may decide, oldest first."""
         return await self._overviews.together(approval_id, person)

@@ -51,7 +51,12 @@ class Overviews:
             row = await approvals.get(tx, approval_id)
             if row is None or not is_within(row, within):
                 return NO_APPROVAL
-            return await approval_view(tx, approval_id) or NO_APPROVAL
+            return await approval_view(tx, approval_id, within) or NO_APPROVAL
+
+    async def is_ours(self, message: str, within: str) -> bool:
+        """Whether a message, by the platform's id, is recorded as a post of ours."""
+        async with self._database.reading() as tx:
+            return await posts.is_in_a_reference(tx, message, within)
 
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         """The approvals that wait in the same thread and that this person may decide, oldest first."""

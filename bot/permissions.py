@@ -16,24 +16,36 @@ def is_within(row: ApprovalRow, within: str) -> bool:
 
 
 def permission_of(row: ApprovalRow, person: Person) -> Permission:
-    """Whether they may decide. On the local page everybody says for themselves who they are, so its people count in
-    its own threads only. "any" means anybody of the workspaces where it was asked or that it was routed to, not of all
-    that have installed us."""
+    """Whether they may decide."""
+    outside = stranger(row, person)
+    if outside is not None:
+        return outside
+    if _needs_to_know_who_is_who(row.asked.ask) and not row.thread_id.startswith(_home_of(person)):
+        here = _platform_of(row.thread_id)
+        where = "the workspace" if here == _platform_of(person.person_id) else f"{here.capitalize()},"
+        return CouldNotFindOut(
+            "Whether you are somebody else than those who count already could not be found out: "
+            f"please decide it in {where} where it was asked."
+        )
+    return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
+
+
+def stranger(row: ApprovalRow, person: Person) -> NotPermitted | None:
+    """Why it is none of this person's business, also when it is settled; `None`: it may be theirs.
+
+    On the local page everybody says for themselves who they are, so its people count in its own threads only. "any"
+    means anybody of the workspaces where it was asked or that it was routed to, not of all that have installed us.
+    """
     if person.person_id.startswith(_LOCAL_PAGE):
         if not row.thread_id.startswith(_LOCAL_PAGE):
             return NotPermitted("On the web page you can only decide what was asked for on the web page.")
     elif not is_within(row, _home_of(person)) and person.person_id not in row.asked.ask.approvers:
         return NotPermitted("This was asked in another workspace than yours.")
-    if _needs_to_know_who_is_who(row.asked.ask) and _platform_of(person.person_id) != _platform_of(row.thread_id):
-        return CouldNotFindOut(
-            "Whether you are somebody else than those who count already could not be found out: "
-            f"please decide it in {_platform_of(row.thread_id).capitalize()}, where it was asked."
-        )
-    return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
+    return None
 
 
 def _needs_to_know_who_is_who(ask: Ask) -> bool:
-    """Whether two accounts of one human, on two platforms, must not count as two people."""
+    """Whether two accounts of one human, on two platforms or in two workspaces, must not count as two people."""
     return ask.self_approval == "fourEyes" or ask.quorum > 1
 
 

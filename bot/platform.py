@@ -147,6 +147,11 @@ class Desk(Protocol):
         """Id of the answer, among the newest at a place, whose reference fits: for reactions, which name a message."""
         ...
 
+    async def is_ours(self, message: str, within: str) -> bool:
+        """Whether a message, by the platform's id for it in a reference, is recorded as a post in a place whose key
+        begins with `within`."""
+        ...
+
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         """The approvals that wait in the same thread and that this person may decide, oldest first."""
         ...

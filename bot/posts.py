@@ -149,6 +149,8 @@ class Posts:
                 return
             may_be_there = True
             await asyncio.sleep(self._pause(attempt, retry_after))
+            if await self._is_given_up(row):
+                return
         await self._give_up(row, cause)
 
     async def _show_once(self, row: PostRow, place: Place, *, may_be_there: bool) -> Reference:
@@ -164,6 +166,12 @@ class Posts:
         if reference is None and may_be_there:
             reference = await platform.find(post)
         return await platform.send(post) if reference is None else await platform.update(post, reference)
+
+    async def _is_given_up(self, row: PostRow) -> bool:
+        """Whether the bot was removed from there between two tries."""
+        async with self._database.reading() as tx:
+            now = await posts.get(tx, row.key)
+        return now is None or now.sent_revision >= row.revision
 
     async def _give_up(self, row: PostRow, cause: str) -> None:
         log.error("post_given_up", post=row.key, thread_id=row.thread_id, cause=cause)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from bot.permissions import is_within
 from bot.records import approvals, attempts, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
@@ -46,7 +47,7 @@ async def content_of(tx: Transaction, row: PostRow) -> Content | None:
         case "notice":
             return Notice(kept["text"], kept["tone"])
         case "approval":
-            return await approval_view(tx, subject)
+            return await approval_view(tx, subject, _workspace_of(row.place) if row.place else "")
         case "clarification":
             return await clarification_view(tx, subject)
         case "sign_in":
@@ -57,8 +58,14 @@ async def content_of(tx: Transaction, row: PostRow) -> Content | None:
             raise ValueError(f"unknown kind of post: {row.kind}")
 
 
-async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | None:
-    """An approval's card."""
+def _workspace_of(place: Place) -> str:
+    """What the ids of a workspace's threads and places begin with: `slack:{team}:`, `teams:{tenant}:`."""
+    return ":".join(place.key.split(":")[:2]) + ":"
+
+
+async def approval_view(tx: Transaction, approval_id: str, within: str = "") -> ApprovalView | None:
+    """An approval's card, as it is shown `within` a workspace: elsewhere than where it was asked nothing is said of
+    what was not routed there."""
     row = await approvals.get(tx, approval_id)
     if row is None:
         return None
@@ -93,8 +100,15 @@ async def approval_view(tx: Transaction, approval_id: str) -> ApprovalView | Non
         reason=row.reason,
         result=result,
         result_tone=tone,  # type: ignore[arg-type]  # likewise
-        together=await approvals.count_pending(tx, row.thread_id) if row.status == "pending" else 1,
+        together=await _together(tx, row, within) if row.status == "pending" else 1,
     )
+
+
+async def _together(tx: Transaction, row: ApprovalRow, within: str) -> int:
+    """How many wait in its thread, of those that may be shown there."""
+    if row.thread_id.startswith(within):
+        return await approvals.count_pending(tx, row.thread_id)
+    return sum(is_within(each, within) for each in await approvals.pending_in(tx, row.thread_id))
 
 
 def _counts(verb: str, status: str) -> bool:

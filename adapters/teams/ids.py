@@ -105,7 +105,8 @@ def named_place(reference: str) -> Place | None:
     tenant, _, where = rest.partition(":")
     if platform != PLATFORM or not tenant or not where:
         return None
+    tenant = tenant.lower()
     if _OBJECT_ID.fullmatch(where):
-        return place_of(Spot(tenant, "", "personal", user=where))
+        return place_of(Spot(tenant, "", "personal", user=where.lower()))
     kind: Kind = "channel" if "@thread.tacv2" in where or "@thread.skype" in where else "groupChat"
     return place_of(Spot(tenant, where, kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -132,6 +133,13 @@ async def answers_at(tx: Transaction, place_key: str, limit: int) -> Sequence[Po
     here = sa.select(threads.c.thread_id).where(threads.c.place_key == place_key)
     query = sa.select(posts).where(posts.c.thread_id.in_(here), posts.c.kind == "said")
     return [_row(r) for r in await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))]
+
+
+async def is_in_a_reference(tx: Transaction, word: str, within: str) -> bool:
+    """Whether a post in a lane that begins with `within` has this word, as a whole, in its reference."""
+    is_it = sa.cast(posts.c.reference, sa.Text).contains(json.dumps(word), autoescape=True)
+    query = sa.select(posts.c.key).where(posts.c.lane.startswith(within, autoescape=True), is_it)
+    return await tx.one(query.limit(1)) is not None
 
 
 async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:

@@ -160,6 +160,43 @@ async def test_where_two_accounts_could_be_one_human_the_platform_where_it_was_a
     assert isinstance(await desks.click(BEN, approval_id), Settled)
 
 
+@pytest.mark.parametrize("how", [{"self_approval": "fourEyes"}, {"quorum": 2}])
+async def test_the_same_holds_for_two_accounts_in_two_workspaces_of_a_platform(
+    desks: Desks, how: dict[str, Any]
+) -> None:
+    approval_id = await desks.ask("chat:w2:annex", **how)
+    refused = await desks.click(Person("chat:w2:ana", "Ana"), approval_id)
+    assert isinstance(refused, Refused)
+    assert refused.text.endswith("please decide it in the workspace where it was asked.")
+    assert isinstance(await desks.click(BEN, approval_id), Settled)
+
+
+async def test_whoever_it_is_no_business_of_does_not_learn_either_what_came_of_it(desks: Desks) -> None:
+    approval_id = await desks.ask()
+    await desks.click(BEN, approval_id)
+    refused = await desks.click(STRANGER, approval_id)
+    assert isinstance(refused, Refused)
+    assert "Ben" not in refused.text
+    assert isinstance(await desks.click(ANA, approval_id), AlreadySettled)
+
+
+async def test_a_message_that_is_recorded_is_ours(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR)
+
+    async def recorded() -> list[str]:
+        async with asyncio.timeout(10):
+            while not all(known := [s.reference for s in await desks.desk.shown(approval_id)]):
+                await asyncio.sleep(0.005)
+        return [str(next(iter((reference or {}).values()))) for reference in known]
+
+    own, routed = await recorded()
+    assert await desks.desk.is_ours(own, HERE.channel)
+    assert await desks.desk.is_ours(routed, FAR)
+    assert not await desks.desk.is_ours(own, "mail:w3:")
+    assert not await desks.desk.is_ours(own[:-1], HERE.channel)
+    assert not await desks.desk.is_ours("%", HERE.channel)
+
+
 async def test_a_routed_card_can_be_read_and_listed_where_it_was_routed_to(desks: Desks) -> None:
     approval_id = await desks.ask(FAR)
     assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), ApprovalView)
@@ -174,3 +211,18 @@ async def test_a_card_is_found_in_every_place_that_shows_it(desks: Desks) -> Non
     approval_id = await desks.ask(FAR, NEAR)
     await until(lambda: desks.chat.view(NEAR) and desks.mail.view(FAR))
     assert [shown.post.place.key for shown in await desks.desk.shown(approval_id)] == [THREAD, FAR, NEAR]
+
+
+async def test_a_routed_card_counts_only_what_was_routed_there_too(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR, call_id="c1")
+    await desks.ask(call_id="c2")
+    for within, together in (("mail:w2:", 1), ("chat:w1:", 2)):
+        view = await desks.desk.approval(approval_id, within)
+        assert isinstance(view, ApprovalView)
+        assert view.together == together
+    far = await until(lambda: desks.mail.view(FAR))
+    assert far.together == 1
+    await desks.ask(FAR, call_id="c3")
+    view = await desks.desk.approval(approval_id, "mail:w2:")
+    assert isinstance(view, ApprovalView)
+    assert view.together == 2

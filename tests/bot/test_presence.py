@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from bot.platform import PostFailed
 from bot.presence import REMOVED
 from bot.records import approvals, feedback, tables, threads
 from bot.records.posts import NewPost
@@ -76,6 +79,18 @@ async def test_nothing_more_is_shown_there_but_cards_elsewhere_say_what_became_o
     view = platform.shown["2"].content
     assert isinstance(view, ApprovalView)
     assert view.status == "superseded"
+
+
+async def test_what_could_not_be_shown_yet_is_not_tried_again_where_it_was_removed_from(
+    counter: Counter, platform: RecordingPlatform
+) -> None:
+    platform.held[ROOM.key], platform.failures = asyncio.Event(), [PostFailed("away for a moment")]
+    await counter.desk.arrived("e1", ROOM, HELLO)
+    await until(lambda: platform.begun)
+    await counter.desk.left(ROOM)
+    platform.held[ROOM.key].set()
+    await counter.outbox.stop(5.0)
+    assert said(platform, ROOM) == []
 
 
 # --------------------------------------------------------------------------------------------------- reactions

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -92,3 +93,35 @@ def test_an_upgrade_that_breaks_off_in_the_middle_leaves_nothing_and_the_next_on
     assert everything(file) == []
     upgrade_sqlite(file)
     assert everything(file) != []
+
+
+def rows(file: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_posts_and_opinions_from_before_there_were_other_places_are_kept(file: Path, engine: sa.Engine) -> None:
+    file.parent.mkdir()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.upgrade(alembic_config(connection), "0002")
+        for seq, key, sent, reference in ((5, "said:1", 1, '{"parts": ["7"]}'), (9, "n", 0, None)):
+            connection.exec_driver_sql(
+                "INSERT INTO posts (seq, key, thread_id, kind, revision, sent_revision, reference, tries, at) "
+                "VALUES (?, ?, 'slack:T1:C1:1', 'said', 1, ?, ?, 0, 1.5)",
+                (seq, key, sent, reference),
+            )
+        connection.exec_driver_sql("INSERT INTO feedback VALUES ('said:1', 'slack:T1:U1', 'good', 1.5)")
+    before = everything(file), rows(file, "SELECT * FROM posts"), rows(file, "SELECT * FROM feedback")
+    upgrade_sqlite(file)
+    assert rows(file, "SELECT seq, key, lane, place, sent_revision, reference FROM posts ORDER BY seq") == [
+        (5, "said:1", "slack:T1:C1:1", None, 1, '{"parts": ["7"]}'),
+        (9, "n", "slack:T1:C1:1", None, 0, None),
+    ]
+    assert rows(file, "SELECT verdict, comment FROM feedback") == [("good", "")]
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.downgrade(alembic_config(connection), "0002")
+    after = everything(file), rows(file, "SELECT * FROM posts"), rows(file, "SELECT * FROM feedback")
+    assert after[1:] == before[1:]
+    assert {name for _, name, _ in after[0]} == {name for _, name, _ in before[0]}

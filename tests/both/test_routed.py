@@ -3,77 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
-
-from tests.fakes.openai_server import fake_openai
-from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
-from tests.slack.house import conftest as in_slack
-from tests.slack.house.talk import Talk as SlackTalk
+from tests.both.conftest import Both
+from tests.fakes.teams.server import ANA, TENANT
 from tests.slack.house.talk import buttons as slack_buttons
 from tests.slack.house.talk import words as slack_words
-from tests.support.brain import obedient
-from tests.support.house import HouseFolder, HouseProcess, house_here
-from tests.support.slack_doors import HttpDoor as SlackDoor
+from tests.support.house import HouseProcess
 from tests.support.slack_people import SlackPerson
-from tests.support.teams_doors import HttpDoor as TeamsDoor
 from tests.support.teams_people import TeamsPerson
-from tests.support.tools import Workshop, entry, workshop
-from tests.teams.house import conftest as in_teams
 from tests.teams.house.talk import Talk as TeamsTalk
 from tests.teams.house.talk import buttons as teams_buttons
 from tests.teams.house.talk import words as teams_words
-
-ROUTED = """
-version: 1
-rules:
-  - name: decided by colleagues
-    match: {{tool: make}}
-    decide: ask
-    approvers: [any]
-    routeTo: ["{place}"]
-"""
-
-
-@dataclass
-class Both:
-    """Slack, Teams, and the house between them."""
-
-    slack: FakeSlack
-    teams: FakeTeams
-    shop: Workshop
-    home: HouseFolder
-
-    def policy(self, place: str) -> None:
-        """Calls of `make` are routed there."""
-        self.home.policy(ROUTED.format(place=place))
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[tuple[SlackTalk, TeamsTalk]]:
-        """The house, with Ana in Slack and Ben in Teams."""
-        async with house_here(self.home) as url:
-            yield self.at(url)
-
-    def at(self, url: str) -> tuple[SlackTalk, TeamsTalk]:
-        """Ana in Slack and Ben in Teams, at a house."""
-        ana = SlackPerson(self.slack, "T1", "U1", SlackDoor(f"{url}/slack/events", in_slack.SECRET))
-        ben = TeamsPerson(self.teams, BEN, TeamsDoor(f"{url}/api/messages", self.teams))
-        return SlackTalk(self.slack, ana, "C1"), TeamsTalk(self.teams, ben, self.teams.group)
-
-
-@pytest.fixture
-async def both(tmp_path: Path) -> AsyncIterator[Both]:
-    async with fake_slack() as slack, fake_teams() as teams, workshop() as shop, fake_openai(obedient) as model:
-        home = HouseFolder(tmp_path, in_slack.connected(slack) | in_teams.connected(teams))
-        home.tool_servers({"workshop": entry(shop)})
-        home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
-        yield Both(slack, teams, shop, home)
-        assert slack.house_mistakes + teams.house_mistakes == []
 
 
 async def test_asked_in_slack_and_decided_in_teams(both: Both) -> None:

@@ -7,6 +7,8 @@ anything else is answered. After the results it repeats them.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 SERVER = "workshop"
@@ -29,9 +31,14 @@ def obedient(request: Request) -> Reply:
             arguments = {"question": f"Which {what}?", "fields": fields}
             return Reply(calls=[ToolUse("request_clarification", arguments)])
         case ["survey", what]:
-            fields = [{"name": f"part{n}", "label": f"Part {n}", "required": n == 1} for n in range(1, 9)]
-            arguments = {"question": f"What is there to know of {what}?", "fields": fields}
-            return Reply(calls=[ToolUse("request_clarification", arguments)])
+            parts: list[dict[str, Any]] = [
+                {"name": f"part{n}", "label": f"Part {n}", "required": n == 1} for n in range(1, 9)
+            ]
+            return Reply(
+                calls=[
+                    ToolUse("request_clarification", {"question": f"What is there to know of {what}?", "fields": parts})
+                ]
+            )
         case _:
             return Reply(text=f"You said: {text}")
 

@@ -78,3 +78,8 @@ def refreshing(*users: str, **facts: Any) -> Json:
     """Who sees something of their own."""
     action = {"type": "Action.Execute", "verb": "refresh", "data": data("refresh")}
     return {"action": action, "userIds": list(users), **facts}
+
+
+def mention(address: str, name: str) -> Json:
+    """What makes `<at>name</at>` in a card's text a mention of somebody."""
+    return {"type": "mention", "text": f"<at>{name}</at>", "mentioned": {"id": address, "name": name}}

@@ -197,6 +197,11 @@ class StandInDesk:
         found = (post for post, (where, ref) in self.spoken.items() if where.key == place.key and is_it(ref))
         return next(found, None)
 
+    async def is_ours(self, message: str, within: str) -> bool:
+        self._must_read()
+        kept = [*(each for places in self.references.values() for each in places), *self.spoken.values()]
+        return any(place.key.startswith(within) and f"'{message}'" in str(reference) for place, reference in kept)
+
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         self._must_read()
         pending = (view for view in self.approvals.values() if view.status == "pending")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.ids import Spot, person_id
 from adapters.teams.outbound.audiences import MOST_LISTED, audience_of, listed_deciders
+from adapters.teams.render.mentions import Mention
 from bot.vocabulary import ApprovalView, Said
 from tests.teams.outbound_stage import APPROVAL
 
@@ -29,6 +30,9 @@ class Roster:
     async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
         self.asked += person_ids
         return {person: f"29:{person}" for person in person_ids if person not in self.gone}
+
+    def known_name(self, spot: Spot, person: str) -> str:
+        return person.rsplit(":", 1)[-1].capitalize()
 
 
 def view(*approvers: str, four_eyes: bool = False, requesters: tuple[str, ...] = (ANA,)) -> ApprovalView:
@@ -54,7 +58,19 @@ async def test_nobody_who_asked_or_edited_is_listed_under_four_eyes() -> None:
 async def test_everybody_sees_the_buttons_where_nobody_can_be_listed(approver: str) -> None:
     roster = Roster()
     audience = await audience_of(view(BEN, approver), CHANNEL, roster)
-    assert (audience.kind, audience.user_ids, roster.asked) == ("open", (), [])
+    assert (audience.kind, audience.user_ids, roster.asked) == ("open", (), [BEN])
+    assert audience.mentions == (Mention(f"29:{BEN}", "Ben"),)
+
+
+async def test_nobody_sees_the_buttons_where_those_who_may_decide_are_all_elsewhere() -> None:
+    audience = await audience_of(view("slack:T1:U1", "teams:other:dave"), GROUP, Roster())
+    assert (audience.kind, audience.user_ids) == ("listed", ())
+
+
+async def test_whoever_is_named_as_an_approver_hears_of_it_but_not_who_has_just_asked() -> None:
+    audience = await audience_of(view("requester", ANA, BEN, CHLOE), CHANNEL, Roster(gone=frozenset({CHLOE})))
+    assert audience.mentions == (Mention(f"29:{BEN}", "Ben"),)
+    assert (await audience_of(view("requester"), CHANNEL, Roster())).mentions == ()
 
 
 async def test_the_requester_does_not_see_them_where_somebody_else_has_to_decide() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.config import Cloud, TeamsConfig
 from adapters.teams.connector.authentication import Authentication, NotAdmitted, foreign_tenant
-from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP
+from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP, KNOWN_WAITS
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
 
@@ -378,6 +378,20 @@ async def test_keys_that_serve_well_make_nobody_wait_while_microsoft_cannot_be_r
         moments.now += AGAIN_AFTER
         assert await gate.status() == 200
     assert len(teams.calls_of("metadata")) == 2
+
+
+@pytest.mark.parametrize("verb", ["metadata", "keys"])
+async def test_who_clicks_with_a_key_that_served_well_does_not_wait_for_one_who_does_not_answer(
+    teams: FakeTeams, verb: str
+) -> None:
+    moments = Moments()
+    async with gate_of(teams, moments) as gate:
+        await gate.status()
+        moments.now += KEEP
+        held = teams.hold(verb)
+        async with asyncio.timeout(2 * KNOWN_WAITS + 1):
+            assert await gate.status() == 200
+        held.release()
 
 
 @pytest.mark.parametrize("verb", ["metadata", "keys"])

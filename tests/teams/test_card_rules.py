@@ -21,6 +21,7 @@ from tests.teams.card_builders import (
     data,
     execute,
     facts,
+    mention,
     opens,
     refreshing,
     runs,
@@ -33,6 +34,7 @@ ROOM = CARD_BYTES - len(json.dumps(card(text(""))))
 """Characters that a card with one paragraph has room for."""
 
 SHOWN: dict[str, Json] = {
+    "a mention": card(text("For <at>Ana</at>"), msteams={"entities": [mention("29:a", "Ana")]}),
     "a paragraph": card(text("Hello **you**", size="Large", weight="Bolder", style="heading")),
     "literal text": card(runs("a", {"type": "TextRun", "text": "[x](y)", "color": "attention", "italic": True})),
     "facts": card(facts()),
@@ -114,7 +116,9 @@ REFUSED: dict[str, Any] = {
     "nobody": card(refresh=refreshing()),
     "people by object id": card(refresh=refreshing("a0000000-0000-4000-8000-00000000000a")),
     "somebody twice": card(refresh=refreshing("29:a", "29:a")),
-    "a ping": card(msteams={"entities": []}),
+    "a mention of nobody who is in the text": card(msteams={"entities": [mention("29:a", "Ana")]}),
+    "a mention without its entity": card(text("For <at>Ana</at>")),
+    "a mention of no address": card(text("For <at>Ana</at>"), msteams={"entities": [mention("a", "Ana")]}),
     "two inputs of one name": card(asks(), asks()),
     "an input's name behind a button": card(asks(), actions=[unfolds(asks())]),
     "an input without a name": card({"type": "Input.Text", "label": "Why"}),

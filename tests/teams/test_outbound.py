@@ -108,7 +108,7 @@ async def test_the_rest_of_a_long_post_stands_in_the_thread_that_it_began(stage:
 
 
 async def test_a_person_whom_a_rule_names_gets_it_in_their_chat(stage: Stage) -> None:
-    where = named_place(teams_person(BEN))
+    where = named_place(teams_person(BEN).replace(BEN, BEN.upper()))
     assert where is not None
     card = await stage.outbound.send(stage.post("approval:a1", APPROVAL, where))
     [message] = stage.seen(stage.chat(BEN))

@@ -10,6 +10,7 @@ import pytest
 
 from adapters.teams.render.arguments import argument_pages, beginning
 from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
+from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import (
     Audience,
     activities,
@@ -24,6 +25,7 @@ from adapters.teams.render.posts import (
 from adapters.teams.render.text import escape
 from bot.vocabulary import Content, Notice, Overview, Said, Vote
 from graph.fields import FormField
+from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES, OVERVIEW
 from tests.teams.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
 
@@ -168,6 +170,18 @@ def test_a_card_is_refreshed_for_sixty_people_at_most_and_for_nobody_when_it_is_
     assert len(shown(an_approval(), audience)["refresh"]["userIds"]) == 60
     assert "refresh" not in shown(an_approval(status="expired"), audience)
     assert "refresh" not in shown(an_approval(), EVERYBODY)
+
+
+def test_whoever_is_to_hear_of_a_card_is_mentioned_while_it_waits() -> None:
+    called = (Mention("29:ben", "Ben Baker"), Mention("29:x", "*Eve* <at>all</at> [x](http://e.example)\n"))
+    audience = Audience("listed", ("29:ben",), mentions=called)
+    card = shown(an_approval(), audience)
+    texts = [entity["text"] for entity in card["msteams"]["entities"]]
+    assert texts == ["<at>Ben Baker</at>", "<at>Eve atallat xhttpe.example</at>"]
+    assert [entity["mentioned"]["id"] for entity in card["msteams"]["entities"]] == ["29:ben", "29:x"]
+    assert all(text in said(card) for text in texts)
+    assert mistakes(card) == []
+    assert "entities" not in shown(an_approval(status="approved"), audience)["msteams"]
 
 
 @pytest.mark.parametrize("may_decide", [True, False])

@@ -50,13 +50,22 @@ class Authentication:
         self._http = Http()
         self._keys = Keys(self._http, config.cloud.openid_metadata_url, clock)
 
+    async def look_at(self, headers: Mapping[str, str]) -> None:
+        """Judge what can be judged before a body is read: the token. Strangers' bodies are none of our work.
+
+        Raises `NotAdmitted`, and nothing else.
+        """
+        authorization = headers.get("Authorization", "")
+        if not self._may_do_without(authorization):
+            await self._holder(authorization)
+
     async def admit(self, headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any]) -> None:
         """Return if the activity may be handled. Raises `NotAdmitted`, and nothing else.
 
         `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
         """
         authorization = headers.get("Authorization", "")
-        if self._config.local_unauthenticated and not (authorization and self._config.app_id):
+        if self._may_do_without(authorization):
             objection = why_not_local(headers, remote, activity)
             if objection:
                 raise NotAdmitted(401, f"no token, and {objection}")
@@ -71,7 +80,20 @@ class Authentication:
         await self._keys.close()
         await self._http.close()
 
+    def _may_do_without(self, authorization: str) -> bool:
+        """Whether a token is not asked for, since it may come from this machine."""
+        return self._config.local_unauthenticated and not (authorization and self._config.app_id)
+
     async def _judge(self, authorization: str, activity: Mapping[str, Any]) -> None:
+        key, claims = await self._holder(authorization)
+        if activity.get("channelId") != CHANNEL or CHANNEL not in key.endorsements:
+            raise NotAdmitted(401, "its key is not endorsed for the activity's channel")
+        url = service_url(activity.get("serviceUrl"))
+        if not url or service_url(claims.get("serviceurl")) != url:
+            raise NotAdmitted(401, "its service URL is not the activity's")
+
+    async def _holder(self, authorization: str) -> tuple[Key, Mapping[str, Any]]:
+        """The key that a good token is signed with, and what it claims."""
         bearer = _BEARER.fullmatch(authorization)
         if bearer is None:
             raise NotAdmitted(401, "no bearer token" if not authorization else "no well-formed bearer token")
@@ -79,12 +101,7 @@ class Authentication:
             raise NotAdmitted(401, "this bot has no app id that tokens could be for")
         token = bearer.group(1)
         key = await self._key(token)
-        claims = self._claims(token, key)
-        if activity.get("channelId") != CHANNEL or CHANNEL not in key.endorsements:
-            raise NotAdmitted(401, "its key is not endorsed for the activity's channel")
-        url = service_url(activity.get("serviceUrl"))
-        if not url or service_url(claims.get("serviceurl")) != url:
-            raise NotAdmitted(401, "its service URL is not the activity's")
+        return key, self._claims(token, key)
 
     async def _key(self, token: str) -> Key:
         try:

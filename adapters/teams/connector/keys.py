@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ AGAIN_AFTER = 60.0
 """Seconds between two fetches, for the sake of a key that is not among those known or has grown old."""
 AGAIN_AFTER_FAILURE = 5.0
 """Seconds between two fetches when Microsoft could not be reached and somebody cannot be judged for that."""
+KNOWN_WAITS = 1.0
+"""Seconds for which somebody whose key is known waits for it to be confirmed once it is old: they may have clicked, and
+Teams waits 5 s for an answer."""
 FETCH_SECONDS = 4.0
 """For each of the two documents: Teams waits 15 s for most answers, 5 s for those to invokes."""
 
@@ -53,12 +57,15 @@ class Keys:
         self._fetches: Shared[str, None] = Shared()
 
     async def find(self, kid: str) -> Key | None:
-        """The key of that id; `None`: there is none. Old keys count while Microsoft cannot be reached.
+        """The key of that id; `None`: there is none. Old keys count while Microsoft does not answer.
 
         Raises `KeysUnavailable`.
         """
         if self._should_fetch(kid):
-            await self._fetches.ask("keys", self._fetch)
+            fetch = self._fetches.start("keys", self._fetch)
+            await asyncio.wait({fetch}, timeout=KNOWN_WAITS if kid in self._keys else None)
+            if fetch.done():
+                fetch.result()
         key = self._keys.get(kid)
         if key is None and self._failed:
             raise KeysUnavailable

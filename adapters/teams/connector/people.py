@@ -108,6 +108,12 @@ class People:
         asked = await asyncio.gather(*map(address, unknown))
         return found | {person: known for person, known in zip(unknown, asked, strict=True) if known}
 
+    def known_name(self, spot: Spot, person: str) -> str:
+        """The name of somebody whose address was found; empty when Teams gives none."""
+        profile = self._profiles.known((spot.tenant, channel_of(spot.conversation), user_of(person).lower()))
+        met = self._met.known(person)
+        return profile.name if profile else _name(met.name) if met else ""
+
     def met(self, caller: Caller) -> None:
         """Remember what an activity says of its sender."""
         if caller.user and caller.address:
@@ -117,6 +123,10 @@ class People:
         """The bot has left a conversation, or its members have changed."""
         channel = channel_of(conversation)
         self._profiles.forget(lambda key: key[1] == channel)
+
+    def forget_all_of(self, tenant: str) -> None:
+        """The members of a team have changed, and which channels are a team's is not known here."""
+        self._profiles.forget(lambda key: key[0] == tenant)
 
     async def close(self) -> None:
         """End the questions that are under way."""

@@ -145,7 +145,7 @@ class BotTokens:
 
     async def _fresh(self, now: float) -> str:
         if self._failure is not None and now < self._not_before:
-            raise self._failure
+            raise _again(self._failure)
         return await self._requests.ask(VERB, self._renew)
 
     async def _renew(self) -> str:

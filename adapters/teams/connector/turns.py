@@ -43,6 +43,10 @@ class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is ext
         super().__init__(_Seams())
         self._authentication = authentication
 
+    async def look_at(self, headers: Mapping[str, str]) -> None:
+        """Judge a request before its body is read. Raises `NotAdmitted`."""
+        await self._authentication.look_at(headers)
+
     async def run(
         self, headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any], handle: Handle
     ) -> Answered:

@@ -77,6 +77,8 @@ class MembersChanged:
     """People joined or left a conversation."""
 
     conversation: str
+    team_of: str = ""
+    """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
 Heard = MembersChanged | Spoken | Edited | Deleted | Reacted | Arrived | Left | Click
@@ -176,7 +178,8 @@ def _came_or_went(activity: Activity, ears: Ears) -> Arrived | Left | MembersCha
         return None
     if came == went:
         changed = activity.get("membersAdded") or activity.get("membersRemoved")
-        return MembersChanged(spot.conversation) if changed else None
+        team_of = spot.tenant if words(activity, "channelData", "team", "id") else ""
+        return MembersChanged(spot.conversation, team_of) if changed else None
     place = place_of(spot)
     name = token(activity, "id") or str(_time(activity, ears))
     return Arrived(key_of(spot, f"arrived:{name}"), place) if came else Left(place)

@@ -51,17 +51,17 @@ class Answers:
             await self.say(visitor, WENT_WRONG)
             raise
 
-    async def say(self, visitor: Visitor, text: str) -> None:
-        """A sentence, for them alone."""
-        await self.tell(visitor, note(text), note(NOT_COUNTED))
+    async def say(self, visitor: Visitor, text: str, *, to_others: str = NOT_COUNTED) -> None:
+        """A sentence, for them alone; where that is impossible `to_others`, unless it is empty."""
+        await self.tell(visitor, note(text), note(to_others) if to_others else None)
 
-    async def tell(self, visitor: Visitor, activity: Activity, instead: Activity) -> None:
+    async def tell(self, visitor: Visitor, activity: Activity, instead: Activity | None) -> None:
         """A message for them alone; where that is impossible `instead`, which everybody there may read."""
         caller = visitor.caller
         told = await self._private.tell(
             visitor.spot, person_id(caller.tenant, caller.user), activity, address=caller.address
         )
-        if told is None:
+        if told is None and instead is not None:
             await self.post(visitor, instead)
 
     async def post(self, visitor: Visitor, activity: Activity) -> None:

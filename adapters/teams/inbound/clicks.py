@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.teams import actions
 from adapters.teams.errands import Errands
-from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.answers import WENT_WRONG, Answers
 from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, content_of, in_words, may_decide, settle
 from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.inbound.gestures import Click
@@ -57,18 +57,31 @@ class Clicks:
 
     async def submitted(self, click: Click) -> None:
         """`Action.Submit`, in clients that know no other: a message that carries the click. Who clicked is answered by
-        a message too. Raises whatever the desk raises."""
+        a message too. Raises whatever the desk raises, when they are being told that it did not work."""
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             self._answer(click, person.text)
-        elif click.action == actions.GET_LINK:
+            return
+        if click.action == actions.GET_LINK:
             self._errand(self._link(click, person), click)
         elif click.action in _WINDOWS:
             self._answer(click, NEEDS_A_WINDOW)
         elif click.action != actions.REFRESH:
-            result = await settle(self._desk, click, person)
-            self._answer(click, result.text if isinstance(result, Settled) and not result.final else in_words(result))
+            await self._settled(click, person)
         self._duplicates.look_at(click)
+
+    async def _settled(self, click: Click, person: Person) -> None:
+        try:
+            result = await settle(self._desk, click, person)
+        except Exception:
+            # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
+            self._answer(click, WENT_WRONG)
+            raise
+        if isinstance(result, Settled):
+            if not result.final:  # the card shows it too, so that nobody else has to hear of it
+                self._errand(self._answers.say(click.visitor, result.text, to_others=""), click)
+        else:
+            self._answer(click, in_words(result))
 
     async def _decided(self, click: Click, person: Person) -> Reply:
         result = await settle(self._desk, click, person)
@@ -84,7 +97,8 @@ class Clicks:
         return shown_card(card_of(content, decides=await may_decide(self._desk, content, person)))
 
     async def _link(self, click: Click, person: Person) -> None:
-        text = await self._links.give(click, person)
+        async with self._answers.whatever_happens(click.visitor):
+            text = await self._links.give(click, person)
         if text != SENT:
             await self._answers.say(click.visitor, text)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import structlog
 
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
-from adapters.teams.ids import Spot, spot_of, within_tenant
+from adapters.teams.ids import Spot, channel_of, spot_of, within_tenant
 from adapters.teams.inbound.visitors import Visitor
 from bot.platform import Desk
 from bot.vocabulary import ApprovalView, Overview, Person, Shown
@@ -37,11 +37,11 @@ class Concerns:
         overview = await self._desk.overview(person, within_tenant(visitor.spot.tenant))
         own = {shown.post.post_id for shown in overview.waiting}
         doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
-        spots = dict.fromkeys(spot_of(shown.post.place) for shown in doubtful)
+        spots = dict.fromkeys(_roster(shown) for shown in doubtful)
         asked = list(spots)[:MOST_CONVERSATIONS]
         theirs = await asyncio.gather(*(self._is_member(spot, visitor) for spot in asked))
         seen = {spot for spot, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
-        hidden = {shown.post.post_id for shown in doubtful if spot_of(shown.post.place) not in seen}
+        hidden = {shown.post.post_id for shown in doubtful if _roster(shown) not in seen}
         return replace(overview, to_decide=tuple(s for s in overview.to_decide if s.post.post_id not in hidden))
 
     async def _is_member(self, spot: Spot, visitor: Visitor) -> bool:
@@ -52,6 +52,12 @@ class Concerns:
             log.info("teams_not_shown", tenant=spot.tenant, error=failure.error)
             return False
         return True
+
+
+def _roster(shown: Shown) -> Spot:
+    """Whose members are asked: a thread's are its channel's."""
+    spot = spot_of(shown.post.place)
+    return replace(spot, conversation=channel_of(spot.conversation))
 
 
 def _is_anybodys(shown: Shown) -> bool:

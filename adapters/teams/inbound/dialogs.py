@@ -112,19 +112,20 @@ class Dialogs:
 
     async def _again(self, click: Click, person: Person, mistakes: Invalid) -> Reply:
         """The form that was submitted, with what is wrong in it and what was typed."""
+        wrong = in_words(mistakes)
         if click.action == actions.REJECT:
             view = await self._approval(click, click.subject)
             if isinstance(view, ApprovalView):
-                return opened(reject_dialog(view, mistakes.errors, words(click.data, actions.REASON)))
+                return opened(reject_dialog(view, mistakes.errors, words(click.data, actions.REASON)), wrong)
         if click.action == actions.EDIT:
             form = await self._desk.edit_form(click.subject, person)
             if isinstance(form, Form):
-                return opened(edit_dialog(click.subject, form, mistakes.errors, entries(click.data, form)))
+                return opened(edit_dialog(click.subject, form, mistakes.errors, entries(click.data, form)), wrong)
         if click.action == actions.ANSWER:
             form = await self._desk.question_form(click.subject, person)
             if isinstance(form, Form):
-                return opened(answer_dialog(click.subject, form, mistakes.errors, entries(click.data, form)))
-        return said(in_words(mistakes))
+                return opened(answer_dialog(click.subject, form, mistakes.errors, entries(click.data, form)), wrong)
+        return said(wrong)
 
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the tenant where somebody clicked: those of others are none of theirs."""
@@ -143,4 +144,4 @@ def closing(text: str) -> Reply:
 
 def said(text: str) -> Reply:
     """A sentence in the dialog's place."""
-    return opened(note_dialog(text))
+    return opened(note_dialog(text), text)

@@ -49,11 +49,12 @@ class Door:
         if request.content_type != "application/json":
             return _refused(415, "Send JSON: Content-Type: application/json.")
         ears = Ears(self._is_local(request), self._config.tenant.lower() or "local", self._clock())
+        arrived = asyncio.get_running_loop().time()
         try:
+            await self._turns.look_at(request.headers)
             activity = decode(await _read(request))
-            answer = await self._turns.run(
-                request.headers, request.remote, activity, partial(self._handle, activity, ears)
-            )
+            handle = partial(self._handle, activity, ears, arrived)
+            answer = await self._turns.run(request.headers, request.remote, activity, handle)
         except _NotReadError as error:
             return _refused(error.status, str(error))
         except MalformedError as error:
@@ -64,9 +65,9 @@ class Door:
             return _refused(refusal.status, _NOT_ADMITTED[refusal.status])
         return web.Response(status=answer.status) if answer.body is None else _json(answer.status, answer.body)
 
-    async def _handle(self, activity: Activity, ears: Ears) -> Answered:
+    async def _handle(self, activity: Activity, ears: Ears, arrived: float) -> Answered:
         if activity["type"] == "invoke":
-            reply = await self._invokes.answer(activity, ears)
+            reply = await self._invokes.answer(activity, ears, arrived)
             return Answered(reply.status, reply.body)
         try:
             await self._listening.take(activity, ears)

@@ -15,6 +15,7 @@ import structlog
 from adapters.teams import actions
 from adapters.teams.api import Connector, ConnectorFailed
 from adapters.teams.errands import Errands
+from adapters.teams.ids import channel_of, place_of
 from adapters.teams.inbound.gestures import Click
 from bot.platform import Desk, Reference
 
@@ -56,9 +57,10 @@ class Duplicates:
         if not await self._is_unknown(click):
             return
         await asyncio.sleep(self._grace)
-        if not await self._is_unknown(click):
-            return
         spot, message = click.visitor.spot, click.visitor.message
+        place = place_of(spot)
+        if not await self._is_unknown(click) or await self._desk.is_ours(message, place.channel or place.key):
+            return  # the latter: what a client says may be made up, also on which message something was clicked
         try:
             await self._connector.delete(spot, message)
         except ConnectorFailed as failure:
@@ -67,10 +69,11 @@ class Duplicates:
             log.info("teams_duplicate_removed", tenant=spot.tenant, subject=click.subject)
 
     async def _is_unknown(self, click: Click) -> bool:
-        """Whether the card is recorded in this conversation, and not as this message."""
-        shown = [each.reference for each in await self._desk.shown(click.subject) if each.reference]
-        here = [known for known in map(messages_in, shown) if click.visitor.spot.conversation in known]
-        ids = {message for known in here for message in known[click.visitor.spot.conversation]}
+        """Whether the card is recorded here, and not as this message. A card that was routed to a channel begins a
+        thread there, and its duplicate another."""
+        here = channel_of(click.visitor.spot.conversation)
+        shown = [messages_in(each.reference) for each in await self._desk.shown(click.subject) if each.reference]
+        ids = {m for known in shown for where, found in known.items() if channel_of(where) == here for m in found}
         return bool(ids) and click.visitor.message not in ids
 
 

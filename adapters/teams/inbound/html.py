@@ -25,6 +25,11 @@ MOST_LEVELS = 40
 """How deep it may nest: lists in lists in quotes stay below 20."""
 MOST_TEXT = 60_000
 """Characters that may come of it: each level of quotes and lists adds to every line within."""
+MOST_UNCLOSED = 20
+"""`<` that no `>` follows before the next: the parser looks for it to the end of the text, for each of them. Teams
+escapes what people type; only the values of attributes may hold one."""
+LONGEST_BLANK = 100
+"""Spaces in a row. The converter's patterns take the square of that."""
 MOST_QUOTES = 10
 LONGEST_QUOTE = 2_000
 """Characters."""
@@ -32,6 +37,8 @@ LONGEST_QUOTE = 2_000
 OURSELVES = "\ue000"
 """Stands where we were mentioned, until the text is finished: a character of no script (private use)."""
 
+_UNCLOSED = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_BLANK = re.compile(rf"[ \t]{{{LONGEST_BLANK},}}")
 _SCHEMA = "http://schema.skype.com/"
 _ITEM_TYPE = "itemtype"
 _KEPT = frozenset(
@@ -73,7 +80,7 @@ Mentions = Callable[[str, str], str]
 
 def read_html(html: str, mention: Mentions) -> Written | None:
     """The words of a message; `None`: it is too large or too strange to be read, so its plain text counts."""
-    if len(html) > MOST_HTML or html.count("<") > 2 * MOST_TAGS:
+    if len(html) > MOST_HTML or html.count("<") > 2 * MOST_TAGS or len(_UNCLOSED.findall(html)) > MOST_UNCLOSED:
         return None
     tree = BeautifulSoup(html.replace(OURSELVES, ""), "html.parser")
     tags = tree.find_all(True)
@@ -84,6 +91,7 @@ def read_html(html: str, mention: Mentions) -> Written | None:
     quotes = tuple(_take_quotes(tree))
     _replace_pictures(tree)
     _see_through_the_rest(tree)
+    _shorten_blanks(tree)
     text = _tidied(_converter().convert_soup(tree))
     return Written(text, quotes) if len(text) <= MOST_TEXT else None
 
@@ -162,6 +170,12 @@ def _see_through_the_rest(tree: BeautifulSoup) -> None:
             tag.attrs = {name: str(value) for name, value in tag.attrs.items() if _is_read(tag, name, str(value))}
 
 
+def _shorten_blanks(tree: BeautifulSoup) -> None:
+    tree.smooth()  # what stands in several pieces, one after the other, counts as one
+    for text in tree.find_all(string=_BLANK):
+        text.replace_with(_BLANK.sub(" " * LONGEST_BLANK, text))
+
+
 def _is_read(tag: Tag, name: str, value: str) -> bool:
     if tag.name == "a":
         return name == "href"
@@ -191,6 +205,13 @@ class _Converter(MarkdownConverter):
 
     def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return " " if "_inline" in parent_tags else "\n"
+
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        # The converter's own takes the square of the blanks in it.
+        lines = text.rstrip(" \n").split("\n")
+        first = next((number for number, line in enumerate(lines) if line.strip(" ")), len(lines))
+        code = "\n".join(lines[first:])
+        return f"\n\n```\n{code}\n```\n\n" if text else ""
 
 
 def _converter() -> Any:

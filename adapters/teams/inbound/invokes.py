@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from adapters.teams import actions
 from adapters.teams.errands import Errands
 from adapters.teams.inbound.answers import WENT_WRONG, Answers
 from adapters.teams.inbound.clicks import Clicks
@@ -27,6 +28,8 @@ Handler = Callable[[Activity, Visitor], Awaitable[Reply]]
 
 WITHIN = 4.5
 """Seconds; what takes longer goes on without the person who waits."""
+LEAST = 0.5
+"""Seconds that it gets in any case."""
 STILL_AT_IT = "This takes longer than usual. I am still at it: the card will show what came of it."
 
 
@@ -59,8 +62,11 @@ class Invokes:
             "signin/verifyState": self._verified,
         }
 
-    async def answer(self, activity: Activity, ears: Ears) -> Reply:
-        """The answer to an invoke. Raises nothing: a failure of ours is said to whoever clicked, and logged here."""
+    async def answer(self, activity: Activity, ears: Ears, arrived: float) -> Reply:
+        """The answer to an invoke. Raises nothing: a failure of ours is said to whoever clicked, and logged here.
+
+        `arrived`: when it came, in the event loop's time; checking its token may have taken a while already.
+        """
         name = words(activity, "name")
         handler, visitor = self._handlers.get(name), visitor_of(activity, ears)
         if handler is None:
@@ -69,10 +75,11 @@ class Invokes:
             return refused(400, "BadArgument", "The invoke has no value, no conversation, or is nobody's.")
         task = asyncio.ensure_future(handler(activity, visitor))
         try:
-            await asyncio.wait({task}, timeout=self._within)
+            spent = asyncio.get_running_loop().time() - arrived
+            await asyncio.wait({task}, timeout=max(self._within - spent, LEAST))
         finally:
             if not task.done():
-                self._errands.keep(task, f"late {name}")
+                self._errands.start(self._afterwards(task, name, activity, visitor), f"late {name}")
         if not task.done():
             log.warning("teams_invoke_late", invoke=name)
             return _sentence(name, STILL_AT_IT) or NOTHING
@@ -82,6 +89,17 @@ class Invokes:
             # Whatever it was, their click gets an answer, and nobody else would log the cause.
             log.exception("teams_invoke_failed", invoke=name)
             return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
+
+    async def _afterwards(self, task: asyncio.Task[Reply], name: str, activity: Activity, visitor: Visitor) -> None:
+        """What came of it too late for its answer, where the card does not show that: said in a message. Raises
+        whatever the handler raises."""
+        if not _is_an_act(name, activity):
+            await task
+            return
+        async with self._answers.whatever_happens(visitor):
+            reply = await task
+        if reply.sentence:
+            await self._answers.say(visitor, reply.sentence)
 
     async def _card(self, activity: Activity, visitor: Visitor) -> Reply:
         return await self._clicks.executed(card_click(activity, visitor))
@@ -106,6 +124,13 @@ class Invokes:
             key = read_click(activity, {}, visitor).key
             await self._desk.sign_in_reply(SignInReply(key, person, sign_in_id, done=True))
         return NOTHING
+
+
+def _is_an_act(name: str, activity: Activity) -> bool:
+    """Whether somebody did something, rather than their client or they themselves wanting to see something."""
+    if name == "adaptiveCard/action":
+        return words(activity, "value", "action", "data", actions.ACTION) != actions.REFRESH
+    return name == "task/submit"
 
 
 def _sentence(name: str, text: str) -> Reply | None:

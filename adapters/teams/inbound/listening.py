@@ -92,10 +92,15 @@ class Listening:
             case Left(place):
                 await self._desk.left(place)
                 self._people.forget(spot_of(place).conversation)
-            case MembersChanged(conversation):
-                self._people.forget(conversation)
+            case MembersChanged():
+                self._forget(found)
             case None:
                 pass
+
+    def _forget(self, changed: MembersChanged) -> None:
+        self._people.forget(changed.conversation)
+        if changed.team_of:
+            self._people.forget_all_of(changed.team_of)
 
 
 def _is_large(activity: Mapping[str, Any]) -> bool:

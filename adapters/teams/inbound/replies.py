@@ -23,6 +23,8 @@ class Reply:
     status: int
     body: Mapping[str, Any] | None = None
     """JSON; `None`: nothing."""
+    sentence: str = ""
+    """What it says in words, for whom it reaches too late; empty: nothing that the card does not show."""
 
 
 NOTHING = Reply(200)
@@ -36,18 +38,18 @@ def shown_card(card: Mapping[str, Any]) -> Reply:
 
 def told(text: str) -> Reply:
     """A sentence that only the person who clicked sees; their card stays as it is, inputs included."""
-    return Reply(200, {"statusCode": 200, "type": MESSAGE, "value": text})
+    return Reply(200, {"statusCode": 200, "type": MESSAGE, "value": text}, text)
 
 
-def opened(dialog: Dialog) -> Reply:
-    """A dialog, or another one in its place."""
+def opened(dialog: Dialog, sentence: str = "") -> Reply:
+    """A dialog, or another one in its place; `sentence`: what it says, where it says something."""
     value = {
         "title": dialog.title,
         "height": dialog.height,
         "width": dialog.width,
         "card": {"contentType": CARD, "content": dialog.card},
     }
-    return Reply(200, {"task": {"type": "continue", "value": value}})
+    return Reply(200, {"task": {"type": "continue", "value": value}}, sentence)
 
 
 def refused(status: int, code: str, message: str) -> Reply:

@@ -19,7 +19,8 @@ WORDLESS = "[mentioned you without a word]"
 """What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 
 _MOST_MENTIONS = 100
-_AT = re.compile(r"<at(?:\s[^<>]*)?>(.*?)</at>", re.DOTALL)
+_AT = re.compile(r"<at(?:\s[^<>]*)?>([^<]*)</at>")
+"""Names have no tags in them (Teams writes `&lt;`), so that a text full of openings is read in one go."""
 _QUOTED = re.compile(r'<quoted messageId="[^"<>]*"\s*/>')
 """Stands in the text where a message is quoted; what it says is in an entity."""
 _ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")

@@ -22,6 +22,8 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _NOT_IN_A_KEY = re.compile(r"[^0-9A-Za-z_.-]")
 _BOT_ADDRESS = "28:"
 """Teams' addresses of bots begin like this, those of people with `29:`."""
+_DIRECT = "a:"
+"""What ids of direct chats with a bot begin with."""
 _KINDS: dict[str, Kind] = {"personal": "personal", "groupchat": "groupChat", "channel": "channel"}
 _THREAD = ";messageid="
 
@@ -114,8 +116,9 @@ def _kind(activity: Activity, conversation: str) -> Kind:
         return said
     if "@thread.tacv2" in conversation or "@thread.skype" in conversation:
         return "channel"
-    is_group = part(activity, "conversation").get("isGroup") is True or "@thread.v2" in conversation
-    return "groupChat" if is_group else "personal"
+    # Where nothing says that a chat has one reader alone, what is for one person alone is not posted openly.
+    is_group = part(activity, "conversation").get("isGroup")
+    return "personal" if is_group is not True and conversation.startswith(_DIRECT) else "groupChat"
 
 
 def _name(activity: Activity) -> str:

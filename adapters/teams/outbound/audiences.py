@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from adapters.teams.ids import Spot, person_id, within_tenant
+from adapters.teams.render.mentions import MOST as MOST_MENTIONED
+from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import Audience
 from bot.vocabulary import ApprovalView, Content
 from policies.rules import is_group
@@ -21,6 +23,10 @@ class Addresses(Protocol):
         """Person id → address (`29:…`) of those who are in the conversation and could be found; never raises."""
         ...
 
+    def known_name(self, spot: Spot, person: str) -> str:
+        """The name of somebody whose address was found; empty when Teams gives none."""
+        ...
+
 
 async def audience_of(content: Content, spot: Spot, people: Addresses) -> Audience:
     """For whom a post is drawn. Raises nothing."""
@@ -29,17 +35,21 @@ async def audience_of(content: Content, spot: Spot, people: Addresses) -> Audien
         return Audience("personal", (), may_decide=may)
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return Audience("open")
-    listed = await _addresses(people, spot, listed_deciders(content, spot.tenant) or ())
-    if listed:
-        return Audience("listed", listed)
+    listed, named = listed_deciders(content, spot.tenant), named_others(content, spot.tenant)
+    known = await _known(people, spot, [*(listed or ()), *named])
+    mentions = tuple(Mention(known[p], name) for p in named if p in known and (name := people.known_name(spot, p)))
+    addresses = tuple(known[person] for person in listed or () if person in known)
+    if addresses or listed == ():
+        return Audience("listed", addresses, mentions=mentions)
     # They cannot be listed, or could not be found: nobody may be left without a way to decide.
-    barred = content.requester_ids if content.four_eyes else ()
-    return Audience("open", await _addresses(people, spot, _here(barred, spot.tenant)))
+    barred = _here(content.requester_ids if content.four_eyes else (), spot.tenant)
+    not_they = await _known(people, spot, barred)
+    return Audience("open", tuple(not_they.values())[:MOST_LISTED], mentions=mentions)
 
 
 def listed_deciders(view: ApprovalView, tenant: str) -> tuple[str, ...] | None:
-    """Person ids of all in this tenant who may decide; `None`: they cannot be listed (`any`, `channel`, groups, more
-    than a card can be different for)."""
+    """Person ids of all in this tenant who may decide, none where they are all elsewhere; `None`: they cannot be listed
+    (`any`, `channel`, groups, more than a card can be different for)."""
     named: list[str] = []
     for approver in view.approvers:
         if approver == "requester":
@@ -51,6 +61,13 @@ def listed_deciders(view: ApprovalView, tenant: str) -> tuple[str, ...] | None:
     barred = view.requester_ids if view.four_eyes else ()
     listed = _here([person for person in named if person not in barred], tenant)
     return listed if len(listed) <= MOST_LISTED else None
+
+
+def named_others(view: ApprovalView, tenant: str) -> tuple[str, ...]:
+    """Person ids of this tenant's people who are named as approvers: they are to hear of the card. The requester has
+    just asked for it and knows."""
+    named = [each for each in view.approvers if ":" in each and not is_group(each)]
+    return _here([person for person in named if person not in view.requester_ids], tenant)[:MOST_MENTIONED]
 
 
 def may_decide_alone(view: ApprovalView, spot: Spot) -> bool:
@@ -69,8 +86,7 @@ def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(person for person in person_ids if person.startswith(within_tenant(tenant))))
 
 
-async def _addresses(people: Addresses, spot: Spot, person_ids: Collection[str]) -> tuple[str, ...]:
-    if not person_ids:
-        return ()
-    known = await people.addresses(spot, person_ids)
-    return tuple(known[person] for person in person_ids if person in known)[:MOST_LISTED]
+async def _known(people: Addresses, spot: Spot, person_ids: Sequence[str]) -> Mapping[str, str]:
+    """The addresses of those who could be found, in this order."""
+    known = await people.addresses(spot, list(dict.fromkeys(person_ids))) if person_ids else {}
+    return {person: known[person] for person in person_ids if person in known}

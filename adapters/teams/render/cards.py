@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from adapters.teams.render.elements import (
     unfolds,
     words,
 )
+from adapters.teams.render.mentions import Mention, mentioning
 from adapters.teams.render.moments import moment
 from adapters.teams.render.room import Room, fitted
 from adapters.teams.render.text import escape
@@ -61,16 +62,23 @@ _TITLE = 120
 
 
 def approval_card(
-    view: ApprovalView, *, decides: bool, hint: str = "", refresh: Mapping[str, Any] | None = None
+    view: ApprovalView,
+    *,
+    decides: bool,
+    hint: str = "",
+    refresh: Mapping[str, Any] | None = None,
+    mentions: Sequence[Mention] = (),
 ) -> Element:
     """An approval as one person sees it. `decides`: they have the buttons. `hint`: what stands where those are not.
-    `refresh`: that property of the card."""
+    `refresh`: that property of the card. `mentions`: who is to hear of it, while it waits."""
 
     arguments = _arguments(view)
 
     def build(room: Room) -> Element:
         shown = arguments(room)
-        made = _pending(view, shown, room, decides, hint) if is_open(view) else _settled(view, shown, room)
+        if not is_open(view):
+            return _settled(view, shown, room)
+        made = mentioning(_pending(view, shown, room, decides, hint), mentions)
         return {**made, **(refresh or {})}
 
     return fitted(build)

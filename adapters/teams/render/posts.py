@@ -14,6 +14,7 @@ from adapters.teams.render.citations import Citations
 from adapters.teams.render.dialect import paragraph
 from adapters.teams.render.elements import Card, Element
 from adapters.teams.render.inline import Run
+from adapters.teams.render.mentions import Mention
 from adapters.teams.render.overview import overview_card, overview_summary
 from adapters.teams.render.questions import (
     clarification_card,
@@ -75,6 +76,8 @@ class Audience:
     """Addresses (`29:…`) of those for whom Teams asks what they are to see; 60 at most, the rest is left out."""
     may_decide: bool = True
     """Whether the one person of a direct chat may decide."""
+    mentions: tuple[Mention, ...] = ()
+    """Those who are named as approvers and are in the conversation: they are to hear of it."""
 
 
 def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
@@ -163,9 +166,11 @@ def _posted_card(content: _Card, audience: Audience) -> Element:
         case "personal":
             return approval_card(content, decides=audience.may_decide)
         case "open":
-            return approval_card(content, decides=True, refresh=_refresh(content, audience.user_ids))
+            refresh = _refresh(content, audience.user_ids)
+            return approval_card(content, decides=True, refresh=refresh, mentions=audience.mentions)
         case "listed":
-            return approval_card(content, decides=False, hint=_HINT, refresh=_refresh(content, audience.user_ids))
+            refresh = _refresh(content, audience.user_ids)
+            return approval_card(content, decides=False, hint=_HINT, refresh=refresh, mentions=audience.mentions)
 
 
 def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:

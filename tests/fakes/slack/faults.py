@@ -62,6 +62,10 @@ class Faults:
         """Later faults wait until earlier ones of the method are used up."""
         self._faults.append(fault)
 
+    def clear(self) -> None:
+        """Nothing goes wrong any more."""
+        self._faults.clear()
+
     def hold(self, method: str) -> Held:
         """Hold the method's calls from now on."""
         held = Held(method)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -26,6 +27,8 @@ MOST_PRIMARY = 5
 """Primary actions in one row (our house; Teams shows six)."""
 MOST_REFRESHED = 60
 """People for whom a card is refreshed by itself (Teams)."""
+_AT = re.compile(r"(?<!\\)<at>[^<\\]*</at>", re.IGNORECASE)
+"""A mention as Teams finds it; an escaped one is none."""
 _READ_AS_MARKDOWN = {"TextBlock": ("text",), "Fact": ("title", "value")}
 
 
@@ -140,8 +143,10 @@ def _whole(card: Json, surface: Surface) -> Iterator[str]:
         yield "/version: our cards are 1.5"
     if not card.get("fallbackText"):
         yield "/fallbackText: nothing for clients that cannot show the card"
-    if set(card.get("msteams", {})) - {"width"} or str(card.get("msteams", {}).get("width", "full")).lower() != "full":
-        yield "/msteams: only the width, which is full"
+    teams = card.get("msteams", {})
+    if set(teams) - {"width", "entities"} or str(teams.get("width", "full")).lower() != "full":
+        yield "/msteams: only the width, which is full, and mentions"
+    yield from _mentions(card, teams.get("entities", []))
     if "refresh" not in card:
         return
     if surface == "dialog":
@@ -151,6 +156,20 @@ def _whole(card: Json, surface: Surface) -> Iterator[str]:
         yield "/refresh/userIds: nobody, so that everybody is offered to refresh by hand"
     if any(not user.startswith("29:") for user in users) or len(set(users)) != len(users):
         yield "/refresh/userIds: addresses (29:…), each once"
+
+
+def _mentions(card: Json, entities: list[Json]) -> Iterator[str]:
+    """Each `<at>` has its entity, and each entity stands in the text."""
+    blocks = [str(node.get("text", "")) for _, node in _nodes(card, "") if _kind(node) == "TextBlock"]
+    texts = [str(entity.get("text")) for entity in entities]
+    for entity, text in zip(entities, texts, strict=True):
+        who = entity.get("mentioned", {})
+        if entity.get("type") != "mention" or text != f"<at>{who.get('name')}</at>" or not who["id"].startswith("29:"):
+            yield f"/msteams/entities: {entity} is no mention"
+        if not any(text in block for block in blocks):
+            yield f"/msteams/entities: {text} is not in the text"
+    if sorted(_AT.findall("\n".join(blocks))) != sorted(texts):
+        yield "<at> without an entity"
 
 
 def _one(node: Json, kind: str, surface: Surface) -> Iterator[str]:

@@ -20,7 +20,7 @@ def words(node: Any) -> str:
 
 def buttons(node: Any) -> list[str]:
     """The names of what can be clicked, those within what a button opens too."""
-    return [d["data"]["countersign"] for d in _dicts(node) if str(d.get("type", "")).startswith("Action.") and _ours(d)]
+    return [d["data"]["countersign"] for d in dicts(node) if str(d.get("type", "")).startswith("Action.") and _ours(d)]
 
 
 def _ours(action: Json) -> bool:
@@ -42,12 +42,13 @@ def _texts(node: Any) -> list[str]:
     return found
 
 
-def _dicts(node: Any) -> Iterator[Json]:
+def dicts(node: Any) -> Iterator[Json]:
+    """All objects within a message or a card, itself first, apart from fallbacks."""
     if isinstance(node, dict):
         yield node
     for name, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         if name != "fallback":
-            yield from _dicts(value)
+            yield from dicts(value)
 
 
 @dataclass

@@ -152,6 +152,7 @@ async def test_only_those_who_may_decide_are_shown_the_buttons(
         await talk.mentions("use make what=lamp")
         hers = await talk.card("Ben")
         assert "approve" not in buttons(hers)
+        assert "<at>Ben Baker</at>" in words(hers)
         theirs = as_(TeamsPerson(teams, BEN, door), talk)
         his = await theirs.card("Ben")
         assert "approve" in buttons(his)
