@@ -66,8 +66,3 @@ def dialog_data(name: str, subject: str) -> dict[str, Any]:
 def input_id(field: str) -> str:
     """Id of a form field's input: apart from our own names, whatever a tool calls its arguments."""
     return f"{_FIELD}{field}"
-
-
-def field_of(input_name: str) -> str | None:
-    """The field's name again; `None`: it is not a form field's input."""
-    return input_name.removeprefix(_FIELD) if input_name.startswith(_FIELD) else None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from adapters.teams.actions import action_data, dialog_data
-from adapters.teams.render.text import escape, label, line, spaced
+from adapters.teams.render.text import escape, label, spaced
 
 Element = dict[str, Any]
 """An element, an inline or an action, as JSON."""
@@ -22,8 +22,6 @@ Words = tuple[Element, ...]
 
 VERSION = "1.5"
 """The newest version that every Teams client shows."""
-MOST_ACTIONS = 5
-"""Buttons in a row (Teams shows six, and Microsoft's rules for the store say five)."""
 _TITLE = 60
 _SPOKEN = 300
 _FUNCTION = re.compile(r"(?<=\{)(?=\{(?:DATE|TIME)\([0-9]{4}-)")
@@ -162,9 +160,3 @@ def text_input(name: str, title: str, *, required: bool, longest: int, **propert
 def needed(*, required: bool) -> Element:
     """That an input has to be filled in, and what is said when it is not."""
     return {"isRequired": True, "errorMessage": "This is needed."} if required else {}
-
-
-def texts_of(elements: Iterable[Element]) -> Iterator[str]:
-    """What paragraphs of literal text say."""
-    for element in elements:
-        yield line("".join(run["text"] for run in element.get("inlines", ())), _SPOKEN)
