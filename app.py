@@ -9,27 +9,28 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 from aiohttp import web
 from dotenv import dotenv_values
-from pydantic import SecretStr
 
-from adapters.tool_servers import ConfigError, ToolServers, load_config
+from adapters.tool_servers import ConfigError, ToolServers, load_config, look_up
 from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
 from bot.clock import system_clock
 from bot.house import House, HouseParts, open_house
 from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
 from bot.platform import Platform
+from bot.policy_in_force import PolicyInForce
 from bot.records.schema import NewerSchemaError
+from bot.redacting import log_redactor_of, redactor_of
 from bot.secrets import Sealer, kept_key
-from bot.settings import Settings, SettingsError, load_settings
+from bot.settings import Settings, SettingsError, load_settings, plain
 from graph.models import DEMO, ModelProblem
-from policies.reading import load_policy
+from policies.model import Tool
 from policies.rules import PolicyError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
+POLICY = web.AppKey("policy", PolicyInForce)
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
 NO_MODEL = (
@@ -58,7 +60,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
     folder = database.parent
     try:
         tool_config = load_config(settings.mcp_config, _variables())
-        policy = load_policy(settings.policy_file)
+        policy = PolicyInForce(settings.policy_file)
     except (ConfigError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
@@ -73,7 +75,10 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         except FolderInUseError as error:
             raise ConfigurationError(str(error)) from error
         key = settings.encryption_key.get_secret_value().encode() if settings.encryption_key else kept_key(folder)
-        tools = ToolServers(tool_config)
+        # What we hand to tool servers is secret too.
+        values = {key.decode(), *(secret for server in tool_config.servers for secret in server.secrets)}
+        redactor = redactor_of(settings, values)
+        tools = ToolServers(tool_config, redact=redactor.redact)
         await tools.start()
         stack.push_async_callback(tools.close)
         page = _web_platform(settings, tools, key) if settings.web_enabled else None
@@ -83,12 +88,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         for chat in chats:
             stack.push_async_callback(chat.close)  # after the house, which may still be posting
         platforms: dict[str, Platform] = {platform.name: platform for platform in (page, *chats) if platform}
-        parts = HouseParts(settings, database, key, tools, policy, platforms, system_clock)
+        parts = HouseParts(settings, database, key, tools, policy, platforms, system_clock, redactor)
         try:
             house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
         except NewerSchemaError as error:
             raise ConfigurationError(str(error)) from error
         application = web.Application(client_max_size=1024**2)
+        application[POLICY] = policy
         application.router.add_get(
             "/health-check", partial(_health, house=house, tools=tools, settings=settings, chats=chats)
         )
@@ -142,7 +148,7 @@ async def _health(
 
 
 def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlatform:
-    password = _value(settings.web_password)
+    password = plain(settings.web_password)
     config = WebConfig(settings.host, settings.port, settings.public_url, password, secret=key)
     notice = NO_MODEL if settings.model_name == DEMO else ""
 
@@ -154,45 +160,15 @@ def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlat
 
 
 def _slack_platform(settings: Settings, database: Path, key: bytes) -> SlackPlatform:
-    from adapters.slack import Installations, SlackConfig, SlackPlatform  # noqa: PLC0415  # half a second of importing
+    from adapters.slack import Installations, SlackPlatform, config_from  # noqa: PLC0415  # half a second of importing
 
-    config = SlackConfig(
-        bot_token=_value(settings.slack_bot_token),
-        signing_secret=_value(settings.slack_signing_secret),
-        app_token=_value(settings.slack_app_token),
-        client_id=settings.slack_client_id,
-        client_secret=_value(settings.slack_client_secret),
-        api_url=settings.slack_api_url,
-        public_url=settings.public_url,
-        agent_view=settings.slack_agent_view,
-        allow_guests=settings.slack_allow_guests,
-        allowed_teams=frozenset(settings.slack_allowed_teams),
-    )
-    return SlackPlatform(config, installations=Installations(database, Sealer(key)))
+    return SlackPlatform(config_from(settings), installations=Installations(database, Sealer(key)))
 
 
 def _teams_platform(settings: Settings) -> TeamsPlatform:
-    from adapters.teams import Cloud, TeamsConfig, TeamsPlatform  # noqa: PLC0415  # a second and a half of importing
+    from adapters.teams import TeamsPlatform, config_from  # noqa: PLC0415  # a second and a half of importing
 
-    tenant = settings.microsoft_app_tenant_id or ""
-    config = TeamsConfig(
-        app_id=settings.microsoft_app_id or "",
-        app_password=_value(settings.microsoft_app_password),
-        app_type=settings.microsoft_app_type,
-        tenant=tenant,
-        allowed_tenants=frozenset(settings.teams_allowed_tenants or filter(None, [tenant])),
-        allow_guests=settings.teams_allow_guests,
-        targeted_messages=settings.teams_targeted_messages,
-        local_unauthenticated=settings.teams_local_unauthenticated,
-        cloud=Cloud(
-            login_url=settings.teams_login_url,
-            openid_metadata_url=settings.teams_openid_metadata_url,
-            token_issuer=settings.teams_token_issuer,
-            token_scope=settings.teams_token_scope,
-            service_url=settings.teams_service_url,
-        ),
-    )
-    return TeamsPlatform(config)
+    return TeamsPlatform(config_from(settings))
 
 
 async def _start_slack(slack: SlackPlatform) -> None:
@@ -213,17 +189,14 @@ async def _start_teams(teams: TeamsPlatform) -> None:
         raise ConfigurationError(refusal.sentence) from refusal
 
 
-def _value(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret else None
-
-
 async def serve(settings: Settings) -> None:
-    """Run until SIGINT or SIGTERM. Raises `ConfigurationError`."""
-    stopping = asyncio.Event()
+    """Run until SIGINT or SIGTERM; SIGHUP reads the policy again. Raises `ConfigurationError`."""
+    stopping, reloading = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
-    async with running(settings) as application:
+    loop.add_signal_handler(signal.SIGHUP, reloading.set)
+    async with running(settings) as application, application[POLICY].reloading_whenever(reloading):
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         site = web.TCPSite(runner, settings.host, settings.port)
@@ -246,11 +219,41 @@ async def serve(settings: Settings) -> None:
             await runner.cleanup()
 
 
-def main() -> int:
+def command(arguments: Sequence[str]) -> int:
+    """`audit …` and `policy …`; see `bot/commands`. Nothing is started but the server of a tool that is asked about."""
+    from bot.commands import Surroundings, run  # noqa: PLC0415  # serving has no use for them
+
+    settings = cache(load_settings)
+    around = Surroundings(
+        database=lambda: database_file(settings()),
+        policy_file=lambda: settings().policy_file,
+        mode=lambda: settings().mode,
+        find_tool=lambda name: _find_tool(name, settings().mcp_config),
+        clock=system_clock,
+    )
+    return run(arguments, around)
+
+
+def _find_tool(name: str, file: Path) -> Tool | None:
+    try:
+        return asyncio.run(look_up(name, load_config(file, _variables())))
+    except ConfigError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def main(arguments: Sequence[str] = ()) -> int:
     """The command. Exits with 2 when the configuration is wrong."""
     try:
+        if arguments:
+            configure_logs(level="error")
+            return command(arguments)
         settings = load_settings()
-        configure_logs(level=settings.log_level, form=settings.log_format, secrets=settings.secret_values)
+        configure_logs(
+            level=settings.log_level,
+            form=settings.log_format,
+            secrets=settings.secret_values,
+            redactor=log_redactor_of(settings),
+        )
         asyncio.run(serve(settings))
     except (SettingsError, ConfigurationError, ModelProblem) as error:
         sys.stderr.write(f"countersign: {getattr(error, 'sentence', error)}\n")
@@ -259,4 +262,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,18 +54,27 @@ def _size(file: Path) -> int:
 
 
 @asynccontextmanager
-async def house(model_url: str | None, *, chat: Mapping[str, str] | None = None) -> AsyncIterator[Contestant]:
+async def house(
+    model_url: str | None,
+    *,
+    chat: Mapping[str, str] | None = None,
+    prepared: Callable[[Path], None] | None = None,
+) -> AsyncIterator[Contestant]:
     """The bot with a model at `model_url` and the bench's tool server, or (`None`) exactly as `make run` starts it;
-    `chat`: connected to a chat platform by these variables, without the page."""
+    `chat`: connected to a chat platform by these variables, without the page; `prepared`: puts records into its folder
+    before it starts."""
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
         folder = Path(name)
         variables = {"DATABASE_URL": f"sqlite:///{folder}/countersign.db", "LLM_MODEL": "demo", "LOG_FORMAT": "json"}
+        variables |= {"LIMIT_TURNS_PER_MINUTE": "0", "LIMIT_THREAD_TURNS_PER_MINUTE": "0"}
         variables |= {"CALENDAR_DB": f"{folder}/calendar.sqlite", "TASKS_DB": f"{folder}/tasks.sqlite"}
         if model_url is not None:
             config = folder / "mcp.json"
             config.write_text(json.dumps({"mcpServers": {"bench": _tool_server()}}))
             variables |= {"MCP_CONFIG": str(config), **_model(model_url)}
         variables |= chat or {}
+        if prepared is not None:
+            await asyncio.to_thread(prepared, folder)
         async with _running(["app.py"], variables, folder, pinned=model_url is not None) as contestant:
             yield contestant
 

@@ -29,6 +29,9 @@ class Sizes:
     starts: int = 5
     invokes: int = 200
     """Of one card, one after the other."""
+    pending: int = 10_000
+    """Approvals that wait."""
+    idle_seconds: float = 9.0
 
 
 FULL = Sizes()
@@ -42,6 +45,8 @@ QUICK = Sizes(
     throughput_threads=4,
     starts=1,
     invokes=10,
+    pending=20,
+    idle_seconds=0.3,
 )
 """Shows that everything runs; its figures mean nothing."""
 

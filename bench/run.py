@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
-from bench import measures, slack, teams
+from bench import measures, policy, slack, teams
 from bench.client import Client, Turn, visiting
 from bench.contestants import Contestant, baseline, house
 from bench.figures import Figure, Limit, median_ms, p99_ms
@@ -37,6 +37,9 @@ async def measure(model_url: str, sizes: Sizes, say: Callable[[str], None]) -> l
     say("Teams")
     figures += await teams.in_teams_and_at_the_page(model_url, sizes)
     figures += await teams.invokes(model_url, sizes)
+    say("rules and waiting approvals")
+    figures += policy.judging(sizes)
+    figures += await policy.many_pending(model_url, sizes)
     say("starting")
     return figures + await _starting(model_url, sizes)
 

@@ -15,6 +15,7 @@ from bot.failing import Failing
 from bot.failures import MAX_DEATHS, for_author, reference_of
 from bot.inbox.engine import Engine
 from bot.introductions import Introductions
+from bot.limits import TurnLimit
 from bot.logs import log_context
 from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
 from bot.platform import Platform, PostFailed
@@ -45,6 +46,7 @@ class Surroundings:
     introductions: Introductions
     platforms: Mapping[str, Platform]
     clock: Clock
+    turn_limit: TurnLimit
 
 
 class Conversation:
@@ -93,7 +95,7 @@ class Conversation:
             case "resume":
                 await self._resume(delivery, live)
             case "timer":
-                await self._expire(delivery, live)
+                await self._timer(delivery, live)
             case "stop":
                 await self._stop(delivery)
 
@@ -141,8 +143,16 @@ class Conversation:
         author, addressed = delivery.body["person"], delivery.body["addressed"]
         async with self._s.database.reading() as tx:
             open_ = await waiting.in_thread(tx, delivery.thread_id)
+            human = (await threads.accounts_of(tx, author))[0]
         requester = look.turn["requester"] if look.turn else thread.requester
-        match meaning(author, addressed=addressed, requester=requester, waiting=open_):
+        meant = meaning(author, addressed=addressed, requester=requester, waiting=open_)
+        if isinstance(meant, NewTurn | Supersedes):
+            refused = self._s.turn_limit.refusal(delivery.key, human, delivery.thread_id)
+            if refused is not None:
+                said = [for_author(f"limit:{delivery.key}", delivery, refused.sentence)] if refused.sentence else []
+                await self._endings.conclude(delivery, look, *said)
+                return
+        match meant:
             case NewTurn():
                 await self._begin(delivery, thread, live)
             case AnswersClarification(clarification_id=clarification_id):
@@ -214,13 +224,13 @@ class Conversation:
         look = await self._s.agent.begin(turn, body["text"], live, background=background)
         await self._endings.conclude(delivery, look)
 
-    async def _expire(self, delivery: Delivery, live: Live) -> None:
+    async def _timer(self, delivery: Delivery, live: Live) -> None:
         async with self._s.database.writing() as tx:
-            expired = await self._s.waits.expire(tx, delivery.body["approval"], delivery.key)
-            if not expired:
-                # Settled long ago. What is unfinished in the thread now belongs to a later delivery.
+            goes_on = await self._s.waits.ring(tx, delivery)
+            if not goes_on:
+                # A reminder, or settled long ago. What is unfinished in the thread now belongs to a later delivery.
                 await deliveries.done(tx, delivery.key)
-        if expired:
+        if goes_on:
             await self._resume(delivery, live)
 
     # ------------------------------------------------------------------------------------------- going on

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from bot.approvals import ApprovalBook
-from bot.clarifications import ClarificationBook
+from bot.books import Books
 from bot.clock import Clock
-from bot.connections import SignInBook
-from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
 from bot.inbox.sessions import current_thread
 from bot.meaning import is_stop
 from bot.overviews import Overviews
 from bot.platform import Reference
 from bot.posts import Posts
-from bot.presence import Presence
 from bot.records import attempts, deliveries, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.redacting import PLAIN
 from bot.turns import requesters
 from bot.vocabulary import (
     AlreadySettled,
@@ -30,6 +27,8 @@ from bot.vocabulary import (
     Feedback,
     Form,
     FormAnswer,
+    GrantView,
+    Handover,
     Message,
     OutcomeChoice,
     Overview,
@@ -43,35 +42,36 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from bot.voting import keepable
 from graph.calls import storable
+from policies.redaction import Redactor
 
 COMMENT_LIMIT = 2_000
 """Characters of what a person says about an answer."""
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 
 
-@dataclass(frozen=True, slots=True)
-class Books:
-    """Where messages come in and questions to people are kept."""
-
-    acceptance: Acceptance
-    approvals: ApprovalBook
-    clarifications: ClarificationBook
-    sign_ins: SignInBook
-    presence: Presence
-
-
 class FrontDesk:
     """Fills `bot.platform.Desk`."""
 
-    def __init__(self, database: Database, engine: Engine, books: Books, outbox: Posts, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        books: Books,
+        outbox: Posts,
+        clock: Clock,
+        *,
+        redactor: Redactor = PLAIN,
+    ) -> None:
         self._database = database
         self._engine = engine
         self._books = books
         self._posts = outbox
         self._clock = clock
-        self._overviews = Overviews(database, books.approvals)
-        self._met: set[Person] = set()
+        self._overviews = Overviews(database, books.facts, clock, redactor)
+        self._met: dict[str, Person] = {}
+        """By person id, what is recorded of them."""
 
     # ------------------------------------------------------------------------------------------- turn lane
 
@@ -117,20 +117,24 @@ class FrontDesk:
     # ------------------------------------------------------------------------------------------- decide lane
 
     async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
-        """Judge and record a click, per approval."""
+        """Judge and record a click, per approval. What is looked up for it is looked up before."""
+        decision = keepable(decision)
+        self._books.facts.meet(decision.person)
+        known = await self._books.facts.for_voting(decision.person.person_id, decision.approval_ids)
         results: dict[str, ClickResult] = {}
-        settled: dict[str | None, str] = {}
+        settled: dict[str | None, list[str]] = {}
         async with self._database.writing_urgently() as tx:
-            if decision.person not in self._met:
-                await threads.remember(tx, decision.person, self._clock())
-                tx.afterwards(lambda: self._met.add(decision.person))
-            for approval_id in dict.fromkeys(decision.approval_ids):
-                results[approval_id] = result = await self._books.approvals.decide(tx, decision, approval_id)
+            person = known.described(decision.person)
+            if self._met.get(person.person_id) != person:
+                await threads.remember(tx, person, self._clock())
+                tx.afterwards(lambda: self._met.update({person.person_id: person}))
+            for approval_id in sorted(set(decision.approval_ids)):  # in which order `approvals.hold` wants them
+                results[approval_id] = result = await self._books.voting.decide(tx, decision, approval_id, known)
                 if isinstance(result, Settled) and result.final:
-                    settled.setdefault(await self._books.approvals.thread_of(tx, approval_id), approval_id)
-            for thread_id, approval_id in settled.items():
-                await self._resume(tx, thread_id, approval_id)
-        return results
+                    settled.setdefault(await self._books.approvals.thread_of(tx, approval_id), []).append(approval_id)
+            for thread_id, approval_ids in settled.items():
+                await self._resume(tx, thread_id, *approval_ids)
+        return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         """Record the answer to a clarification."""
@@ -145,6 +149,24 @@ class FrontDesk:
             result, thread_id = await self._books.sign_ins.reply(tx, reply)
             await self._resume(tx, thread_id, reply.sign_in_id)
         return result
+
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        """Somebody who may decide asks another, who may too, to do it: that person gets the card."""
+        return await self._books.handing.hand_over(
+            replace(handover, to=storable(handover.to), name=storable(handover.name))
+        )
+
+    async def take_back(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        """The requester does not want the call any more: it is withdrawn."""
+        accounts = await self._books.handing.requester_accounts(approval_id, person)
+        async with self._database.writing_urgently() as tx:
+            result, thread_id = await self._books.handing.take_back(tx, key, approval_id, accounts)
+            await self._resume(tx, thread_id, approval_id)
+        return result
+
+    async def revoke(self, grant_id: str, person: Person) -> ClickResult:
+        """End a grant; its giver only."""
+        return await self._books.grants.revoke(storable(grant_id), person.person_id)
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         """Record what came of an attempt that broke off; its requester only."""
@@ -195,12 +217,15 @@ class FrontDesk:
             tx.afterwards(lambda: self._engine.wake(thread_id))
         return Settled("Stopped.")
 
-    async def _resume(self, tx: Transaction, thread_id: str | None, settled: str) -> None:
-        """Something was settled, once and for all: let its thread go on."""
+    async def _resume(self, tx: Transaction, thread_id: str | None, *settled: str) -> None:
+        """These were settled, once and for all: let their thread go on, once for all of them. What was settled by an
+        earlier delivery of the same click has had its turn."""
         if thread_id is None:
             return
         now = self._clock()
-        await deliveries.add(tx, Delivery(f"resume:{settled}", thread_id, "resume", {}, False, now, now))
+        for each in settled:
+            if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
+                break
         tx.afterwards(lambda: self._engine.wake(thread_id))
 
     # ------------------------------------------------------------------------------------------- ask lane
@@ -237,6 +262,10 @@ class FrontDesk:
         """What concerns this person in threads whose id begins with `within`."""
         return await self._overviews.overview(person, within)
 
+    async def grants(self, person: Person) -> tuple[GrantView, ...]:
+        """What this person always allows themselves at the moment, the one that ends last first."""
+        return await self._books.grants.views(person.person_id)
+
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
         return await self._overviews.turns_of(person, within)
@@ -248,7 +277,7 @@ class FrontDesk:
 
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with."""
-        return await self._books.approvals.edit_form(approval_id, person)
+        return await self._books.voting.edit_form(approval_id, person)
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
         """The link, for its owner only."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,17 +12,25 @@ from pathlib import Path
 import structlog
 
 from bot.approvals import ApprovalBook
+from bot.audit.log import AuditLog
+from bot.books import Books
+from bot.cards import Cards
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.connections import SignInBook
 from bot.conversation import Conversation, Surroundings
-from bot.desk import Books, FrontDesk
+from bot.desk import FrontDesk
+from bot.directory import Directory
+from bot.facts import Facts
+from bot.grants import GrantBook
+from bot.handing import Handing
 from bot.ids import random_id
 from bot.inbox.accept import Acceptance
 from bot.inbox.embedded import EmbeddedEngine
 from bot.inbox.sessions import Sessions
 from bot.introductions import Introductions
 from bot.ledger import AttemptLedger
+from bot.limits import TokenBudget, TurnLimit
 from bot.platform import Platform
 from bot.posts import Posts
 from bot.presence import Presence
@@ -33,6 +41,7 @@ from bot.records.schema import upgrade_sqlite
 from bot.secrets import Sealer
 from bot.settings import Settings
 from bot.vocabulary import Place
+from bot.voting import Voting
 from bot.waits import Waits
 from graph.models import close_model, create_model
 from graph.models.router import create_router
@@ -40,7 +49,7 @@ from graph.models.streaming import Retry
 from graph.ports import Ports, Tools
 from graph.running import Agent
 from graph.workflow import build_workflow
-from policies.judging import judge
+from policies.redaction import Redactor
 from policies.rules import Policy
 
 log = structlog.get_logger(__name__)
@@ -55,9 +64,12 @@ class HouseParts:
     """The SQLite file of the records; the checkpoints are kept beside it."""
     key: bytes
     tools: Tools
-    policy: Policy
+    policy: Callable[[], Policy]
+    """The policy in force; another one after a reload."""
     platforms: Mapping[str, Platform]
     clock: Clock
+    redactor: Redactor
+    """Masks what must not be shown."""
 
 
 class House:
@@ -88,17 +100,17 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         await database.open()
         stack.push_async_callback(database.close)
 
-        posts = Posts(database, clock, parts.platforms)
+        posts = Posts(database, clock, parts.platforms, redactor=parts.redactor)
+        audit = AuditLog(database, clock, parts.redactor)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+        cards = Cards(posts, partial(find_place, parts.platforms))
+        directory = Directory(parts.platforms, database, clock)
+        stack.push_async_callback(directory.close)
+        facts = Facts(database, directory, clock)
         approvals = ApprovalBook(
-            database,
-            posts,
-            clock,
-            random_id,
-            find_tool=parts.tools.find,
-            find_place=partial(find_place, parts.platforms),
-            timer_set=engine.look_again,
+            database, posts, cards, clock, random_id, introduce=facts.introduce, timer_set=engine.look_again
         )
+        grants = GrantBook(database, clock, random_id, redactor=parts.redactor)
         questions = ClarificationBook(posts, clock, random_id)
         sign_ins = SignInBook(database, posts, clock, random_id, Sealer(parts.key))
         retry = Retry(times=settings.model_retries)
@@ -111,17 +123,29 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             model=model,
             router=create_router(router_model, retry),
             tools=parts.tools,
-            ledger=AttemptLedger(database, posts, clock, random_id),
+            ledger=AttemptLedger(database, posts, clock, random_id, audit),
             approvals=approvals,
             sign_ins=sign_ins,
-            judge=partial(judge, parts.policy),
+            policy=parts.policy,
+            directory=directory,
+            grants=grants,
+            budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
+            audit=audit,
             mode=settings.mode,
             retry=retry,
+            calls_a_turn=settings.limit_calls_per_turn,
         )
         agent = Agent(build_workflow(ports, checkpoints), checkpoints, clock)
         waits = Waits(approvals, questions, sign_ins, posts)
         introductions = Introductions(database, parts.platforms, clock)
-        surroundings = Surroundings(database, agent, posts, waits, questions, introductions, parts.platforms, clock)
+        turn_limit = TurnLimit(
+            clock,
+            per_person=settings.limit_turns_per_minute,
+            per_thread=settings.limit_thread_turns_per_minute,
+        )
+        surroundings = Surroundings(
+            database, agent, posts, waits, questions, introductions, parts.platforms, clock, turn_limit
+        )
         conversation = Conversation(surroundings, engine)
         desk = FrontDesk(
             database,
@@ -129,12 +153,17 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             Books(
                 Acceptance(database, Sessions(settings.session_quiet_hours * 3600), clock),
                 approvals,
+                Voting(database, posts, facts, grants, clock, find_tool=parts.tools.find, redactor=parts.redactor),
+                Handing(database, posts, cards, facts, clock),
+                grants,
+                facts,
                 questions,
                 sign_ins,
                 Presence(database, posts, waits, clock),
             ),
             posts,
             clock,
+            redactor=parts.redactor,
         )
         await posts.start()
         starting = asyncio.create_task(_start(engine, conversation, parts.tools), name="engine start")

@@ -1,7 +1,11 @@
-"""The ledger: an attempt starts at most once, and what came of it is known, or known to be unknown."""
+"""The ledger: an attempt starts at most once, and what came of it is known, or known to be unknown.
+
+Each end is written into the audit log in the transaction that records it.
+"""
 
 from __future__ import annotations
 
+from bot.audit.log import AuditLog
 from bot.clock import Clock
 from bot.ids import NewId
 from bot.posts import Posts
@@ -24,11 +28,12 @@ from graph.ports import (
 class AttemptLedger:
     """Fills `graph.ports.Ledger` from the `attempts` table; each verb is one transaction."""
 
-    def __init__(self, database: Database, posts: Posts, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, database: Database, posts: Posts, clock: Clock, new_id: NewId, audit: AuditLog) -> None:
         self._database = database
         self._posts = posts
         self._clock = clock
         self._new_id = new_id
+        self._audit = audit
 
     async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
         """Start an attempt, unless the call has an outcome, waits for a person's word, or has no right to run."""
@@ -43,6 +48,7 @@ class AttemptLedger:
                 return Undecided(latest.number)
             if latest.status == "started":
                 await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
+                await self._audit.ended(tx, latest, "unknown")
                 await attempts.choose(tx, latest.attempt_id, "try_again", None, key=record.call_id)  # nobody is asked
                 return await self._start(tx, record, latest.number + 1)
             return await self._after(tx, record, latest)
@@ -50,6 +56,7 @@ class AttemptLedger:
     async def _after(
         self, tx: Transaction, record: CallRecord, latest: AttemptRow
     ) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+        await self._note_choice(tx, latest)
         match latest.status, latest.choice:
             case (("done" | "failed"), _):
                 return Recorded(_outcome(latest))
@@ -71,25 +78,33 @@ class AttemptLedger:
             if approval is None or approval.status != "approved" or approval.approved_digest != record.digest:
                 return NotPermitted()
             approval_id = approval.approval_id
-        await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, now=self._clock())
+        judged = await self._audit.begun(tx, record)
+        await attempts.add(
+            tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=self._clock()
+        )
         await self._posts.show_again(tx, [approval_id] if approval_id else [])
         return Begun(number)
 
-    async def finish(self, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
+    async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         """Record what came of an attempt, and show it on the card."""
+        call_id = record.call_id
         async with self._database.writing() as tx:
+            row = await attempts.of_call(tx, call_id, attempt)
             match outcome:
                 case Succeeded(text=text, whole=whole, owner=owner):
-                    result = {"text": text, "whole": whole or None, "owner": owner}
-                    await attempts.end(tx, call_id, attempt, "done", now=self._clock(), **result)
+                    status, output = "done", whole or text
+                    kept = {"text": text, "whole": whole or None, "owner": owner}
                 case Failed(text=text):
-                    await attempts.end(tx, call_id, attempt, "failed", now=self._clock(), text=text)
+                    status, output, kept = "failed", text, {"text": text}
+            is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
+            if row is not None and is_new:
+                await self._audit.ended(tx, row, status, output)
             await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
-    async def broke_off(self, call_id: str, attempt: int) -> None:
+    async def broke_off(self, record: CallRecord, attempt: int) -> None:
         """Nobody knows what came of the attempt: ask its requester."""
         async with self._database.writing() as tx:
-            latest = await attempts.latest(tx, call_id)
+            latest = await attempts.latest(tx, record.call_id)
             if latest is not None and (latest.number, latest.status) == (attempt, "started"):
                 await self._lose(tx, latest)
 
@@ -99,7 +114,7 @@ class AttemptLedger:
             await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
             await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
-    async def close(self, call_id: str) -> Recorded | Undecided | None:
+    async def close(self, call_id: str) -> Recorded | Undecided | Skipped | None:
         """What became of a call that shall not be started any more."""
         async with self._database.writing() as tx:
             latest = await attempts.latest(tx, call_id)
@@ -109,18 +124,25 @@ class AttemptLedger:
                 await self._lose(tx, latest)
                 await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)
                 return Undecided(latest.number)
+            await self._note_choice(tx, latest)
             match latest.status, latest.choice:
                 case (("done" | "failed"), _):
                     return Recorded(_outcome(latest))
                 case "unknown", "it_was_done":
-                    return Recorded(Succeeded(f"Done, as {latest.choice_by} confirmed."))
+                    return Skipped(was_done=True, by=latest.choice_by or "")
                 case "unknown", _:
                     return Undecided(latest.number)
                 case _:
                     return None
 
+    async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
+        """What a person said of a lost attempt is in the audit log before anything follows from it."""
+        if attempt.status == "unknown" and attempt.choice is not None and attempt.choice_by is not None:
+            await self._audit.settled(tx, attempt, attempt.choice, attempt.choice_by)
+
     async def _lose(self, tx: Transaction, attempt: AttemptRow) -> None:
         await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock())
+        await self._audit.ended(tx, attempt, "unknown")
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
         await self._posts.say(tx, card)
         await self._posts.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))

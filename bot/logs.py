@@ -18,6 +18,8 @@ from urllib.parse import quote
 import structlog
 from structlog.typing import Processor
 
+from policies.redaction import Redactor
+
 HIDDEN = "***"
 
 _SHORTEST_SECRET = 6
@@ -51,10 +53,16 @@ _CHATTY = (
 """Libraries that tell of every request or statement at the levels below warning."""
 
 
-class Mask:
-    """Takes secrets out of a text: the values it was given, and whatever looks like a token."""
+NOTHING_ELSE = Redactor((), ())
+"""Knows no pattern and no value; fields that are called like secrets it masks all the same."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+
+class Mask:
+    """Takes secrets out of a text: the values it was given, addresses' queries, whatever looks like a token, and what
+    the redactor knows of."""
+
+    def __init__(self, secrets: Iterable[str] = (), redactor: Redactor = NOTHING_ELSE) -> None:
+        self._redactor = redactor
         forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
         # The longest first, so that a secret within a secret does not leave the rest of it.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
@@ -66,7 +74,7 @@ class Mask:
             text = self._known.sub(HIDDEN, text)
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
-        return text
+        return self._redactor.redact(text)
 
     def __repr__(self) -> str:
         return "Mask(…)"
@@ -85,6 +93,7 @@ def configure_logs(
     level: str = "info",
     form: Literal["console", "json"] = "console",
     secrets: Iterable[str] = (),
+    redactor: Redactor = NOTHING_ELSE,
     stream: TextIO | None = None,
 ) -> None:
     """Send all logs to `stream` (standard error), from `level` (a name of `logging`) upwards.
@@ -98,7 +107,7 @@ def configure_logs(
             foreign_pre_chain=_common(),
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_renderer(form, Mask(secrets), colors=target.isatty()),
+                *_renderer(form, Mask(secrets, redactor), colors=target.isatty()),
             ],
         )
     )

@@ -61,7 +61,7 @@ def meaning(author: str, *, addressed: bool, requester: str | None, waiting: Wai
 def _waits_only_for(requester: str, waiting: Waiting) -> bool:
     """Whether nobody but the requester could be spoken to with a plain reply."""
     return all(
-        set(row.asked.ask.approvers) <= {"requester", requester}
+        {*row.asked.ask.approvers, *row.asked.ask.escalate_to} <= {"requester", requester}
         and isinstance(may_decide(row.asked.ask, Decider(requester, row.asked.requesters)), Permitted)
         for row in waiting.approvals
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bot.approvals import ApprovalBook
-from bot.permissions import is_within
+from bot.clock import Clock
+from bot.facts import Facts
+from bot.permissions import is_shown_within, permission_of
 from bot.platform import Reference
 from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
+from bot.records.approvals import ApprovalRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
+from bot.redacting import redacted, redacted_post
 from bot.turns import turns_of
 from bot.views import approval_view, post_of
 from bot.vocabulary import (
@@ -27,6 +30,8 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from policies.deciding import Permitted
+from policies.redaction import Redactor
 
 SHOWN = 300
 """Messages and posts of a thread that are shown, the newest of each."""
@@ -39,19 +44,22 @@ NO_QUESTION = Unknown("This question does not exist (any more).")
 
 
 class Overviews:
-    """The reading half of the desk."""
+    """The reading half of the desk. What it gives out is masked as on the cards."""
 
-    def __init__(self, database: Database, book: ApprovalBook) -> None:
+    def __init__(self, database: Database, facts: Facts, clock: Clock, redactor: Redactor) -> None:
         self._database = database
-        self._approvals = book
+        self._facts = facts
+        self._clock = clock
+        self._redactor = redactor
 
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
         """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within`."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
-            if row is None or not is_within(row, within):
+            if row is None or not is_shown_within(row, within):
                 return NO_APPROVAL
-            return await approval_view(tx, approval_id, within) or NO_APPROVAL
+            view = await approval_view(tx, approval_id, within, now=self._clock())
+        return redacted(view, self._redactor) if view else NO_APPROVAL
 
     async def is_ours(self, message: str, within: str) -> bool:
         """Whether a message, by the platform's id, is recorded as a post of ours."""
@@ -63,21 +71,22 @@ class Overviews:
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
             rows = await approvals.pending_in(tx, row.thread_id) if row else []
-            theirs = [each for each in rows if self._approvals.may_decide(each, person)]
-            views = [await approval_view(tx, each.approval_id) for each in theirs]
-        return tuple(view for view in views if view is not None)
+        theirs = await self._to_decide(rows, person)
+        async with self._database.reading() as tx:
+            views = [await approval_view(tx, each, now=self._clock()) for each in theirs]
+        return tuple(redacted(view, self._redactor) for view in views if view is not None)
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
         """Whether this person may decide it now."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
-        return row is not None and row.status == "pending" and self._approvals.may_decide(row, person)
+        return row is not None and row.status == "pending" and bool(await self._to_decide([row], person))
 
     async def shown(self, subject: str) -> tuple[Shown, ...]:
         """Where a card is shown, in every place; the one in its own thread first."""
         async with self._database.reading() as tx:
             rows = (await posts.of_subjects(tx, [subject])).get(subject, ())
-            found = [await _shown(tx, row) for row in rows]
+            found = [await self._shown(tx, row) for row in rows]
         return tuple(each for each in found if each is not None)
 
     async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
@@ -105,9 +114,10 @@ class Overviews:
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
             mine += await concerns.open_questions(tx, person.person_id, within)
             lately = await concerns.settled_lately(tx, person.person_id, within, RECENT)
-            theirs = [row.approval_id for row in pending if self._approvals.may_decide(row, person)]
-            settled = [row.approval_id for row in lately]
-            cards = await _cards(tx, dict.fromkeys([*theirs, *mine, *settled]), within)
+        settled = [row.approval_id for row in lately]
+        theirs = await self._to_decide(pending, person)
+        async with self._database.reading() as tx:
+            cards = await self._cards(tx, dict.fromkeys([*theirs, *mine, *settled]), within)
         to_decide, waiting, recent = (
             tuple(cards[subject] for subject in subjects if subject in cards) for subjects in (theirs, mine, settled)
         )
@@ -131,28 +141,33 @@ class Overviews:
                 return None
             messages = await deliveries.messages_of(tx, thread_id, SHOWN)
             kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
-            here = [p for p in kept if p.place is None]
-            shown = [post for p in here if (post := await post_of(tx, p, row.place)) is not None]
+            here, now = [p for p in kept if p.place is None], self._clock()
+            posts_here = [await post_of(tx, p, row.place, now) for p in here]
+        shown = [redacted_post(post, self._redactor) for post in posts_here if post is not None]
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
         return ThreadView(thread_id, row.title, tuple(entries))
 
+    async def _to_decide(self, rows: Sequence[ApprovalRow], person: Person) -> list[str]:
+        """Ids of those that this person may decide now; not those of which that could not be found out."""
+        known, now = await self._facts.for_judging(person.person_id, rows), self._clock()
+        permissions = [(row.approval_id, permission_of(row, person.person_id, known, now)) for row in rows]
+        return [approval_id for approval_id, permission in permissions if isinstance(permission, Permitted)]
 
-async def _cards(tx: Transaction, subjects: Collection[str], within: str) -> Mapping[str, Shown]:
-    """The card of each of them that has one: of several, the first that is shown `within`."""
-    rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
-    found: dict[str, Shown] = {}
-    for subject, cards in rows.items():
-        shown = await _shown(tx, next((row for row in cards if row.lane.startswith(within)), cards[0]))
-        if shown is not None:
-            found[subject] = shown
-    return found
+    async def _cards(self, tx: Transaction, subjects: Collection[str], within: str) -> Mapping[str, Shown]:
+        """The card of each of them that has one: of several, the first that is shown `within`."""
+        rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
+        found: dict[str, Shown] = {}
+        for subject, cards in rows.items():
+            shown = await self._shown(tx, next((row for row in cards if row.lane.startswith(within)), cards[0]))
+            if shown is not None:
+                found[subject] = shown
+        return found
 
-
-async def _shown(tx: Transaction, row: PostRow) -> Shown | None:
-    thread = await threads.get(tx, row.thread_id) if row.place is None else None
-    place = row.place or (thread.place if thread else None)
-    post = await post_of(tx, row, place) if place else None
-    return Shown(post, row.reference) if post else None
+    async def _shown(self, tx: Transaction, row: PostRow) -> Shown | None:
+        thread = await threads.get(tx, row.thread_id) if row.place is None else None
+        place = row.place or (thread.place if thread else None)
+        post = await post_of(tx, row, place, self._clock()) if place else None
+        return Shown(redacted_post(post, self._redactor), row.reference) if post else None
 
 
 def _question_form(row: ClarificationRow) -> Form:

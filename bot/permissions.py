@@ -1,13 +1,57 @@
-"""Who may decide an approval, judged at the click: what the policy says, and where the person belongs."""
+"""Who may decide an approval, judged at the click: what the policy says, where the person belongs, who is who. Pure:
+what has to be looked up before is said by `needs_of` and found by `bot.facts`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
 from bot.records.approvals import ApprovalRow
 from bot.vocabulary import Person
-from policies.deciding import CouldNotFindOut, Decider, NotPermitted, Permission, may_decide
+from policies.deciding import (
+    CouldNotFindOut,
+    Decider,
+    NotPermitted,
+    Permission,
+    Permitted,
+    as_of,
+    groups_to_look_up,
+    may_decide,
+)
 from policies.model import Ask
+from policies.references import home_of, is_group
+from policies.voting import CountedVote, vote_counts
 
 _LOCAL_PAGE = "web:"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was looked up about one person just now. What is missing, or `None`, could not be found out."""
+
+    groups: Mapping[str, bool | None] = field(default_factory=dict)
+    """Group reference → whether they are in it."""
+    in_channel: Mapping[str, bool | None] = field(default_factory=dict)
+    """Thread id → whether they are in the channel where the thread is held."""
+    humans: Mapping[str, str | None] = field(default_factory=dict)
+    """Person id → who that is, of them and of those whom approvals name."""
+
+    def described(self, person: Person) -> Person:
+        """The person with their address, as far as it was found out."""
+        return replace(person, email=person.email or self.humans.get(person.person_id) or "")
+
+
+NOTHING = Known()
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What has to be looked up about somebody before they can be judged."""
+
+    groups: frozenset[str] = frozenset()
+    channel: bool = False
+    people: frozenset[str] = frozenset()
+    """Person ids of which it matters who they are."""
 
 
 def is_within(row: ApprovalRow, within: str) -> bool:
@@ -15,44 +59,122 @@ def is_within(row: ApprovalRow, within: str) -> bool:
     return any(where.startswith(within) for where in (row.thread_id, *row.asked.ask.route_to))
 
 
-def permission_of(row: ApprovalRow, person: Person) -> Permission:
-    """Whether they may decide."""
-    outside = stranger(row, person)
+def is_shown_within(row: ApprovalRow, within: str) -> bool:
+    """Whether its card is shown there to anybody: also to those whom it was escalated or handed to."""
+    return is_within(row, within) or any(to.startswith(within) for to in (*row.asked.ask.escalate_to, *row.handed_to))
+
+
+def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> Permission:
+    """Whether they may decide now: the policy permits it, and a vote of theirs would count."""
+    ask = as_of(row.asked.ask, row.asked_at, now)
+    outside = stranger(row, person_id, now)
     if outside is not None:
         return outside
-    if _needs_to_know_who_is_who(row.asked.ask) and not row.thread_id.startswith(_home_of(person)):
-        here = _platform_of(row.thread_id)
-        where = "the workspace" if here == _platform_of(person.person_id) else f"{here.capitalize()},"
-        return CouldNotFindOut(
-            "Whether you are somebody else than those who count already could not be found out: "
-            f"please decide it in {where} where it was asked."
-        )
-    return may_decide(row.asked.ask, Decider(person.person_id, row.asked.requesters))
+    permission = may_decide(ask, _decider(row, person_id, known))
+    if not isinstance(permission, Permitted):
+        return permission
+    vote = CountedVote(person_id, known.humans.get(person_id), "approve")
+    return permission if vote_counts(ask, vote, requesters_of(row, known)) else _unknown_human(row, person_id)
 
 
-def stranger(row: ApprovalRow, person: Person) -> NotPermitted | None:
+def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> str:
+    """Which of the approvers that the policy lists permits them to decide, in words; empty: none does."""
+    decider = _decider(row, person_id, known)
+    listed = row.asked.ask.approvers
+    for approver in as_of(row.asked.ask, row.asked_at, now).approvers:
+        alone = row.asked.ask.model_copy(update={"approvers": (approver,)})
+        if isinstance(may_decide(alone, decider), Permitted):
+            return _in_words(approver) if approver in listed else "escalation"
+    return ""
+
+
+def requesters_of(row: ApprovalRow, known: Known) -> dict[str, str | None]:
+    """Person id → human of whoever asked for the call or edited it."""
+    return {person_id: known.humans.get(person_id) for person_id in row.asked.requesters}
+
+
+def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
     """Why it is none of this person's business, also when it is settled; `None`: it may be theirs.
 
     On the local page everybody says for themselves who they are, so its people count in its own threads only. "any"
     means anybody of the workspaces where it was asked or that it was routed to, not of all that have installed us.
     """
-    if person.person_id.startswith(_LOCAL_PAGE):
+    if person_id.startswith(_LOCAL_PAGE):
         if not row.thread_id.startswith(_LOCAL_PAGE):
             return NotPermitted("On the web page you can only decide what was asked for on the web page.")
-    elif not is_within(row, _home_of(person)) and person.person_id not in row.asked.ask.approvers:
+    elif (
+        not is_within(row, f"{home_of(person_id)}:")
+        and person_id not in as_of(row.asked.ask, row.asked_at, now).approvers
+    ):
         return NotPermitted("This was asked in another workspace than yours.")
     return None
 
 
-def _needs_to_know_who_is_who(ask: Ask) -> bool:
-    """Whether two accounts of one human, on two platforms or in two workspaces, must not count as two people."""
-    return ask.self_approval == "fourEyes" or ask.quorum > 1
+def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
+    """What has to be looked up before `permission_of`."""
+    if stranger(row, person_id, now) is not None:
+        return Needs()
+    ask = as_of(row.asked.ask, row.asked_at, now)
+    themselves = {person_id, *row.asked.requesters}
+    if _is_permitted_anyhow(ask, row, person_id):
+        return Needs(people=_if_apart(themselves) if who_matters(ask) else frozenset())
+    named = {approver for approver in ask.approvers if ":" in approver and not is_group(approver)}
+    return Needs(groups_to_look_up(ask), "channel" in ask.approvers, _if_apart(themselves | named))
+
+
+def needs_of_vote(row: ApprovalRow, person_id: str, now: float) -> Needs:
+    """What has to be looked up before somebody votes: also who they are, for those who vote elsewhere after them."""
+    needs = needs_of(row, person_id, now)
+    if stranger(row, person_id, now) is not None or not who_matters(row.asked.ask):
+        return needs
+    return replace(needs, people=needs.people | {person_id, *row.asked.requesters})
+
+
+def _if_apart(people: set[str]) -> frozenset[str]:
+    """In one workspace, everybody has one account, so that nothing has to be known to tell them apart."""
+    return frozenset(people if len({home_of(person_id) for person_id in people}) > 1 else ())
+
+
+def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str) -> bool:
+    """Whether the list names them, or everybody, so that no group or channel matters."""
+    confirmed = ask.model_copy(update={"self_approval": "confirm"})
+    return isinstance(may_decide(confirmed, _decider(row, person_id, NOTHING)), Permitted)
+
+
+def who_matters(ask: Ask) -> bool:
+    """Whether two accounts of one human must not count as two people."""
+    return ask.self_approval == "fourEyes" or ask.quorum > 1 or ask.rejections > 1
+
+
+def _decider(row: ApprovalRow, person_id: str, known: Known) -> Decider:
+    human, home = known.humans.get(person_id), home_of(person_id)
+    # Of two in one workspace with the same address neither is the other: it is the address of several people.
+    others = tuple(p for p, h in known.humans.items() if human is not None and h == human and home_of(p) != home)
+    return Decider(
+        person_id, row.asked.requesters, known.groups, known.in_channel.get(row.thread_id), other_accounts=others
+    )
+
+
+def _unknown_human(row: ApprovalRow, person_id: str) -> CouldNotFindOut:
+    here = _platform_of(row.thread_id)
+    where = "the workspace" if here == _platform_of(person_id) else f"{here.capitalize()},"
+    return CouldNotFindOut(
+        "Whether you are somebody else than those who count already could not be found out: "
+        f"please decide it in {where} where it was asked."
+    )
+
+
+def _in_words(approver: str) -> str:
+    match approver:
+        case "requester" | "any":
+            return approver
+        case "channel":
+            return "in the channel"
+        case group if is_group(group):
+            return f"member of {group}"
+        case _:
+            return "named"
 
 
 def _platform_of(thing: str) -> str:
     return thing.partition(":")[0]
-
-
-def _home_of(person: Person) -> str:
-    """What the ids of all threads of their workspace begin with: `slack:{team}:`, `teams:{tenant}:`."""
-    return person.person_id.rpartition(":")[0] + ":"

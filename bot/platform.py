@@ -13,6 +13,8 @@ from bot.vocabulary import (
     Feedback,
     Form,
     FormAnswer,
+    GrantView,
+    Handover,
     Introduction,
     Message,
     OutcomeChoice,
@@ -58,6 +60,24 @@ class Platform(Protocol):
 
     def live(self, thread_id: str, place: Place, reader: str) -> Live:
         """Where to show what happens in a thread while it happens; `reader` is the person id of whom it is for."""
+        ...
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        """Whether somebody is in a group (`slack-group:T1:S1`, `entra-group:{tenant}:{id}`). `None`: it is none of this
+        platform's, or it could not be found out. Raises nothing."""
+        ...
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a channel (`Place.channel`). `None`: it could not be found out. Raises nothing."""
+        ...
+
+    async def email_of(self, person_id: str) -> str | None:
+        """The address that the platform vouches for, in lower case; `None`: it has none, or it could not be found out.
+        Raises nothing."""
+        ...
+
+    async def name_of(self, person_id: str) -> str | None:
+        """What the platform calls somebody; `None`: nobody of it, or it could not be found out. Never raises."""
         ...
 
     def named_place(self, reference: str) -> Place | None:
@@ -113,6 +133,18 @@ class Desk(Protocol):
         """Record the answer to a clarification."""
         ...
 
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        """Somebody who may decide asks another, who may too, to do it: that person gets the card."""
+        ...
+
+    async def take_back(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        """The requester does not want the call any more: it is withdrawn."""
+        ...
+
+    async def revoke(self, grant_id: str, person: Person) -> ClickResult:
+        """End a grant; its giver only."""
+        ...
+
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         """Record what came of an attempt that broke off."""
         ...
@@ -162,6 +194,10 @@ class Desk(Protocol):
 
     async def overview(self, person: Person, within: str) -> Overview:
         """What concerns this person in threads whose id begins with `within` (a platform, or one workspace of it)."""
+        ...
+
+    async def grants(self, person: Person) -> tuple[GrantView, ...]:
+        """What this person always allows themselves at the moment, the one that ends last first."""
         ...
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:

@@ -13,9 +13,11 @@ from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
+from bot.redacting import PLAIN, redacted_post
 from bot.views import post_of
 from bot.vocabulary import Notice, Place
 from graph.ports import Spoken
+from policies.redaction import Redactor
 
 log = structlog.get_logger(__name__)
 
@@ -51,12 +53,19 @@ class Posts:
     """The outbox. Posts are kept in the caller's transaction and shown once it is committed, in order within a lane."""
 
     def __init__(
-        self, database: Database, clock: Clock, platforms: Mapping[str, Platform], *, pause: Pause | None = None
+        self,
+        database: Database,
+        clock: Clock,
+        platforms: Mapping[str, Platform],
+        *,
+        pause: Pause | None = None,
+        redactor: Redactor = PLAIN,
     ) -> None:
         self._database = database
         self._clock = clock
         self._platforms = platforms
         self._pause = pause or pause_between
+        self._redactor = redactor
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._left_over: set[str] = set()
@@ -159,9 +168,10 @@ class Posts:
         if platform is None:
             raise PostFailed(f"platform {place.platform} is not connected", permanent=True)
         async with self._database.reading() as tx:
-            post = await post_of(tx, row, place)
+            post = await post_of(tx, row, place, self._clock())
         if post is None:
             raise PostFailed("its subject is gone", permanent=True)
+        post = redacted_post(post, self._redactor)
         reference = row.reference
         if reference is None and may_be_there:
             reference = await platform.find(post)

@@ -21,6 +21,7 @@ from bot.settings_checks import (
     lower_case,
     problems_of,
     public_address,
+    read_patterns,
     service_address,
     split_list,
 )
@@ -29,7 +30,7 @@ from policies.model import Mode
 if TYPE_CHECKING:
     from graph.models import ModelSpec
 
-__all__ = ["Settings", "SettingsError", "load_settings"]
+__all__ = ["Settings", "SettingsError", "load_settings", "plain"]
 
 MODEL_WITH_A_KEY = "gpt-5.4-mini"
 """OpenAI's small model of 2026 that takes tools at `/v1/chat/completions`, where every compatible service is."""
@@ -39,6 +40,7 @@ _SQLITE = "sqlite:///"
 Address = Annotated[str, AfterValidator(service_address)]
 LowerCase = BeforeValidator(lower_case)
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_list)]
+Patterns = Annotated[dict[str, str], NoDecode, BeforeValidator(read_patterns)]
 
 
 class Settings(BaseSettings):
@@ -98,6 +100,24 @@ class Settings(BaseSettings):
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
+    redact_patterns: Patterns = Field(
+        {},
+        description="Masked besides tokens, keys and passwords in what tools return, on cards, in logs and in the "
+        'audit log, by kind (RE2): {"badge number": "B-[0-9]{6}"}.',
+    )
+    redact_guids: bool = Field(False, description="Mask GUIDs in what tools return, on cards and in the audit log.")
+    redact_emails: bool = Field(False, description="Mask e-mail addresses there.")
+
+    limit_turns_per_minute: int = Field(
+        30, ge=0, description="Messages a minute that one person may begin turns with; 0: no limit."
+    )
+    limit_thread_turns_per_minute: int = Field(
+        60, ge=0, description="Messages a minute that may begin turns in one conversation; 0: no limit."
+    )
+    limit_calls_per_turn: int = Field(50, ge=1, le=1000, description="Tool calls that the model may make in one turn.")
+    limit_tokens_per_day: int = Field(
+        0, ge=0, description="Tokens of the language model that one person may use in a day (UTC); 0: no limit."
+    )
 
     slack_bot_token: SecretStr | None = Field(None, description="xoxb-…, for one workspace.")
     slack_signing_secret: SecretStr | None = Field(None, description="For the Events API at POST /slack/events.")
@@ -151,6 +171,9 @@ class Settings(BaseSettings):
     teams_service_url: Address = Field(
         "https://smba.trafficmanager.net/teams/",
         description="The Bot Connector for conversations that the bot has heard nothing from yet.",
+    )
+    teams_graph_url: Address = Field(
+        "https://graph.microsoft.com", description="Microsoft Graph, asked for Entra groups and addresses."
     )
     entra_login_client_id: str | None = Field(
         None, description="Entra app that proves chat identity at sign-in; when not set: MICROSOFT_APP_ID."
@@ -258,3 +281,8 @@ def variable(field: str) -> str:
     info = Settings.model_fields.get(field)
     alias = info.validation_alias if info else None
     return alias if isinstance(alias, str) else field.upper()
+
+
+def plain(secret: SecretStr | None) -> str | None:
+    """The text of a secret, for the one place that needs it."""
+    return secret.get_secret_value() if secret else None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import SecretStr, ValidationError
+
+from policies.redaction import SecretPattern
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -109,6 +112,23 @@ def lower_case(value: Any) -> Any:
 def split_list(value: Any) -> Any:
     """Text separated by commas, as a tuple."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def read_patterns(value: Any) -> Any:
+    """A JSON object of kinds and patterns; each is tried here, so that a bad one stops the start."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ValueError('is not JSON. Write it like {"badge number": "B-[0-9]{6}"}.') from None
+    if not isinstance(value, dict) or not all(isinstance(regex, str) for regex in value.values()):
+        raise ValueError('is not an object of texts. Write it like {"badge number": "B-[0-9]{6}"}.')
+    for kind, regex in value.items():
+        try:
+            SecretPattern(kind, regex)
+        except ValueError as error:
+            raise ValueError(f"cannot be used: {error}.") from None
+    return value
 
 
 def _split(value: str) -> SplitResult:

@@ -14,6 +14,7 @@ _HEADINGS = {
     "host": "Server",
     "llm_model": "Language model",
     "mcp_config": "Tools and policies",
+    "limit_turns_per_minute": "Limits",
     "slack_bot_token": "Slack",
     "microsoft_app_id": "Microsoft Teams",
     "langfuse_public_key": "Tracing and logs",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from bot.permissions import is_within
+from bot.grants import is_offered
+from bot.permissions import is_shown_within
 from bot.records import approvals, attempts, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
@@ -24,22 +25,24 @@ from bot.vocabulary import (
     SignInView,
     Vote,
 )
+from policies.deciding import as_of
 from policies.describing import describe_approvers
+from policies.model import Ask
 
 RESULT_LIMIT = 200
 """Characters of a result on a card."""
 
 
-async def post_of(tx: Transaction, row: PostRow, place: Place) -> Post | None:
+async def post_of(tx: Transaction, row: PostRow, place: Place, now: float) -> Post | None:
     """The post as it is to be shown now; `None` when what it showed is gone."""
-    content = await content_of(tx, row)
+    content = await content_of(tx, row, now)
     if content is None:
         return None
     return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for)
 
 
-async def content_of(tx: Transaction, row: PostRow) -> Content | None:
-    """What a post shows."""
+async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | None:
+    """What a post shows; `now`: seconds since the epoch, since in time others may decide, too."""
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
@@ -47,7 +50,7 @@ async def content_of(tx: Transaction, row: PostRow) -> Content | None:
         case "notice":
             return Notice(kept["text"], kept["tone"])
         case "approval":
-            return await approval_view(tx, subject, _workspace_of(row.place) if row.place else "")
+            return await approval_view(tx, subject, _workspace_of(row.place) if row.place else "", now=now)
         case "clarification":
             return await clarification_view(tx, subject)
         case "sign_in":
@@ -63,16 +66,15 @@ def _workspace_of(place: Place) -> str:
     return ":".join(place.key.split(":")[:2]) + ":"
 
 
-async def approval_view(tx: Transaction, approval_id: str, within: str = "") -> ApprovalView | None:
+async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, now: float) -> ApprovalView | None:
     """An approval's card, as it is shown `within` a workspace: elsewhere than where it was asked nothing is said of
     what was not routed there."""
     row = await approvals.get(tx, approval_id)
     if row is None:
         return None
     cast = await approvals.votes_on(tx, approval_id)
-    named = [*row.asked.requesters, *row.asked.ask.approvers, *([row.edited_by] if row.edited_by else [])]
-    names = await threads.names(tx, named)
-    requesters = tuple(names[r] for r in row.asked.requesters)
+    ask = _as_asked(row, now)
+    names = await threads.names(tx, [*row.asked.requesters, *row.handed_to])
     result, tone = await _result(tx, row)
     return ApprovalView(
         approval_id=approval_id,
@@ -83,32 +85,59 @@ async def approval_view(tx: Transaction, approval_id: str, within: str = "") -> 
         arguments=row.approved_arguments if row.approved_arguments is not None else row.asked.arguments,
         asked_arguments=row.asked.arguments if row.approved_arguments is not None else None,
         risk=tuple(r.value for r in row.asked.risk),
-        requester=", ".join(requesters),
-        may_decide=describe_approvers(row.asked.ask, requesters, lambda p: names.get(p, p)),
-        approvers=row.asked.ask.approvers,
+        requester=", ".join(names[r] for r in row.asked.requesters),
+        may_decide=await deciders_in_words(tx, row, now),
+        approvers=ask.approvers,
         requester_ids=row.asked.requesters,
-        four_eyes=row.asked.ask.self_approval == "fourEyes",
-        rule=row.asked.ask.rule,
-        quorum=row.asked.ask.quorum,
-        votes=tuple(Vote(v.name, v.verb, v.at) for v in cast),  # type: ignore[arg-type]  # likewise
+        four_eyes=ask.self_approval == "fourEyes",
+        rule=ask.rule,
+        quorum=ask.quorum,
+        votes=tuple(Vote(v.name, v.verb, v.at) for v in cast),
         asked_at=row.asked_at,
         expires_at=row.expires_at,
-        reason_required=row.asked.ask.reason_required,
-        editable=bool(row.asked.arguments) and row.asked.ask.editable != (),
+        reason_required=ask.reason_required,
+        editable=bool(row.asked.arguments) and ask.editable != (),
         decided_by=tuple(v.name for v in cast if _counts(v.verb, row.status)),
         decided_at=row.settled_at,
         reason=row.reason,
         result=result,
         result_tone=tone,  # type: ignore[arg-type]  # likewise
         together=await _together(tx, row, within) if row.status == "pending" else 1,
+        quote=row.asked.quote,
+        always_offered=row.status == "pending" and is_offered(row),
+        rejections=ask.rejections,
+        escalates_at=_escalates_at(row, now),
+        handed_to=tuple(names[p] for p in row.handed_to),
     )
+
+
+async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
+    """Who may decide, or might have when it was settled."""
+    ask = _as_asked(row, now)
+    names = await threads.names(tx, row.asked.requesters)
+    known = await threads.known_names(tx, ask.approvers)
+    # Whoever has no name is shown by their reference: their own platform knows how to show that.
+    return describe_approvers(ask, [names[r] for r in row.asked.requesters], lambda p: known.get(p, p))
+
+
+def _as_asked(row: ApprovalRow, now: float) -> Ask:
+    """With those to whom it was escalated by now, or before it was settled."""
+    return as_of(row.asked.ask, row.asked_at, now if row.settled_at is None else row.settled_at)
+
+
+def _escalates_at(row: ApprovalRow, now: float) -> float | None:
+    ask = row.asked.ask
+    if row.status != "pending" or ask.escalate_after is None or not ask.escalate_to:
+        return None
+    at = row.asked_at + ask.escalate_after
+    return at if now < at and (row.expires_at is None or at < row.expires_at) else None
 
 
 async def _together(tx: Transaction, row: ApprovalRow, within: str) -> int:
     """How many wait in its thread, of those that may be shown there."""
     if row.thread_id.startswith(within):
         return await approvals.count_pending(tx, row.thread_id)
-    return sum(is_within(each, within) for each in await approvals.pending_in(tx, row.thread_id))
+    return sum(is_shown_within(each, within) for each in await approvals.pending_in(tx, row.thread_id))
 
 
 def _counts(verb: str, status: str) -> bool:
@@ -119,7 +148,7 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     """What came of the call, in one line. A personal result is its owner's alone, so a card shows only that it is
     there."""
     if row.status == "void":
-        return "Asked anew, since the call or the rules for it changed.", "info"
+        return await _why_void(tx, row), "info"
     attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
     if attempt is None:
         return "", "info"
@@ -134,6 +163,13 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
             return _unknown(attempt), "warning"
         case _:
             return "Waiting for a sign-in.", "info"
+
+
+async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
+    if row.edited_by is None:
+        return "Asked anew, since the call or the rules for it changed."
+    editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]
+    return f"Asked anew, since {editor} changed the call: what was voted on it before does not count."
 
 
 def result_line(text: str) -> str:

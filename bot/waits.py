@@ -15,6 +15,7 @@ from bot.posts import Posts
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
 from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
+from bot.records.deliveries import Delivery
 from graph.interrupts import (
     Answer,
     ApprovalAsked,
@@ -63,9 +64,9 @@ class Waits:
         found = {wait.interrupt_id: await _settlement(tx, wait.asked) for wait in waits}
         return {interrupt_id: settlement for interrupt_id, settlement in found.items() if settlement is not None}
 
-    async def expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
-        """The time of an approval is over; false when it was settled otherwise before."""
-        return await self._approvals.expire(tx, approval_id, key)
+    async def ring(self, tx: Transaction, timer: Delivery) -> bool:
+        """A timer of an approval is due. Whether its thread goes on now."""
+        return await self._approvals.ring(tx, timer)
 
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Give up everything that is open in a thread."""

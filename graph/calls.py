@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.interrupts import Approved, Expired, Rejected, Superseded
+from graph.fields import FieldType, FormField
+from graph.interrupts import Answered, Approved, Expired, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
-from policies.model import Tool, canonical_json
+from policies import grants
+from policies.model import Call, Tool
 
 CLARIFICATION = "request_clarification"
 """The one tool that is ours: it asks the requester."""
@@ -21,17 +24,20 @@ FOREIGN_RESULT = "[result for that person only]"
 
 def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """SHA-256 over what is approved: server and its configuration, tool, schema and canonical arguments."""
-    parts = [tool.server, tool.fingerprint, tool.name, tool.schema_hash, dict(arguments)]
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+    return grants.digest_of(Call(tool, arguments))
 
 
-def own_ids(message: AIMessage, delivery: str, step: int) -> AIMessage:
+TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]
+"""Splits what a model gives a tool (its name, its arguments) into the tool's own arguments and a quote."""
+
+
+def own_ids(message: AIMessage, delivery: str, step: int, take_out: TakingOut | None = None) -> AIMessage:
     """The model's message under our ids: `{delivery}.{step}`, its calls `{delivery}.{step}.{index}`.
 
     Models reuse theirs (`call_0`), and the ledger is keyed by them. Calls whose arguments were not JSON are kept as
-    calls that carry their `error`, so that each is answered rather than lost.
+    calls that carry their `error`, so that each is answered rather than lost. `take_out`: where calls carry a quote.
     """
-    calls: list[dict[str, Any]] = [{"name": c["name"], "args": storable(c["args"])} for c in message.tool_calls]
+    calls: list[dict[str, Any]] = [_own(c["name"], storable(c["args"]), take_out) for c in message.tool_calls]
     calls += [
         {"name": c["name"] or "unnamed", "args": {}, "error": c["error"] or "the arguments were not valid JSON"}
         for c in message.invalid_tool_calls
@@ -41,9 +47,19 @@ def own_ids(message: AIMessage, delivery: str, step: int) -> AIMessage:
         content=storable(message.content),
         id=f"{delivery}.{step}",
         tool_calls=[{"name": c["name"], "args": c["args"], "id": c["id"], "type": "tool_call"} for c in named],
-        additional_kwargs={"errors": {c["id"]: c["error"] for c in named if "error" in c}},
+        additional_kwargs={
+            "errors": {c["id"]: c["error"] for c in named if "error" in c},
+            "quotes": {c["id"]: c["quote"] for c in named if c.get("quote")},
+        },
         usage_metadata=message.usage_metadata,
     )
+
+
+def _own(name: str, arguments: dict[str, Any], take_out: TakingOut | None) -> dict[str, Any]:
+    if take_out is None:
+        return {"name": name, "args": arguments}
+    rest, quote = take_out(name, arguments)
+    return {"name": name, "args": rest, "quote": quote}
 
 
 def storable(value: Any) -> Any:
@@ -72,6 +88,12 @@ def next_step(messages: Sequence[AnyMessage]) -> int:
     return sum(isinstance(m, AIMessage) for m in current_turn(messages))
 
 
+def calls_before(messages: Sequence[AnyMessage], call_id: str) -> int:
+    """How many tool calls the model made in these messages before this one; questions to the requester do not count."""
+    made = [c for m in messages if isinstance(m, AIMessage) for c in m.tool_calls if c["name"] != CLARIFICATION]
+    return next((number for number, c in enumerate(made) if c["id"] == call_id), len(made))
+
+
 def spoken_in(messages: Sequence[AnyMessage]) -> tuple[Spoken, ...]:
     """What the model said in these messages."""
     return tuple(
@@ -88,9 +110,15 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
         if isinstance(message, ToolMessage):
             answered.add(message.tool_call_id)
         elif isinstance(message, AIMessage):
-            errors = message.additional_kwargs.get("errors", {})
+            errors, quotes = (message.additional_kwargs.get(kept, {}) for kept in ("errors", "quotes"))
             return [
-                {"id": c["id"], "name": c["name"], "args": c["args"], "error": errors.get(c["id"], "")}
+                {
+                    "id": c["id"],
+                    "name": c["name"],
+                    "args": c["args"],
+                    "error": errors.get(c["id"], ""),
+                    "quote": quotes.get(c["id"], ""),
+                }
                 for c in message.tool_calls
                 if c["id"] not in answered
             ]
@@ -110,7 +138,43 @@ def tool_message(call: Mapping[str, Any], text: str, *, owner: str | None = None
     )
 
 
-def refusal(answer: Approved | Rejected | Expired | Superseded) -> str:
+_LIKE_OURS = re.compile(
+    r"\W*(?:rejected by|expired:|withdrawn by|superseded:|blocked by policy|limited:|outcome unknown|done, as"
+    r"|skipped by|failed:|approved)",
+    re.IGNORECASE,
+)
+"""How our own notes about a call begin."""
+
+
+def as_returned(text: str) -> str:
+    """What a tool returned, so that nobody takes it for a note of ours about what people decided."""
+    return f"The tool returned:\n{text}" if _LIKE_OURS.match(text) else text
+
+
+def answered(call: Mapping[str, Any], answer: Answered, fields: Sequence[FormField]) -> ToolMessage:
+    """The requester's answer to a clarification with these fields."""
+    told = {"values": answer.values} if answer.values else {"answer": answer.text}
+    message = tool_message(call, json.dumps(told, ensure_ascii=False))
+    message.additional_kwargs["typed"] = _typed(answer, fields)
+    return message
+
+
+def _typed(answer: Answered, fields: Sequence[FormField]) -> list[str]:
+    """What the requester typed in their own words; choices, and what stood in an input already, are the model's."""
+    empty = [
+        f.name for f in fields if f.default is None and not f.options and f.type in (FieldType.TEXT, FieldType.CHOICE)
+    ]
+    given = [answer.text, *(answer.values.get(name) for name in empty)]
+    return [text for text in given if isinstance(text, str) and text]
+
+
+def typed_in(message: ToolMessage) -> list[str]:
+    """What the requester typed as the answer to a clarification; empty for the results of tools."""
+    typed: list[str] = message.additional_kwargs.get("typed", [])
+    return typed
+
+
+def refusal(answer: Approved | Rejected | Expired | Withdrawn | Superseded) -> str:
     """What the model is told when a call was not approved: the truth, so that it can pass it on."""
     match answer:
         case Rejected(by=by, reason=""):
@@ -118,7 +182,9 @@ def refusal(answer: Approved | Rejected | Expired | Superseded) -> str:
         case Rejected(by=by, reason=reason):
             return f"Rejected by {by}. Reason: {reason}"
         case Expired():
-            return "Expired: nobody decided in time."
+            return "Expired: nobody decided in time. The call was not made."
+        case Withdrawn(by=by):
+            return f"Withdrawn by {by}, who asked for it. The call was not made; do not propose it again by yourself."
         case Superseded(reason=reason):
             return superseded(reason)
         case Approved():

@@ -12,10 +12,11 @@ from typing import Any
 from langgraph.graph import END
 from langgraph.types import Send
 
-from graph.calls import CLARIFICATION, current_turn, open_calls, spoken_in
+from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
 from graph.history import to_fold
 from graph.nodes.policy_router import needs_routing
 from graph.ports import Tools
+from graph.quotes import said_by_requester
 from graph.state import State, turn_of
 
 
@@ -45,10 +46,11 @@ async def after_clarification(state: State) -> str | list[Send]:
 def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     if any(c["name"] == CLARIFICATION for c in calls):
         return "human_clarification"
-    turn = turn_of(state)
-    common = {"turn": turn, "requesters": [turn["requester"]], "spoken": _said(state)}
-    return [Send("tool_call", {"call": c, **common}) for c in calls]
-
-
-def _said(state: State) -> list[dict[str, Any]]:
-    return [asdict(spoken) for spoken in spoken_in(current_turn(state["messages"]))]
+    turn, messages = turn_of(state), current_turn(state["messages"])
+    common = {
+        "turn": turn,
+        "requesters": [turn["requester"]],
+        "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
+        "said": list(said_by_requester(messages, turn)),
+    }
+    return [Send("tool_call", {"call": c, "before": calls_before(messages, c["id"]), **common}) for c in calls]

@@ -39,6 +39,9 @@ class ApprovalAsked(_Json):
     ask: Ask
     requesters: tuple[str, ...]
     """The requester of the turn, and whoever edited the arguments."""
+    quote: str = ""
+    """The requester's own words that ask for it, as the model quoted them and as they were found in what they wrote;
+    empty outside of `safeWrite`."""
 
 
 class ClarificationAsked(_Json):
@@ -114,6 +117,14 @@ class Superseded(_Json):
     reason: str = ""
 
 
+class Withdrawn(_Json):
+    """The requester took the call back."""
+
+    kind: Literal["withdrawn"] = "withdrawn"
+    by: str
+    """Their name for people to read."""
+
+
 class Answered(_Json):
     """The requester's answer to a clarification."""
 
@@ -142,11 +153,11 @@ class OutcomeSettled(_Json):
     by: str
 
 
-ApprovalAnswer = Annotated[Approved | Rejected | Expired | Superseded, Field(discriminator="kind")]
+ApprovalAnswer = Annotated[Approved | Rejected | Expired | Withdrawn | Superseded, Field(discriminator="kind")]
 ClarificationAnswer = Annotated[Answered | Superseded, Field(discriminator="kind")]
 SignInAnswer = Annotated[SignedIn | Declined | Expired | Superseded, Field(discriminator="kind")]
 OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind")]
-Answer = Approved | Rejected | Expired | Superseded | Answered | SignedIn | Declined | OutcomeSettled
+Answer = Approved | Rejected | Expired | Withdrawn | Superseded | Answered | SignedIn | Declined | OutcomeSettled
 
 approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)
 clarification_answer: TypeAdapter[ClarificationAnswer] = TypeAdapter(ClarificationAnswer)

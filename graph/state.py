@@ -41,7 +41,8 @@ class ToolCallState(TypedDict, total=False):
     """One tool call in its own branch."""
 
     call: dict[str, Any]
-    """`id` (ours), `name` (`{server}__{tool}`), `args`, and `error` when the model's arguments could not be read."""
+    """`id` (ours), `name` (`{server}__{tool}`), `args`, `error` when the model's arguments could not be read, and
+    `quote`: the requester's words that ask for it, as the model gave them."""
     turn: Turn
     asked: dict[str, Any] | None
     """The `ApprovalAsked` that waits or was answered."""
@@ -49,6 +50,10 @@ class ToolCallState(TypedDict, total=False):
     """The `Approved` answer to `asked`."""
     spoken: list[dict[str, Any]]
     """What the model said in the turn so far, each a `Spoken`: shown before the call's card."""
+    said: list[str]
+    """What the requester wrote in the turn, without what they quoted."""
+    before: int
+    """How many tool calls the model made before this one in the turn."""
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str

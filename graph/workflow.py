@@ -49,9 +49,9 @@ def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContex
     """The branch of one tool call. Its output is its ToolMessage alone: branches finish side by side."""
     branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
     branch.add_node("policy_gate", policy_gate(ports), destinations=("human_confirmation", "use_tools", END))
-    branch.add_node("human_confirmation", human_confirmation, destinations=("policy_gate", "use_tools", END))
+    branch.add_node("human_confirmation", human_confirmation(ports), destinations=("policy_gate", "use_tools", END))
     branch.add_node("use_tools", use_tools(ports), destinations=("policy_gate", "oauth_needed", "outcome_unknown", END))
-    branch.add_node("oauth_needed", oauth_needed, destinations=("use_tools", END))
+    branch.add_node("oauth_needed", oauth_needed(ports), destinations=("use_tools", END))
     branch.add_node("outcome_unknown", outcome_unknown(ports), destinations=("use_tools", END))
     branch.add_edge(START, "policy_gate")
     return branch.compile()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from policies.model import Allow, Ask, Deny
-from policies.rules import is_group
+from policies.references import is_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny) -> bool:
 
     `given` is what the approver decided under. An edit makes its author a requester of the call, so under `fourEyes`,
     or when several must agree on the same thing, somebody has to look at the edited call afresh. Otherwise whoever may
-    decide `given` must also be one who may decide `needed`: its approvers have to include all of `given`'s.
+    decide `given` must also be one who may decide `needed`: its approvers have to include all of `given`'s, those it
+    escalates to as well. And fewer rejections must not be needed than then, since one may have been cast.
     """
     match needed:
         case Allow():
@@ -86,7 +87,7 @@ def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny) -> bool:
             return False
         case Ask():
             alone = all(ask.self_approval == "confirm" and ask.quorum == 1 for ask in (given, needed))
-            return alone and ("any" in needed.approvers or set(given.approvers) <= set(needed.approvers))
+            return alone and given.rejections <= needed.rejections and _may_all_decide(given, needed)
 
 
 def approval_suffices(given: Ask, needed: Allow | Ask | Deny) -> bool:
@@ -99,8 +100,33 @@ def approval_suffices(given: Ask, needed: Allow | Ask | Deny) -> bool:
     return edit_needs_no_new_asking(given, needed)
 
 
-def _who(ask: Ask) -> tuple[frozenset[str], str, int]:
-    return frozenset(ask.approvers), ask.self_approval, ask.quorum
+def approvers_at(ask: Ask, asked_at: float, now: float) -> tuple[str, ...]:
+    """Who may decide now: the approvers, and once `escalate_after` has passed those it escalates to. Both times in
+    seconds since the epoch."""
+    if ask.escalate_after is None or now < asked_at + ask.escalate_after:
+        return ask.approvers
+    return tuple(dict.fromkeys((*ask.approvers, *ask.escalate_to)))
+
+
+def as_of(ask: Ask, asked_at: float, now: float) -> Ask:
+    """The same demands with the approvers of now, for `may_decide` and the card's words."""
+    approvers = approvers_at(ask, asked_at, now)
+    return ask if approvers == ask.approvers else ask.model_copy(update={"approvers": approvers})
+
+
+def _who(ask: Ask) -> tuple[object, ...]:
+    escalation = (frozenset(ask.escalate_to), ask.escalate_after)
+    return frozenset(ask.approvers), ask.self_approval, ask.quorum, ask.rejections, escalation
+
+
+def _may_all_decide(given: Ask, needed: Ask) -> bool:
+    """Whether everybody who may decide `given`, at any time, may then decide `needed` too."""
+    at_once = set(needed.approvers)
+    if "any" in at_once:
+        return True
+    as_early = needed.escalate_after is not None and needed.escalate_after <= (given.escalate_after or 0)
+    later = at_once | set(needed.escalate_to) if as_early else at_once
+    return set(given.approvers) <= at_once and set(given.escalate_to) <= later
 
 
 def _is(approver: str, accounts: set[str], decider: Decider) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from policies.model import Ask
-from policies.rules import is_group
+from policies.references import is_group
 
 
 def describe_approvers(ask: Ask, requester_names: Sequence[str], name_of: Callable[[str], str]) -> str:

@@ -22,3 +22,10 @@ def seconds(text: str) -> float:
     if length > LONGEST:
         raise ValueError(f"“{text}” is longer than ten years: write never instead")
     return length
+
+
+def in_words(length: float) -> str:
+    """A number of seconds as one would write it: `24h`, `90s`."""
+    whole = int(length)
+    unit, size = next((unit, size) for unit, size in reversed(_SECONDS.items()) if whole % size == 0)
+    return f"{whole // size}{unit}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from fnmatch import fnmatchcase
 from typing import Any
 
-from policies.model import Call, Facts, Tool
-from policies.rules import Match, is_group
-from policies.trust import believed
+from policies.commands import folded, within
+from policies.match import Argument, Match
+from policies.patterns import glob, whole
+from policies.references import is_group
+from policies.schedule import Hours, in_words
+from policies.subject import Subject
+from policies.values import shown
 
 
 class Fit(Enum):
@@ -18,86 +22,181 @@ class Fit(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-    """It depends on a group that could not be looked up."""
+    """It depends on something that could not be found out: a group, a command that cannot be read, a value that is
+    written otherwise."""
 
 
-def fit(match: Match, call: Call, facts: Facts) -> Fit:
-    """Whether every given field of `match` fits. `UNKNOWN` only when nothing else already says no."""
-    answers = set(_answers(match, call, facts))
-    if Fit.NO in answers:
-        return Fit.NO
-    return Fit.UNKNOWN if Fit.UNKNOWN in answers else Fit.YES
+NO = Fit.NO
+
+Values = Callable[[Subject], Sequence[Any] | None]
+"""Finds the values of an argument; `None`: could not be found out."""
+
+Test = Callable[[Subject], bool | None]
+"""Whether one field fits a call; `None`: that could not be found out."""
 
 
-def _answers(match: Match, call: Call, facts: Facts) -> Iterator[Fit]:
-    tool = call.tool
-    yield _either(match.server is None or match.server == tool.server)
-    yield _either(match.tool is None or fnmatchcase(tool.name, match.tool))
-    yield _either(match.mode is None or match.mode == facts.mode)
-    yield _either(match.platform is None or match.platform == facts.platform)
-    yield _either(match.channel is None or match.channel == facts.place)
-    yield _either(_annotations_fit(match.annotations, tool))
-    yield _either(all(_argument_fits(name, wanted, call) for name, wanted in match.args.items()))
-    yield _requester_fit(match.requester, facts)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One field of a match, ready to be asked."""
+
+    field: str
+    """As it is written: `server`, `args.count`."""
+    wanted: str
+    """What the rule wants of it, in words."""
+    fits: Test
+    found: Callable[[Subject], str]
+    """What is there instead, in words."""
+    doubt: str = ""
+    """How a sentence begins that says that it could not be found out."""
 
 
-def _either(fits: bool) -> Fit:  # noqa: FBT001 - the value itself, not a switch
-    return Fit.YES if fits else Fit.NO
+def fit_all(tests: Iterable[Test], subject: Subject) -> Fit:
+    """Whether every given field of a match fits, as `checks_of` has prepared them. `UNKNOWN` only when nothing else
+    already says no. Raises nothing."""
+    answer = Fit.YES
+    for fits in tests:
+        fitting = fits(subject)
+        if fitting is False:
+            return NO
+        if fitting is None:
+            answer = Fit.UNKNOWN
+    return answer
 
 
-def _annotations_fit(wanted: Mapping[str, bool], tool: Tool) -> bool:
-    if not wanted:
-        return True
-    if not tool.annotations_trusted:
-        return False
-    facts = believed(tool)
-    hints = {
-        "readOnlyHint": facts.read_only,
-        "destructiveHint": facts.destructive,
-        "idempotentHint": facts.idempotent,
-        "openWorldHint": facts.open_world,
-    }
-    return all(hints.get(hint) is value for hint, value in wanted.items())
+def checks_of(match: Match) -> tuple[Check, ...]:
+    """A match as checks, what is quick to ask first."""
+    return tuple(_checks(match))
 
 
-def _argument_fits(name: str, wanted: Any, call: Call) -> bool:
-    """An argument that is left out has its schema's default: leaving it out must not get a call around a rule."""
-    given = {**_defaults(call.tool.input_schema), **call.arguments}
-    if name not in given:
-        return False
-    value = given[name]
-    if isinstance(wanted, str) and isinstance(value, str):
-        return fnmatchcase(value, wanted)
-    return same_json(wanted, value)
+def _checks(match: Match) -> Iterator[Check]:
+    if match.server is not None:
+        yield _same("server", match.server, lambda subject: subject.call.tool.server)
+    if match.tool is not None:
+        yield _like("tool", match.tool, lambda subject: subject.call.tool.name)
+    if match.mode is not None:
+        yield _same("mode", match.mode.value, lambda subject: subject.facts.mode.value)
+    if match.platform is not None:
+        yield _same("platform", match.platform, lambda subject: subject.facts.platform)
+    if match.channel is not None:
+        yield _channel(match.channel)
+    for hint, wanted in match.annotations.items():
+        yield _hint(hint, wanted)
+    for argument in match.args:
+        yield _argument(argument)
+    if match.requester:
+        yield _requester(match.requester)
+    if match.time is not None:
+        yield _time(match.time)
+    if match.command is not None:
+        yield _command(match.command)
 
 
-def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return {}
-    return {name: p["default"] for name, p in properties.items() if isinstance(p, Mapping) and "default" in p}
+def _same(field: str, wanted: str, of: Callable[[Subject], str]) -> Check:
+    return Check(field, wanted, lambda subject: of(subject) == wanted, of)
 
 
-def same_json(one: Any, other: Any) -> bool:
-    """Equality of JSON values: `1` and `1.0` are the same, `1` and `true` are not.
-
-    Goes only as deep as `one`, which comes from a policy and is therefore shallow, whatever a model sends as `other`.
-    """
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    if isinstance(one, dict | list):
-        return False
-    return isinstance(other, str | int | float | None) and bool(one == other)
+def _like(field: str, pattern: str, of: Callable[[Subject], str]) -> Check:
+    is_like = glob(pattern)
+    return Check(field, pattern, lambda subject: bool(is_like(of(subject))), of)
 
 
-def _requester_fit(wanted: str | None, facts: Facts) -> Fit:
-    if wanted is None:
-        return Fit.YES
-    if not is_group(wanted):
-        return _either(wanted == facts.requester)
-    member = facts.groups.get(wanted)
-    return Fit.UNKNOWN if member is None else _either(member)
+def _channel(pattern: str) -> Check:
+    is_like = glob(pattern)
+    return Check(
+        "channel",
+        pattern,
+        lambda subject: subject.facts.place != "" and bool(is_like(subject.facts.place)),
+        lambda subject: subject.facts.place or "a direct chat",
+    )
+
+
+def _hint(hint: str, wanted: bool) -> Check:  # noqa: FBT001 - the value of a hint, not a switch
+    def fits(subject: Subject) -> bool:
+        return subject.hints is not None and subject.hints[hint] is wanted
+
+    def found(subject: Subject) -> str:
+        return "not trusted on this server" if subject.hints is None else shown(subject.hints[hint])
+
+    return Check(f"annotations.{hint}", shown(wanted), fits, found)
+
+
+def values_at(argument: Argument) -> Values:
+    """Finds what an argument, or a path into the arguments, holds."""
+    name, path = argument.key, argument.path
+
+    def named(subject: Subject) -> Sequence[Any]:
+        given = subject.arguments
+        return (given[name],) if name in given else ()
+
+    return named if path is None else lambda subject: subject.values(path)
+
+
+def _argument(argument: Argument) -> Check:
+    key, condition, values = argument.key, argument.condition, values_at(argument)
+    condition.fits((None,))  # whatever it prepares, it prepares now
+
+    def fits(subject: Subject) -> bool | None:
+        held = values(subject)
+        return None if held is None else condition.fits(held)
+
+    def found(subject: Subject) -> str:
+        held = values(subject)
+        if held is None:
+            return "nested too deeply to look into"
+        return ", ".join(map(shown, held[:5])) + (f" and {len(held) - 5} more" if held[5:] else "") or "left out"
+
+    doubt = f"What {key} holds (nested too deeply, or not written as the rule compares it: {condition})"
+    return Check(f"args.{key}", str(condition), fits, found, doubt)
+
+
+def _requester(wanted: tuple[str, ...]) -> Check:
+    people = frozenset(reference for reference in wanted if not is_group(reference))
+    groups = tuple(filter(is_group, wanted))
+
+    def fits(subject: Subject) -> bool | None:
+        if subject.facts.requester in people:
+            return True
+        memberships = [subject.facts.groups.get(group) for group in groups]
+        return True if any(memberships) else None if None in memberships else False
+
+    def found(subject: Subject) -> str:
+        unknown = [group for group in groups if subject.facts.groups.get(group) is None]
+        return f"{subject.facts.requester}, perhaps in {' or '.join(unknown)}" if unknown else subject.facts.requester
+
+    doubt = f"Whether the requester is in {' or '.join(groups)}"
+    return Check("requester", " or ".join(wanted), fits, found, doubt)
+
+
+def _time(hours: Hours) -> Check:
+    return Check(
+        "time",
+        str(hours),
+        lambda subject: hours.include(subject.local_time(hours.zone)),
+        lambda subject: in_words(subject.local_time(hours.zone)),
+    )
+
+
+def _command(pattern: str) -> Check:
+    is_like = glob(folded(pattern))
+    is_within = whole(within(pattern))
+
+    def fits(subject: Subject) -> bool | None:
+        command = subject.command
+        if command is None:
+            return False
+        if not command.readable:
+            return None
+        plain, *others = command.readings
+        if is_like(plain):
+            return None if any(not is_like(reading) for reading in others) else True
+        if any(map(is_like, others)):
+            return None
+        return None if is_within(command.line) and any(map(is_like, command.longer_readings)) else False
+
+    def found(subject: Subject) -> str:
+        if subject.command is None:
+            return "not what this tool takes"
+        return " or ".join(shown(reading) for reading in subject.command.readings) or "not readable"
+
+    doubt = "What the command does (it is not one plain command, options last and without shell characters)"
+    return Check("command", pattern, fits, found, doubt)

@@ -94,6 +94,8 @@ class Call:
 
     tool: Tool
     arguments: Mapping[str, Any]
+    quote: str = ""
+    """The words of the requester that ask for this call, as the model quotes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ class Facts:
     """Aware, in UTC."""
     groups: Mapping[str, bool | None] = field(default_factory=dict)
     """Group reference → whether the requester is in it; `None`: could not be found out."""
+    said: tuple[str, ...] = ()
+    """What this requester wrote in this turn, without what they quoted (`policies.quoting.own_words`)."""
 
 
 class _Verdict(BaseModel):
@@ -117,18 +121,26 @@ class _Verdict(BaseModel):
 
     rule: str
     """Name of the rule that decided, or why no rule did."""
+    source: str = ""
+    """Where that rule stands, `policies/default.yaml:12` (file:line); empty where no rule decided."""
+    version: str = ""
+    """The first 12 hexadecimal digits of the SHA-256 of the policy's file."""
 
 
 class Allow(_Verdict):
     """The call may run at once."""
 
     verdict: Literal["allow"] = "allow"
+    reads: bool = False
+    """The rule says that what it matches changes nothing."""
 
 
 class Ask(_Verdict):
     """The call waits for people."""
 
     verdict: Literal["ask"] = "ask"
+    reads: bool = False
+    """The rule says that what it matches changes nothing."""
     approvers: tuple[str, ...] = ("requester",)
     """`requester`, `channel`, `any`, a person id, or a group reference; one of these suffices to be an approver."""
     self_approval: Literal["confirm", "fourEyes"] = "confirm"
@@ -137,6 +149,16 @@ class Ask(_Verdict):
     """How many different people must approve."""
     expires_in: float | None = 24 * 3600.0
     """Seconds until the approval expires; `None`: never."""
+    remind_after: float | None = None
+    """Seconds after which those who may decide are reminded, once; `None`: never."""
+    escalate_after: float | None = None
+    """Seconds after which `escalate_to` may decide too; `None`: never."""
+    escalate_to: tuple[str, ...] = ()
+    """Person ids."""
+    rejections: int = Field(default=1, ge=1)
+    """How many different people must reject; 1: anybody's rejection is a veto."""
+    always_allow: bool | None = None
+    """Whether an approver may grant the same call to themselves for a while; `None`: unless the call destroys."""
     reason_required: bool = False
     """Whether a rejection must say why."""
     editable: tuple[str, ...] | None = None

@@ -6,14 +6,17 @@ silently half understood would be worse than none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
-from policies.model import Allow, Ask, Deny, Mode
+from policies.match import Match
+from policies.model import Allow, Ask, Deny
 from policies.reading_ask import ASK_KEYS, read_ask
-from policies.reading_values import child, choice, flag, mapping, only_keys, reference, text, whole_number
-from policies.rules import Match, Policy, PolicyError, Rule
+from policies.reading_conditions import says_something_of_absence
+from policies.reading_match import read_match
+from policies.reading_values import child, choice, flag, mapping, only_keys, text, whole_number
+from policies.rules import Policy, PolicyError, Rule
 from policies.yaml_lines import LineError, Located, read_yaml
 
 VERSION = 1
@@ -21,15 +24,14 @@ VERSION = 1
 
 _ALWAYS = frozenset({"name", "match", "decide"})
 _DENY_KEYS = frozenset({"reason"})
-_NOT_YET = frozenset({"remindAfter", "escalateAfter", "escalateTo"})
-_HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
-_T = TypeVar("_T")
+_READS = "reads"
 
 
 def load_policy(path: Path) -> Policy:
     """The policy in a file (UTF-8). Raises `PolicyError`, also when the file cannot be read."""
     try:
-        return parse_policy(path.read_text(encoding="utf-8-sig"), str(path))
+        written = path.read_bytes()
+        return _parse(written.decode("utf-8-sig"), str(path), written)
     except OSError as error:
         raise PolicyError(str(path), None, f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -38,49 +40,70 @@ def load_policy(path: Path) -> Policy:
 
 
 def parse_policy(text: str, source: str) -> Policy:
-    """The policy in a text; `source` names it in errors. Raises `PolicyError`, and nothing else."""
+    """The policy in a text; `source` names it in errors and verdicts. Raises `PolicyError`, and nothing else."""
+    return _parse(text, source, text.encode("utf-8", "surrogatepass"))
+
+
+def _parse(text: str, source: str, written: bytes) -> Policy:
+    version = hashlib.sha256(written).hexdigest()[:12]
     try:
-        return _read_policy(read_yaml(text))
+        policy = Policy(tuple(_read_rules(read_yaml(text), source, version)), source, version)
     except LineError as fault:
         raise PolicyError(source, fault.line, fault.reason) from None
+    policy.prepare()
+    return policy
 
 
-def _read_policy(root: Located | None) -> Policy:
+def _read_rules(root: Located | None, source: str, version: str) -> list[Rule]:
     if root is None:
         raise LineError(1, f"the policy is empty: write at least “version: {VERSION}” and “rules: []”")
     entries = mapping(root, "a policy")
     only_keys(entries, frozenset({"version", "rules"}), "a policy")
-    version = whole_number(child(entries, "version", root), "version")
-    if version != VERSION:
-        raise LineError(entries["version"].line, f"version {version} is unknown: this program reads version {VERSION}")
+    number = whole_number(child(entries, "version", root), "version")
+    if number != VERSION:
+        raise LineError(entries["version"].line, f"version {number} is unknown: this program reads version {VERSION}")
     rules = child(entries, "rules", root)
     if not isinstance(rules.value, list):
         raise LineError(rules.line, "rules must be a list")
     read: dict[str, Rule] = {}
     for item in rules.value:
-        rule = _read_rule(item)
+        rule = _read_rule(item, f"{source}:{item.line}", version)
         if rule.name in read:
             raise LineError(item.line, f"the name “{rule.name}” is taken: cards and records tell rules by it")
         read[rule.name] = rule
-    return Policy(rules=tuple(read.values()))
+    return list(read.values())
 
 
-def _read_rule(node: Located) -> Rule:
+def _read_rule(node: Located, source: str, version: str) -> Rule:
     entries = mapping(node, "a rule")
     name = text(child(entries, "name", node), "name")
     verdict = choice(child(entries, "decide", node), "decide", ("allow", "ask", "deny"))
     _only_keys_of(verdict, entries)
-    match = _read_match(child(entries, "match", node))
-    return Rule(name=name, match=match, verdict=_read_verdict(verdict, name, entries, match))
+    match = read_match(child(entries, "match", node))
+    if verdict == "allow":
+        _refuse_doubtful_allows(match, entries["match"])
+    read = _read_verdict(verdict, name, entries, match)
+    return Rule(name, match, read.model_copy(update={"source": source, "version": version}))
+
+
+def _refuse_doubtful_allows(match: Match, node: Located) -> None:
+    """`not` fits an argument that is left out, which is right for stricter rules and seldom meant by an allow."""
+    written = mapping(mapping(node, "match").get("args", Located({}, node.line, node.line)), "args")
+    for argument in match.args:
+        at = written[argument.key]
+        if argument.condition.fits(()) and not says_something_of_absence(at):
+            raise LineError(
+                at.line,
+                f"{argument.key}: in a rule that allows, “not” has to say whether the argument must be there: write "
+                "present: true beside it (or present: false, where it may not)",
+            )
 
 
 def _only_keys_of(verdict: str, entries: Mapping[str, Located]) -> None:
-    belongs = {"allow": frozenset[str](), "ask": ASK_KEYS, "deny": _DENY_KEYS}
+    belongs = {"allow": frozenset({_READS}), "ask": ASK_KEYS | {_READS}, "deny": _DENY_KEYS}
     for key, entry in entries.items():
-        if key in _NOT_YET:
-            raise LineError(entry.key_line, f"{key} is not supported yet: take it out")
         owner = next((which for which, keys in belongs.items() if key in keys), None)
-        if owner is not None and owner != verdict:
+        if owner is not None and key not in belongs[verdict]:
             raise LineError(
                 entry.key_line, f"{key} belongs to “decide: {owner}”, and this rule says “decide: {verdict}”"
             )
@@ -90,50 +113,21 @@ def _only_keys_of(verdict: str, entries: Mapping[str, Located]) -> None:
 def _read_verdict(verdict: str, name: str, entries: Mapping[str, Located], match: Match) -> Allow | Ask | Deny:
     match verdict:
         case "allow":
-            return Allow(rule=name)
+            return Allow(rule=name, reads=_reads(entries, match))
         case "ask":
-            return read_ask(name, entries, match)
+            return read_ask(name, entries, match).model_copy(update={"reads": _reads(entries, match)})
         case _:
             reason = text(entries["reason"], "reason") if "reason" in entries else None
             return Deny(rule=name, reason=reason or f"The rule “{name}” does not allow this.")
 
 
-def _read_match(node: Located) -> Match:
-    entries = mapping(node, "match")
-    known = frozenset({"server", "tool", "args", "annotations", "mode", "platform", "channel", "requester"})
-    only_keys(entries, known, "match")
-
-    def given(key: str, read: Callable[[Located, str], _T]) -> _T | None:
-        return read(entries[key], key) if key in entries else None
-
-    return Match(
-        server=given("server", text),
-        tool=given("tool", text),
-        args=given("args", _arguments) or {},
-        annotations=given("annotations", _annotations) or {},
-        mode=given("mode", _mode),
-        platform=given("platform", text),
-        channel=given("channel", text),
-        requester=given("requester", reference),
-    )
-
-
-def _arguments(node: Located, what: str) -> dict[str, Any]:
-    return {name: value.plain() for name, value in _not_empty(node, what).items()}
-
-
-def _annotations(node: Located, what: str) -> dict[str, bool]:
-    entries = _not_empty(node, what)
-    only_keys(entries, _HINTS, what)
-    return {hint: flag(value, hint) for hint, value in entries.items()}
-
-
-def _not_empty(node: Located, what: str) -> Mapping[str, Located]:
-    entries = mapping(node, what)
-    if not entries:
-        raise LineError(node.line, f"{what} is empty: take it out, or say what must fit")
-    return entries
-
-
-def _mode(node: Located, what: str) -> Mode:
-    return Mode(choice(node, what, tuple(Mode)))
+def _reads(entries: Mapping[str, Located], match: Match) -> bool:
+    if _READS not in entries:
+        return False
+    reads = flag(entries[_READS], _READS)
+    if reads and not match.names_tools:
+        raise LineError(
+            entries[_READS].line,
+            "reads says of particular tools that they change nothing: name a server, a tool or a command in match",
+        )
+    return reads

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import Literal
 
 from policies import durations
+from policies.match import Match
 from policies.model import Ask
-from policies.reading_values import choice, flag, place, reference, text, texts, whole_number
-from policies.rules import Match, is_group
+from policies.reading_values import choice, flag, person, place, reference, text, texts, whole_number
+from policies.references import is_group
 from policies.yaml_lines import LineError, Located
 
-ASK_KEYS = frozenset({"approvers", "selfApproval", "quorum", "expiresIn", "reasonRequired", "editable", "routeTo"})
+ASK_KEYS = frozenset(
+    {"approvers", "selfApproval", "quorum", "rejections", "expiresIn", "remindAfter", "escalateAfter", "escalateTo"}
+    | {"reasonRequired", "editable", "routeTo", "alwaysAllow"}
+)
 
 _OPEN_ENDED = frozenset({"channel", "any"})
 _KEYWORDS = _OPEN_ENDED | {"requester"}
@@ -24,13 +28,21 @@ def read_ask(name: str, entries: Mapping[str, Located], match: Match) -> Ask:
         rule=name,
         approvers=_approvers(entries["approvers"]) if "approvers" in entries else _DEFAULTS.approvers,
         self_approval=_self_approval(entries["selfApproval"]) if "selfApproval" in entries else "confirm",
-        quorum=_quorum(entries["quorum"]) if "quorum" in entries else _DEFAULTS.quorum,
+        quorum=_at_least_one(entries["quorum"], "quorum") if "quorum" in entries else 1,
+        rejections=_at_least_one(entries["rejections"], "rejections") if "rejections" in entries else 1,
         expires_in=_expiry(entries["expiresIn"]) if "expiresIn" in entries else _DEFAULTS.expires_in,
+        remind_after=_duration(entries["remindAfter"], "remindAfter") if "remindAfter" in entries else None,
+        escalate_after=_duration(entries["escalateAfter"], "escalateAfter") if "escalateAfter" in entries else None,
+        escalate_to=_people(entries["escalateTo"]) if "escalateTo" in entries else (),
         reason_required=flag(entries["reasonRequired"], "reasonRequired") if "reasonRequired" in entries else False,
         editable=_editable(entries["editable"]) if "editable" in entries else None,
         route_to=_routes(entries["routeTo"]) if "routeTo" in entries else (),
+        always_allow=flag(entries["alwaysAllow"], "alwaysAllow") if "alwaysAllow" in entries else None,
     )
-    _refuse_the_impossible(ask, entries, match)
+    _refuse_half_an_escalation(entries)
+    _refuse_what_comes_too_late(ask, entries)
+    _refuse_too_few_people(ask, entries, match)
+    _refuse_standing_permission_for_several(ask, entries)
     return ask
 
 
@@ -51,23 +63,31 @@ def _self_approval(node: Located) -> Literal["confirm", "fourEyes"]:
     return "fourEyes" if choice(node, "selfApproval", ("confirm", "fourEyes")) == "fourEyes" else "confirm"
 
 
-def _quorum(node: Located) -> int:
-    quorum = whole_number(node, "quorum")
-    if quorum < 1:
-        raise LineError(node.line, "quorum must be at least 1")
-    return quorum
+def _at_least_one(node: Located, what: str) -> int:
+    number = whole_number(node, what)
+    if number < 1:
+        raise LineError(node.line, f"{what} must be at least 1")
+    return number
 
 
 def _expiry(node: Located) -> float | None:
+    return None if node.value == "never" else _duration(node, "expiresIn")
+
+
+def _duration(node: Located, what: str) -> float:
     if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        raise LineError(node.line, "expiresIn needs a unit, such as 30s, 15m, 24h or 7d")
-    written = text(node, "expiresIn")
-    if written == "never":
-        return None
+        raise LineError(node.line, f"{what} needs a unit, such as 30s, 15m, 24h or 7d")
     try:
-        return durations.seconds(written)
+        return durations.seconds(text(node, what))
     except ValueError as error:
-        raise LineError(node.line, f"expiresIn: {error}") from None
+        raise LineError(node.line, f"{what}: {error}") from None
+
+
+def _people(node: Located) -> tuple[str, ...]:
+    items = texts(node, "escalateTo")
+    if not items:
+        raise LineError(node.line, "escalateTo is empty: name somebody")
+    return tuple(person(item, "somebody to escalate to") for item in items)
 
 
 def _editable(node: Located) -> tuple[str, ...]:
@@ -78,30 +98,57 @@ def _routes(node: Located) -> tuple[str, ...]:
     return tuple(place(item, "a place to route to") for item in texts(node, "routeTo"))
 
 
-def _refuse_the_impossible(ask: Ask, entries: Mapping[str, Located], match: Match) -> None:
+def _refuse_half_an_escalation(entries: Mapping[str, Located]) -> None:
+    for one, other in (("escalateAfter", "escalateTo"), ("escalateTo", "escalateAfter")):
+        if one in entries and other not in entries:
+            raise LineError(entries[one].key_line, f"{one} needs {other} beside it: when, and to whom")
+
+
+def _refuse_what_comes_too_late(ask: Ask, entries: Mapping[str, Located]) -> None:
+    for key, after in (("remindAfter", ask.remind_after), ("escalateAfter", ask.escalate_after)):
+        if after is not None and ask.expires_in is not None and after >= ask.expires_in:
+            expiry = "" if "expiresIn" in entries else " (the default)"
+            raise LineError(
+                entries[key].line,
+                f"{key} ({durations.in_words(after)}) comes too late: it expires after "
+                f"{durations.in_words(ask.expires_in)}{expiry}",
+            )
+
+
+def _refuse_standing_permission_for_several(ask: Ask, entries: Mapping[str, Located]) -> None:
+    if ask.always_allow and (ask.self_approval == "fourEyes" or ask.quorum > 1):
+        raise LineError(
+            entries["alwaysAllow"].line,
+            "alwaysAllow lets one person decide for themselves, which fourEyes and a quorum forbid: take one out",
+        )
+
+
+def _refuse_too_few_people(ask: Ask, entries: Mapping[str, Located], match: Match) -> None:
     most = _most_voters(ask, match)
-    if most is None or most >= ask.quorum:
+    if most is None:
         return
     if most == 0:
         raise LineError(
             entries["selfApproval"].line,
             "with fourEyes the requester may not decide, and nobody else is among the approvers: add somebody",
         )
-    raise LineError(
-        entries["quorum"].line,
-        f"quorum is {ask.quorum}, but at most {most} of the named approvers can ever decide: name more people "
-        "or lower it",
-    )
+    for key, needed in (("quorum", ask.quorum), ("rejections", ask.rejections)):
+        if needed > most:
+            raise LineError(
+                entries[key].line,
+                f"{key} is {needed}, but at most {most} of the named approvers can ever decide: name more people "
+                "or lower it",
+            )
 
 
 def _most_voters(ask: Ask, match: Match) -> int | None:
-    """How many people could decide at most; `None` when groups or channels leave it open."""
-    named = set(ask.approvers)
+    """How many people could decide at most, after an escalation; `None` when groups or channels leave it open."""
+    named = {*ask.approvers, *ask.escalate_to}
     if named & _OPEN_ENDED or any(map(is_group, named)):
         return None
     four_eyes = ask.self_approval == "fourEyes"
-    if match.requester is not None and not is_group(match.requester):
+    if len(match.requester) == 1 and not is_group(match.requester[0]):
         # The requester is known by name: they and the word "requester" are one person, who counts once or not at all.
-        people = {match.requester if who == "requester" else who for who in named}
-        return len(people - {match.requester} if four_eyes else people)
+        people = {match.requester[0] if who == "requester" else who for who in named}
+        return len(people - set(match.requester) if four_eyes else people)
     return len(named - {"requester"} if four_eyes else named)

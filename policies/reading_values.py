@@ -6,11 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
-from policies.rules import is_group
+from policies.references import GROUPS, PEOPLE, PLACES, normal
 from policies.yaml_lines import LineError, Located
-
-_REFERENCE = re.compile(r"[a-z][a-z0-9]*(?:-group)?:[^\s:][^\s]*")
-"""`{platform}:…` for a person, `{directory}-group:…` for a group."""
 
 
 def child(entries: Mapping[str, Located], key: str, parent: Located) -> Located:
@@ -34,6 +31,14 @@ def mapping(node: Located, what: str) -> Mapping[str, Located]:
     if not isinstance(node.value, dict):
         raise LineError(node.line, f"{what} must be a mapping (key: value), not {_kind(node)}")
     return node.value
+
+
+def not_empty(node: Located, what: str) -> Mapping[str, Located]:
+    """A mapping with at least one key."""
+    entries = mapping(node, what)
+    if not entries:
+        raise LineError(node.line, f"{what} is empty: take it out, or say what must fit")
+    return entries
 
 
 def text(node: Located, what: str) -> str:
@@ -68,22 +73,29 @@ def choice(node: Located, what: str, options: Sequence[str]) -> str:
 
 def reference(node: Located, what: str) -> str:
     """A person id or group reference. Not looked up: a policy is read before any platform is asked."""
-    if not isinstance(node.value, str) or not _REFERENCE.fullmatch(node.value):
-        raise LineError(
-            node.line,
-            f"{what} must be a person (slack:T1:U2, web:ana) or a group (slack-group:T1:S1), not {_kind(node)}",
-        )
-    return node.value
+    return _referred(node, {**PEOPLE, **GROUPS}, f"{what} must be a person ({_PERSONS}) or a group ({_GROUPS})")
+
+
+def person(node: Located, what: str) -> str:
+    """A person id; not a group."""
+    return _referred(node, PEOPLE, f"{what} must be a person ({_PERSONS})")
 
 
 def place(node: Located, what: str) -> str:
     """A channel, chat or person that something can be posted to. Not looked up, like a reference."""
-    if not isinstance(node.value, str) or not _REFERENCE.fullmatch(node.value) or is_group(node.value):
-        raise LineError(
-            node.line,
-            f"{what} must be a channel or a person (slack:T1:C2, teams:{{tenant}}:{{conversation}}), not {_kind(node)}",
-        )
-    return node.value
+    return _referred(node, PLACES, f"{what} must be a channel or a person ({_PLACES})")
+
+
+def _referred(node: Located, forms: Mapping[str, re.Pattern[str]], demand: str) -> str:
+    written = normal(node.value, forms) if isinstance(node.value, str) else None
+    if written is None:
+        raise LineError(node.line, f"{demand}, not {_kind(node)}")
+    return written
+
+
+_PERSONS = "slack:T1:U2, teams:{tenant}:{object id}, web:ana"
+_GROUPS = "slack-group:T1:S1, entra-group:{tenant}:{object id}"
+_PLACES = "slack:T1:C2, teams:{tenant}:{conversation}"
 
 
 def texts(node: Located, what: str) -> tuple[Located, ...]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
-from policies.model import Allow, Ask, Deny, Mode
+from policies.match import Match
+from policies.matching import Check, Test, checks_of
+from policies.model import Allow, Ask, Deny
+from policies.patterns import glob
+from policies.references import is_group
+from policies.sieve import TOGETHER, Sieve, sieve_of
+from policies.subject import Subject
+
+__all__ = ["Match", "Policy", "PolicyError", "Rule", "is_group"]
+
+MOST_REMEMBERED = 4_096
+"""Tools for which a policy remembers its candidates; far more than any house has, few enough for its memory."""
 
 
 class PolicyError(Exception):
@@ -24,32 +35,7 @@ class PolicyError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Which calls a rule is about. A field that is `None` (or empty) fits every call; all given fields must fit."""
-
-    server: str | None = None
-    """The server's name in `mcp.json`."""
-    tool: str | None = None
-    """Glob over the tool's name as its server calls it (`*`, `?`, `[abc]`; case counts)."""
-    args: Mapping[str, Any] = field(default_factory=dict)
-    """Argument name → glob for text, or the exact value for anything else; an absent argument does not fit."""
-    annotations: Mapping[str, bool] = field(default_factory=dict)
-    """MCP hint → its value; fits nothing on servers whose annotations the operator does not trust."""
-    mode: Mode | None = None
-    platform: str | None = None
-    channel: str | None = None
-    """The place's channel, as the platform's adapter names it."""
-    requester: str | None = None
-    """A person id, or a group reference that the requester must be in."""
-
-    @property
-    def names_tools(self) -> bool:
-        """Whether it picks calls by server or tool name, rather than taking any tool that happens to come along."""
-        return self.server is not None or (self.tool is not None and self.tool.strip("*") != "")
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """One rule: when `match` fits, `verdict` is what it says."""
 
@@ -57,21 +43,98 @@ class Rule:
     match: Match
     verdict: Allow | Ask | Deny
 
+    @property
+    def source(self) -> str:
+        """Where it stands: `policies/default.yaml:12`."""
+        return self.verdict.source
 
-@dataclass(frozen=True, slots=True)
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Its match, prepared."""
+        return checks_of(self.match)
+
+    @cached_property
+    def tests(self) -> tuple[Test, ...]:
+        """What its checks ask, but those of the tool's name and server: `Policy.candidates` has asked these."""
+        return tuple(check.fits for check in self.checks if check.field not in ("server", "tool"))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The rules that can be about a tool."""
+
+    rules: tuple[Rule, ...]
+
+    @cached_property
+    def sieved(self) -> tuple[tuple[tuple[Rule, ...], Sieve], ...]:
+        """Stretches of them, in order, each with its sieve."""
+        parts = [self.rules[at : at + TOGETHER] for at in range(0, len(self.rules), TOGETHER)]
+        return tuple((part, sieve_of([rule.match for rule in part])) for part in parts)
+
+
+@dataclass(frozen=True)
 class Policy:
     """Rules in order; the first that fits decides."""
 
     rules: tuple[Rule, ...] = ()
+    source: str = ""
+    """Its file, as it was named."""
+    version: str = ""
+    """The first 12 hexadecimal digits of the SHA-256 of the file."""
 
     @property
     def requester_groups(self) -> frozenset[str]:
         """The group references to look up for a requester before judging (`Facts.groups`)."""
-        named = (rule.match.requester for rule in self.rules)
-        return frozenset(reference for reference in named if reference is not None and is_group(reference))
+        return frozenset(reference for rule in self.rules for reference in rule.match.requester if is_group(reference))
+
+    def prepare(self) -> None:
+        """Do all at once that is otherwise done for the first call: a thousand rules take a tenth of a second."""
+        for rule, _ in self._by_tool:
+            len(rule.tests)
+
+    def candidates(self, server: str, tool: str) -> tuple[Rule, ...]:
+        """The rules, in order, that can be about a tool at all."""
+        return self._about(server, tool).rules
+
+    def held_against(self, subject: Subject) -> Iterator[Rule]:
+        """Those of the candidates, in order, that nothing excludes at first sight."""
+        tool = subject.call.tool
+        for rules, sieve in self._about(tool.server, tool.name).sieved:
+            left = sieve.left(subject)
+            while left:
+                first = left & -left
+                yield rules[first.bit_length() - 1]
+                left ^= first
+
+    def _about(self, server: str, tool: str) -> Candidates:
+        """Remembered for each tool; tools that the same rules are about share what is prepared for them."""
+        known = self._tools.get((server, tool))
+        if known is None:
+            if len(self._tools) >= MOST_REMEMBERED:
+                self._tools.clear()
+                self._shared.clear()
+            rules = tuple(rule for rule, is_about in self._by_tool if is_about(server, tool))
+            known = self._shared.setdefault(tuple(map(id, rules)), Candidates(rules))
+            self._tools[server, tool] = known
+        return known
+
+    @cached_property
+    def _tools(self) -> dict[tuple[str, str], Candidates]:
+        return {}
+
+    @cached_property
+    def _shared(self) -> dict[tuple[int, ...], Candidates]:
+        return {}
+
+    @cached_property
+    def _by_tool(self) -> tuple[tuple[Rule, Callable[[str, str], bool]], ...]:
+        return tuple((rule, _about(rule.match)) for rule in self.rules)
 
 
-def is_group(reference: str) -> bool:
-    """Whether a reference names a group (`slack-group:T1:S1`, `entra-group:…`) rather than a person."""
-    kind, colon, _ = reference.partition(":")
-    return bool(colon) and kind.endswith("-group")
+def _about(match: Match) -> Callable[[str, str], bool]:
+    is_like = None if match.tool is None else glob(match.tool)
+
+    def is_about(server: str, tool: str) -> bool:
+        return match.server in (None, server) and (is_like is None or bool(is_like(tool)))
+
+    return is_about

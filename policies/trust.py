@@ -1,4 +1,4 @@
-"""What a tool may do to the world, as far as its annotations can be believed.
+"""What a call may do to the world, as far as its tool's annotations and names, and its command, can be believed.
 
 MCP's own defaults fill the gaps (specification 2025-11-25, `ToolAnnotations`): a tool that says nothing writes,
 destroys, and reaches outside. They are hints of the server, so only a trusted server's count at all.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policies.model import Risk, Tool
+from policies.commands import Effect, argument_of_command, command_of
+from policies.model import Allow, Ask, Call, Deny, Risk, Tool
+from policies.verbs import says_that_it_reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,46 @@ def believed(tool: Tool) -> Believed:
 
 
 def known_to_read(tool: Tool) -> bool:
-    """Whether a trusted server says that this tool changes nothing."""
-    return believed(tool).read_only
+    """Whether a trusted server says that this tool changes nothing: by its annotation or, where it says neither that
+    nor the contrary, by the first word of the tool's name. A command-shaped tool's name says nothing."""
+    if believed(tool).read_only:
+        return True
+    said = tool.annotations
+    silent = said.read_only is None and said.destructive is not True
+    named = silent and argument_of_command(tool.input_schema) is None and says_that_it_reads(tool.name)
+    return tool.annotations_trusted and named
+
+
+def call_known_to_read(call: Call) -> bool:
+    """Whether this call changes nothing: its tool is known to read, or its command reads.
+
+    A command that writes is a write even where its tool is annotated as reading: only a rule says otherwise.
+    """
+    command = command_of(call.tool.input_schema, call.arguments)
+    if command is None or command.effect is Effect.UNCLEAR:
+        return known_to_read(call.tool)
+    return command.effect is Effect.READS
 
 
 def risks(tool: Tool) -> tuple[Risk, ...]:
-    """What the card warns of, mildest first; never empty."""
+    """What a tool may do, mildest first; never empty."""
     facts = believed(tool)
-    warned = [Risk.READS] if facts.read_only else [Risk.WRITES]
-    if facts.destructive:
+    return _warnings(known_to_read(tool), facts.destructive, facts.open_world)
+
+
+def risks_of(call: Call, verdict: Allow | Ask | Deny) -> tuple[Risk, ...]:
+    """What the card of a call warns of, mildest first; never empty. `verdict` may say by rule that it only reads."""
+    facts = believed(call.tool)
+    by_rule = not isinstance(verdict, Deny) and verdict.reads
+    command = command_of(call.tool.input_schema, call.arguments)
+    destroys = facts.destructive or (command is not None and command.destroys)
+    return _warnings(by_rule or call_known_to_read(call), destroys, facts.open_world)
+
+
+def _warnings(reads: bool, destroys: bool, reaches_outside: bool) -> tuple[Risk, ...]:  # noqa: FBT001 - three facts
+    warned = [Risk.READS] if reads else [Risk.WRITES]
+    if destroys and not reads:
         warned.append(Risk.DESTROYS)
-    if facts.open_world:
+    if reaches_outside:
         warned.append(Risk.REACHES_OUTSIDE)
     return tuple(warned)

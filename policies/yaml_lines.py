@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+LARGEST = 1_000_000
+"""Characters of a text; thousands of rules have room, and reading them takes seconds at most."""
 DEEPEST = 30
 """Levels of nesting; far more than any rule needs, and few enough for every recursion over a policy."""
 
@@ -70,6 +72,8 @@ for _tag, _pattern, _first in (
 
 def read_yaml(text: str) -> Located | None:
     """The one document of a YAML text; `None` when there is none. Raises `LineError`, and nothing else."""
+    if len(text) > LARGEST:
+        raise LineError(text.count("\n", 0, LARGEST) + 1, f"too large: at most {LARGEST:,} characters are read")
     try:
         loader = _Loader(text)  # checks every character of a str at once
     except yaml.reader.ReaderError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bot.settings import Settings, plain
+
 SCOPES = (
     "app_mentions:read",
     "assistant:write",
@@ -16,7 +18,9 @@ SCOPES = (
     "im:history",
     "im:write",
     "mpim:history",
+    "usergroups:read",
     "users:read",
+    "users:read.email",
 )
 """Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""
 
@@ -48,3 +52,19 @@ class SlackConfig:
     def socket_mode(self) -> bool:
         """Whether events come through a WebSocket that we open."""
         return self.app_token is not None
+
+
+def config_from(settings: Settings) -> SlackConfig:
+    """What the environment says of Slack."""
+    return SlackConfig(
+        bot_token=plain(settings.slack_bot_token),
+        signing_secret=plain(settings.slack_signing_secret),
+        app_token=plain(settings.slack_app_token),
+        client_id=settings.slack_client_id,
+        client_secret=plain(settings.slack_client_secret),
+        api_url=settings.slack_api_url,
+        public_url=settings.public_url,
+        agent_view=settings.slack_agent_view,
+        allow_guests=settings.slack_allow_guests,
+        allowed_teams=frozenset(settings.slack_allowed_teams),
+    )

@@ -36,6 +36,8 @@ from adapters.slack.web_api.installing import InstallationRecords
 from adapters.slack.web_api.members import Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.rotation import InstalledTokens
+from adapters.slack.web_api.standing import Standing
+from adapters.slack.web_api.user_groups import UserGroups
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
 from bot.platform import Desk, Reference
@@ -82,6 +84,8 @@ class SlackPlatform:
         self._api = WebApi(self._workspaces.token, config.api_url, refused=self._workspaces.refused)
         self._people = People(self._api, config, clock=clock)
         self._members = Members(self._api, clock=clock)
+        self._groups = UserGroups(self._api, clock=clock)
+        self._standing = Standing(self._people, self._members, self._groups)
         self._backgrounds = Backgrounds(self._api, self._people, clock=clock)
         self._drafts = Drafts(self._api, clock=clock)
         self._outbound = Outbound(self._api, self._drafts, self._sign_in_link)
@@ -98,7 +102,7 @@ class SlackPlatform:
         api, people, workspaces, errands = self._api, self._people, self._workspaces, self._errands
         answers = Answers(api, people, Private(api))
         concerns = Concerns(desk, self._members)
-        home = HomeTab(concerns, api, people, workspaces)
+        home = HomeTab(desk, concerns, api, people, workspaces)
         self._openings = openings = Openings(desk, api, people, workspaces, errands)
         handlers = Handlers(
             Listening(desk, api=api, people=people, workspaces=workspaces, home=home, errands=errands),
@@ -158,6 +162,7 @@ class SlackPlatform:
         await self.stop()
         await self._drafts.close()
         await self._backgrounds.close()
+        await self._groups.close()
         await self._members.close()
         await self._people.close()
         await self._api.close()
@@ -186,6 +191,22 @@ class SlackPlatform:
     def live(self, thread_id: str, place: Place, reader: str) -> Live:
         """Where to show what happens in a thread while it happens."""
         return self._drafts.live(thread_id, place, reader)
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        """Whether somebody is in a user group; `None`: it could not be found out."""
+        return await self._standing.in_group(person_id, group)
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a channel; `None`: it could not be found out."""
+        return await self._standing.in_channel(person_id, channel)
+
+    async def email_of(self, person_id: str) -> str | None:
+        """The address that Slack vouches for; `None`: none, or it could not be found out."""
+        return await self._standing.email_of(person_id)
+
+    async def name_of(self, person_id: str) -> str | None:
+        """What Slack calls somebody; `None`: it could not be found out."""
+        return await self._standing.name_of(person_id)
 
     def named_place(self, reference: str) -> Place | None:
         """The place that a policy names."""

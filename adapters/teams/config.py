@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bot.settings import Settings, plain
+
 AppType = Literal["SingleTenant", "MultiTenant", "UserAssignedMSI"]
 
 
@@ -22,6 +24,8 @@ class Cloud:
     """What the bot's own tokens are for; `/.default` is added (`TEAMS_TOKEN_SCOPE`)."""
     service_url: str = "https://smba.trafficmanager.net/teams/"
     """The Bot Connector for conversations in which nothing was heard yet (`TEAMS_SERVICE_URL`)."""
+    graph_url: str = "https://graph.microsoft.com"
+    """Microsoft Graph, asked for groups and addresses (`TEAMS_GRAPH_URL`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,26 @@ class TeamsConfig:
     local_unauthenticated: bool = False
     """`TEAMS_LOCAL_UNAUTHENTICATED`: activities without a token are taken from loopback, and answered without one."""
     cloud: Cloud = field(default_factory=Cloud)
+
+
+def config_from(settings: Settings) -> TeamsConfig:
+    """What the environment says of Teams. Of no tenants named, the app's own is the one it talks with."""
+    tenant = settings.microsoft_app_tenant_id or ""
+    return TeamsConfig(
+        app_id=settings.microsoft_app_id or "",
+        app_password=plain(settings.microsoft_app_password),
+        app_type=settings.microsoft_app_type,
+        tenant=tenant,
+        allowed_tenants=frozenset(settings.teams_allowed_tenants or filter(None, [tenant])),
+        allow_guests=settings.teams_allow_guests,
+        targeted_messages=settings.teams_targeted_messages,
+        local_unauthenticated=settings.teams_local_unauthenticated,
+        cloud=Cloud(
+            login_url=settings.teams_login_url,
+            openid_metadata_url=settings.teams_openid_metadata_url,
+            token_issuer=settings.teams_token_issuer,
+            token_scope=settings.teams_token_scope,
+            service_url=settings.teams_service_url,
+            graph_url=settings.teams_graph_url,
+        ),
+    )

@@ -48,6 +48,11 @@ class Caller:
     locale: str = "en"
 
 
+def is_object_id(text: str) -> bool:
+    """Whether it is the id of an account or a group in Entra."""
+    return _OBJECT_ID.fullmatch(text) is not None
+
+
 def person_id(tenant: str, user: str) -> str:
     """`teams:{tenant}:{aad object id}`."""
     return f"{PLATFORM}:{tenant}:{user}"

@@ -13,6 +13,7 @@ from adapters.teams.connecting import Connecting
 from adapters.teams.connector.authentication import Authentication
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import People
+from adapters.teams.connector.standing import Standing
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.connector.turns import Turns
 from adapters.teams.errands import Errands
@@ -70,6 +71,7 @@ class TeamsPlatform:
         self._authentication = Authentication(config, clock=clock)
         self._connector = BotConnector(config, self._tokens)
         self._people = People(self._connector, config, clock=clock)
+        self._standing = Standing(self._people, config, clock=clock)
         self._private = Private(self._connector, self._people, config, clock=clock)
         self._drafts = Drafts(self._connector, clock=clock)
         self._outbound = Outbound(self._connector, self._people, self._drafts, self._private, self._sign_in_link)
@@ -85,13 +87,13 @@ class TeamsPlatform:
         answers = Answers(connector, people, self._private)
         duplicates = Duplicates(desk, connector, errands, grace=waits.duplicate)
         clicks = Clicks(desk, answers, Links(desk, answers, errands), duplicates, errands)
-        commands = Commands(answers, Concerns(desk, connector))
+        commands = Commands(desk, answers, Concerns(desk, connector))
         listening = Listening(desk, people=people, answers=answers, clicks=clicks, commands=commands, errands=errands)
         invokes = Invokes(
             desk,
             answers=answers,
             clicks=clicks,
-            dialogs=Dialogs(desk, answers),
+            dialogs=Dialogs(desk, answers, self._standing.colleague),
             listening=listening,
             errands=errands,
             within=waits.answer,
@@ -125,6 +127,7 @@ class TeamsPlatform:
         await self.stop()
         await self._drafts.close()
         await self._private.close()
+        await self._standing.close()
         await self._people.close()
         await self._connector.close()
         await self._tokens.close()
@@ -151,6 +154,22 @@ class TeamsPlatform:
     def live(self, thread_id: str, place: Place, reader: str) -> Live:
         """Where to show what happens in a thread while it happens."""
         return self._drafts.live(thread_id, place, reader)
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        """Whether somebody is in an Entra group; `None`: it could not be found out."""
+        return await self._standing.in_group(person_id, group)
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a conversation; `None`: it could not be found out."""
+        return await self._standing.in_channel(person_id, channel)
+
+    async def email_of(self, person_id: str) -> str | None:
+        """The address that Microsoft vouches for; `None`: none, or it could not be found out."""
+        return await self._standing.email_of(person_id)
+
+    async def name_of(self, person_id: str) -> str | None:
+        """What Microsoft calls somebody; `None`: it could not be found out."""
+        return await self._standing.name_of(person_id)
 
     def named_place(self, reference: str) -> Place | None:
         """The place that a policy names; `None`: it is none of ours."""

@@ -11,6 +11,7 @@ await servers.close()
 from __future__ import annotations
 
 from adapters.tool_servers.config import ConfigError, ServerConfig, ToolServersConfig, load_config
+from adapters.tool_servers.looking_up import look_up
 from adapters.tool_servers.server import Timings
 from adapters.tool_servers.servers import ServerStatus, ToolServers
 
@@ -22,4 +23,5 @@ __all__ = [
     "ToolServers",
     "ToolServersConfig",
     "load_config",
+    "look_up",
 ]

@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from adapters.tool_servers.arguments import complaint_about
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.listing import MOST_TOOLS, Listing, read_listing
-from adapters.tool_servers.redaction import without_known
+from adapters.tool_servers.redaction import Redact, without_known
 from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off, outcome_of_error
 from adapters.tool_servers.results import failed, succeeded
-from adapters.tool_servers.text import one_line
+from adapters.tool_servers.text import clean, one_line
 from graph.ports import Failed, Progress, ToolOutcome
 from policies.model import Tool
 
@@ -54,11 +54,19 @@ class Connection:
     `lost` is set, with the reason, when there will be no more answers.
     """
 
-    def __init__(self, server: ServerConfig, session: ClientSession, lost: asyncio.Future[str], result_limit: int):
+    def __init__(
+        self,
+        server: ServerConfig,
+        session: ClientSession,
+        lost: asyncio.Future[str],
+        result_limit: int,
+        redact: Redact,
+    ) -> None:
         self._server = server
         self._session = session
         self.lost = lost
         self._result_limit = result_limit
+        self._redact = redact
         self._requests: set[asyncio.Task[CallResult]] = set()
         self._withdrawals: set[asyncio.Task[None]] = set()
 
@@ -98,7 +106,7 @@ class Connection:
             cursor = page.nextCursor
             if not cursor or len(listed) > 4 * MOST_TOOLS:
                 break
-        return read_listing(self._server, listed)
+        return read_listing(self._server, listed, redact=self._redact)
 
     async def is_alive(self, timeout: float) -> bool:  # noqa: ASYNC109 - part of the question
         """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
@@ -114,6 +122,8 @@ class Connection:
     async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress) -> ToolOutcome | NotSent:
         """Call a tool once. Raises nothing but `CancelledError`, and then tells the server to stop."""
         if complaint := complaint_about(arguments, tool.input_schema):
+            # It may repeat the arguments, which are shown masked.
+            complaint = self._redact(complaint)
             return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
         ticket = _Ticket()
         request = asyncio.create_task(self._request(tool.name, arguments, progress, ticket), name="tool-call")
@@ -126,7 +136,8 @@ class Connection:
             if self.lost.done() and not request.done():
                 await asyncio.wait({request}, timeout=LAST_WORDS)
             if request.done():
-                return self._outcome_of(request)
+                # In a thread: masking megabytes takes a while, and nobody else should wait for it.
+                return await asyncio.to_thread(self._outcome_of, request)
             lost = "the connection was lost"
             return broke_off(self._server.name, lost if self.lost.done() else f"none within {timeout:g} seconds")
         finally:
@@ -156,17 +167,18 @@ class Connection:
     def _reporter(self, told: Progress) -> ProgressFnT:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(max(progress / total, 0.0), 1.0) if total and total > 0 else None
-            told(one_line(without_known(message or "", self._server.secrets), LONGEST_STATUS), fraction)
+            said = self._redact(without_known(clean(message or ""), self._server.secrets))
+            told(one_line(said, LONGEST_STATUS), fraction)
 
         return report
 
     def _outcome_of(self, request: asyncio.Task[CallResult]) -> ToolOutcome | NotSent:
-        server, secrets = self._server.name, self._server.secrets
+        server, secrets, redact = self._server.name, self._server.secrets, self._redact
         try:
             result = request.result()
         except McpError as error:
             said = error.error
-            return outcome_of_error(server, said.code, said.message, said.data, secrets=secrets)
+            return outcome_of_error(server, said.code, said.message, said.data, secrets=secrets, redact=redact)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return NotSent("the connection was lost")  # raised by the send: the transport never took the request
         except ValidationError:
@@ -175,8 +187,9 @@ class Connection:
             log.exception("tool_call_failed", server=server, exc_info=error)
             return broke_off(server, "an error on our side")
         if result.isError:
-            return failed(server, result.content, result.structuredContent, secrets=secrets)
-        return succeeded(result.content, result.structuredContent, limit=self._result_limit, secrets=secrets)
+            return failed(server, result.content, result.structuredContent, secrets=secrets, redact=redact)
+        limit = self._result_limit
+        return succeeded(result.content, result.structuredContent, limit=limit, secrets=secrets, redact=redact)
 
     def _withdraw(self, ticket: _Ticket) -> None:
         """Tell the server, in a task of its own, that nobody waits for the answer any more."""

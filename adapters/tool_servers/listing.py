@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from adapters.tool_servers.arguments import schema_problem
 from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.text import one_line, shorten
+from adapters.tool_servers.redaction import Redact, unchanged, without_known
+from adapters.tool_servers.text import clean, one_line, shorten
 from policies.model import Annotations, Tool
 
 MOST_TOOLS = 128
@@ -41,8 +43,9 @@ class Listing:
     """Why none of them may be used; `None`: they may."""
 
 
-def read_listing(server: ServerConfig, listed: Sequence[Any]) -> Listing:
-    """Read the result of `tools/list`, as plain JSON."""
+def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> Listing:
+    """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in what the house is told."""
+    mask = partial(_without_secrets, server, redact)
     tools: dict[str, Tool] = {}
     skipped = []
     for entry in listed:
@@ -52,7 +55,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any]) -> Listing:
             continue  # the operator left it out: nothing to report
         if reason is None and len(tools) == MOST_TOOLS:
             reason = f"a server may have {MOST_TOOLS} tools; choose some with `tools` in mcp.json"
-        tool = None if reason else _tool(server, entry)
+        tool = None if reason else _tool(server, entry, mask)
         if tool and tool.full_name in tools:
             reason = "there is another one of that name"
         if tool is None or reason:
@@ -85,7 +88,11 @@ def _reason_to_skip(entry: Any) -> str | None:
     return schema_problem(schema)
 
 
-def _tool(server: ServerConfig, entry: Mapping[str, Any]) -> Tool:
+def _without_secrets(server: ServerConfig, redact: Redact, text: str) -> str:
+    return redact(without_known(clean(text), server.secrets))
+
+
+def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
     said = entry.get("annotations")
     said = said if isinstance(said, Mapping) else {}
     annotations = Annotations(
@@ -99,9 +106,9 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any]) -> Tool:
     return Tool(
         server=server.name,
         name=name,
-        title=one_line(_text(said.get("title")) or _text(entry.get("title")), LONGEST_TITLE),
-        description=shorten(_text(entry.get("description")), LONGEST_DESCRIPTION),
-        input_schema=entry["inputSchema"],
+        title=one_line(mask(_text(said.get("title")) or _text(entry.get("title"))), LONGEST_TITLE),
+        description=shorten(mask(_text(entry.get("description"))), LONGEST_DESCRIPTION),
+        input_schema=_masked(entry["inputSchema"], mask),
         annotations=annotations,
         annotations_trusted=server.trust_annotations,
         requires_approval=name in server.require_approval,
@@ -110,6 +117,37 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any]) -> Tool:
         category=server.category,
         fingerprint=server.fingerprint,
     )
+
+
+def _masked(schema: Any, mask: Redact) -> Any:
+    """A schema without secrets: in its texts, and in what it proposes for arguments that are called like secrets."""
+    match schema:
+        case str():
+            masked = mask(schema)
+            return masked if masked != clean(schema) else schema
+        case Mapping():
+            return {key: _masked(_proposing(key, part, mask), mask) for key, part in schema.items()}
+        case list():
+            return [_masked(part, mask) for part in schema]
+        case _:
+            return schema
+
+
+def _proposing(key: str, part: Any, mask: Redact) -> Any:
+    """The arguments in `properties`, each with its default as it may be shown."""
+    if key != "properties" or not isinstance(part, Mapping):
+        return part
+    return {name: _with_default(name, about, mask) for name, about in part.items()}
+
+
+def _with_default(name: str, about: Any, mask: Redact) -> Any:
+    default = about.get("default") if isinstance(about, Mapping) else None
+    if not isinstance(default, str | int | float):
+        return about
+    field = json.dumps({name: default}, ensure_ascii=False)
+    if mask(field) == clean(field):
+        return about
+    return {key: value for key, value in about.items() if key != "default"}
 
 
 def _hint(said: Mapping[str, Any], name: str) -> bool | None:

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
+from adapters.tool_servers.redaction import Redact, unchanged
 from adapters.tool_servers.results import reported
-from adapters.tool_servers.text import one_line
+from adapters.tool_servers.text import clean, one_line
 from graph.ports import BrokeOff, Failed, SignInNeeded, ToolOutcome
 
 LONGEST_MESSAGE = 500
@@ -67,7 +68,13 @@ class CallResult(BaseModel):
 
 
 def outcome_of_error(
-    server: str, code: int, message: str, data: Any, *, secrets: Collection[str] = ()
+    server: str,
+    code: int,
+    message: str,
+    data: Any,
+    *,
+    secrets: Collection[str] = (),
+    redact: Redact = unchanged,
 ) -> ToolOutcome | NotSent:
     """What a JSON-RPC error in reply to a tool call means."""
     match code:
@@ -80,9 +87,9 @@ def outcome_of_error(
         case _ if code == CONNECTION_CLOSED and message == "Connection closed":
             return broke_off(server, "the connection was lost")
         case _ if code == URL_ELICITATION_REQUIRED:
-            return _sign_in(server, message, data)
+            return _sign_in(server, message, data, redact)
         case _:
-            return Failed(reported(server, message, secrets=secrets))
+            return Failed(reported(server, message, secrets=secrets, redact=redact))
 
 
 def broke_off(server: str, reason: str) -> BrokeOff:
@@ -90,7 +97,7 @@ def broke_off(server: str, reason: str) -> BrokeOff:
     return BrokeOff(f"{server} gave no answer ({reason}): whether it did it is not known.")
 
 
-def _sign_in(server: str, message: str, data: Any) -> SignInNeeded | Failed:
+def _sign_in(server: str, message: str, data: Any, redact: Redact) -> SignInNeeded | Failed:
     elicitations = data.get("elicitations") if isinstance(data, Mapping) else None
     for each in elicitations if isinstance(elicitations, Sequence) else ():
         url = each.get("url") if isinstance(each, Mapping) else None
@@ -99,7 +106,7 @@ def _sign_in(server: str, message: str, data: Any) -> SignInNeeded | Failed:
         said, elicitation_id = each.get("message"), each.get("elicitationId")
         return SignInNeeded(
             url=url,
-            message=one_line(said if isinstance(said, str) else message, LONGEST_MESSAGE),
+            message=one_line(redact(clean(said if isinstance(said, str) else message)), LONGEST_MESSAGE),
             elicitation_id=elicitation_id if isinstance(elicitation_id, str) else None,
         )
     return Failed(f"{server} wants somebody to open a link first, but did not give a usable one. Nothing was done.")

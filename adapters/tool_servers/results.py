@@ -9,34 +9,52 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from adapters.tool_servers.redaction import without_known, without_secrets
+from adapters.tool_servers.redaction import Redact, unchanged, without_known, without_secrets
 from adapters.tool_servers.text import clean, cut_to_bytes, one_line, shorten
 from graph.ports import Failed, Succeeded
 
 LONGEST_ERROR = 1_000
 """Characters of a server's own account of an error."""
 
+LONGEST_SPLIT = 512
+"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
+two there."""
+
 NOTHING = "Done. The tool returned nothing."
 
 
 def succeeded(
-    content: Sequence[Any], structured: Any, *, limit: int, secrets: Collection[str] = (), owner: str | None = None
+    content: Sequence[Any],
+    structured: Any,
+    *,
+    limit: int,
+    secrets: Collection[str] = (),
+    owner: str | None = None,
+    redact: Redact = unchanged,
 ) -> Succeeded:
     """The outcome of a call that went well; `limit`: bytes of UTF-8 that the model gets."""
-    whole = without_known(_text_of(content, structured), secrets)
+    # Cut after masking: half a secret is no longer recognised.
+    whole = _text_of(content, structured, lambda text: redact(without_known(text, secrets)))
     text = bounded(whole, limit)
     return Succeeded(text=text, whole="" if text == whole else whole, owner=owner)
 
 
-def failed(server: str, content: Sequence[Any], structured: Any, *, secrets: Collection[str] = ()) -> Failed:
+def failed(
+    server: str,
+    content: Sequence[Any],
+    structured: Any,
+    *,
+    secrets: Collection[str] = (),
+    redact: Redact = unchanged,
+) -> Failed:
     """The outcome of a call that the server reported as failed (`isError`)."""
-    return Failed(reported(server, _text_of(content, structured), secrets=secrets))
+    return Failed(reported(server, _text_of(content, structured, redact), secrets=secrets, redact=redact))
 
 
-def reported(server: str, account: str, *, secrets: Collection[str] = ()) -> str:
+def reported(server: str, account: str, *, secrets: Collection[str] = (), redact: Redact = unchanged) -> str:
     """A server's own account of an error as a sentence that is safe to show."""
     # Cut after taking secrets out: half a secret is no longer recognised.
-    account = shorten(without_secrets(clean(account), secrets), LONGEST_ERROR)
+    account = shorten(without_secrets(redact(clean(account)), secrets), LONGEST_ERROR)
     return f"{server} reported an error: {account or 'it did not say which.'}"
 
 
@@ -54,12 +72,35 @@ def _left_out(missing: int, size: int) -> str:
     return f"\n\n[Cut here: {missing:,} of {size:,} bytes were left out.]"
 
 
-def _text_of(content: Sequence[Any], structured: Any) -> str:
+def _text_of(content: Sequence[Any], structured: Any, mask: Redact) -> str:
+    """All that was returned, as one text without secrets."""
     texts = [block["text"] for block in content if _is_text(block)]
-    parts = [_block(block) for block in content]
+    parts = [clean(_block(block, mask)) for block in content]
     if structured is not None and not _says_the_same(texts, structured):
-        parts.append(_json(structured))
-    return clean("\n".join(part for part in parts if part)) or NOTHING
+        parts.append(clean(_json(structured)))
+    return mask(_lines([part for part in parts if part], mask)) or NOTHING
+
+
+def _lines(parts: Sequence[str], mask: Redact) -> str:
+    """Each part on a line of its own, except where several hold a secret between them: that has to be whole to be
+    recognised."""
+    written: list[str] = []
+    before = ""
+    for at, part in enumerate(parts):
+        after = _beginning(parts, at)
+        together = mask(before + after) != mask(before) + mask(after)
+        written.append(part if together or not written else f"\n{part}")
+        before = (before + written[-1])[-LONGEST_SPLIT:]
+    return "".join(written)
+
+
+def _beginning(parts: Sequence[str], at: int) -> str:
+    text = ""
+    for index in range(at, len(parts)):
+        text += parts[index][:LONGEST_SPLIT]
+        if len(text) >= LONGEST_SPLIT:
+            break
+    return text[:LONGEST_SPLIT]
 
 
 def _is_text(block: Any) -> bool:
@@ -70,13 +111,18 @@ def _says_the_same(texts: Sequence[str], structured: Any) -> bool:
     """Whether the text blocks already say what the structured content says.
 
     Servers repeat structured content as text, by the specification; some put one element of a list into each block,
-    and wrap what is no object in one: `{"result": …}`, `{"content": …}`.
+    and wrap what is no object in one: `{"result": …}`, `{"content": …}`. Some repeat the blocks themselves.
     """
     wrapped = isinstance(structured, Mapping) and len(structured) == 1
     meanings = [structured, *structured.values()] if wrapped else [structured]
+    meanings += [[block["text"] for block in each] for each in meanings if _are_texts(each)]
     values = [_value(text) for text in texts]
     said = [values, list(texts), *values[:1], *texts[:1]] if len(texts) == 1 else [values, list(texts)]
     return any(meaning == each for meaning in meanings for each in said)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _value(text: str) -> Any:
@@ -86,40 +132,41 @@ def _value(text: str) -> Any:
         return text
 
 
-def _block(block: Any) -> str:
+def _block(block: Any, mask: Redact) -> str:
     if not isinstance(block, Mapping):
         return "[something that is no content block]"
     match block.get("type"):
         case "text":
             return _text(block.get("text"))
         case "image" | "audio" as kind:
-            return f"[{kind}: {_name(block.get('mimeType'), 'unknown type')}, {_size(block.get('data'))}, left out]"
+            return (
+                f"[{kind}: {_name(block.get('mimeType'), 'unknown type', mask)}, {_size(block.get('data'))}, left out]"
+            )
         case "resource_link":
-            title = _name(block.get("title") or block.get("name"), "resource")
-            return f"[link: {title}, {_name(block.get('uri'), 'no address')}]"
+            title = _name(block.get("title") or block.get("name"), "resource", mask)
+            return f"[link: {title}, {_name(block.get('uri'), 'no address', mask)}]"
         case "resource":
-            return _resource(block.get("resource"))
+            return _resource(block.get("resource"), mask)
         case kind:
-            return f"[{_name(kind, 'unknown content')}, left out]"
+            return f"[{_name(kind, 'unknown content', mask)}, left out]"
 
 
-def _resource(resource: Any) -> str:
+def _resource(resource: Any, mask: Redact) -> str:
     if not isinstance(resource, Mapping):
         return "[resource, left out]"
-    uri = _name(resource.get("uri"), "no address")
+    uri = _name(resource.get("uri"), "no address", mask)
     if isinstance(resource.get("text"), str):
         return f"[resource: {uri}]\n{resource['text']}"
-    return (
-        f"[resource: {uri}, {_name(resource.get('mimeType'), 'unknown type')}, {_size(resource.get('blob'))}, left out]"
-    )
+    kind = _name(resource.get("mimeType"), "unknown type", mask)
+    return f"[resource: {uri}, {kind}, {_size(resource.get('blob'))}, left out]"
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _name(value: Any, otherwise: str) -> str:
-    return one_line(value, 200) if isinstance(value, str) and value.strip() else otherwise
+def _name(value: Any, otherwise: str, mask: Redact) -> str:
+    return one_line(mask(clean(value)), 200) if isinstance(value, str) and value.strip() else otherwise
 
 
 def _size(base64_data: Any) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from adapters.tool_servers.config import ServerConfig
+from adapters.tool_servers.redaction import Redact
 from adapters.tool_servers.replies import NotSent
 from graph.ports import Failed, Progress, ToolOutcome
 from policies.model import Tool
@@ -70,7 +71,7 @@ def pause_after(failures: int, timings: Timings, jitter: float) -> float:
 class Server:
     """One server and its tools. `start` and `close` are called once; calls may come from any task of the loop."""
 
-    def __init__(self, config: ServerConfig, *, result_limit: int, timings: Timings) -> None:
+    def __init__(self, config: ServerConfig, *, result_limit: int, timings: Timings, redact: Redact) -> None:
         self.config = config
         self.state = State.STARTING
         self.reason = "is being started"
@@ -79,6 +80,7 @@ class Server:
         """As last listed; they can be called while the state is `up`."""
         self._result_limit = result_limit
         self._timings = timings
+        self._redact = redact
         self._connection: Connection | None = None
         self._relist = asyncio.Event()
         self._decided = asyncio.Event()
@@ -166,8 +168,8 @@ class Server:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._timings.start):
                     signals = Signals(lost=partial(_settle, lost), tools_changed=self._relist.set)
-                    session = await stack.enter_async_context(open_session(self.config, signals))
-                    connection = Connection(self.config, session, lost, self._result_limit)
+                    session = await stack.enter_async_context(open_session(self.config, signals, redact=self._redact))
+                    connection = Connection(self.config, session, lost, self._result_limit, self._redact)
                     await connection.initialize()
                     self._offer(connection, await connection.list_tools())
                 was_up = True

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from adapters.tool_servers.config import ToolServersConfig
+from adapters.tool_servers.redaction import Redact, unchanged
 from adapters.tool_servers.server import Server, State, Timings
 from graph.ports import Caller, Failed, Progress, ToolOutcome, Unavailable
 from policies.model import Tool
@@ -38,18 +39,24 @@ class ServerStatus:
 class ToolServers:
     """Runs the servers of `mcp.json` and calls their tools.
 
-    `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). To be started and closed by
+    `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `redact`: masks secrets in all
+    that tools say, before anybody sees it. To be started and closed by
     the loop that calls it.
     """
 
     def __init__(
-        self, config: ToolServersConfig, *, result_limit: int = 16_000, timings: Timings | None = None
+        self,
+        config: ToolServersConfig,
+        *,
+        result_limit: int = 16_000,
+        timings: Timings | None = None,
+        redact: Redact = unchanged,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
         self._servers = {
-            server.name: Server(server, result_limit=result_limit, timings=timings or Timings())
+            server.name: Server(server, result_limit=result_limit, timings=timings or Timings(), redact=redact)
             for server in config.servers
             # A session is shared by everybody, so it must not carry one person's account.
             if server.auth != "oauth"

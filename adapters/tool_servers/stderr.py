@@ -11,8 +11,8 @@ from typing import TextIO
 
 import structlog
 
-from adapters.tool_servers.redaction import without_secrets
-from adapters.tool_servers.text import one_line
+from adapters.tool_servers.redaction import Redact, unchanged, without_secrets
+from adapters.tool_servers.text import clean, one_line
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +32,18 @@ LAST_LINES = 0.2
 class LineLog:
     """Logs the lines of one server. `now`: a monotonic clock in seconds."""
 
-    def __init__(self, server: str, secrets: Collection[str], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        server: str,
+        secrets: Collection[str],
+        now: Callable[[], float] = time.monotonic,
+        *,
+        redact: Redact = unchanged,
+    ) -> None:
         self._server = server
         self._secrets = secrets
         self._now = now
+        self._redact = redact
         self._began = now()
         self._lines = 0
         self._rest = b""
@@ -60,7 +68,8 @@ class LineLog:
         self._rest = b""
 
     def _log(self, raw: bytes) -> None:
-        line = one_line(without_secrets(raw.decode("utf-8", "replace"), self._secrets), LONGEST_LINE)
+        said = self._redact(clean(raw.decode("utf-8", "replace")))
+        line = one_line(without_secrets(said, self._secrets), LONGEST_LINE)
         if not line:
             return
         if self._now() - self._began >= PERIOD:

@@ -38,9 +38,9 @@ from mcp.types import (
 
 from adapters.tool_servers.config import Http, ServerConfig, Stdio
 from adapters.tool_servers.http_client import McpHttpClient
-from adapters.tool_servers.redaction import without_secrets
+from adapters.tool_servers.redaction import Redact, unchanged, without_secrets
 from adapters.tool_servers.stderr import LineLog, logged_stderr
-from adapters.tool_servers.text import one_line
+from adapters.tool_servers.text import clean, one_line
 
 log = structlog.get_logger(__name__)
 
@@ -61,19 +61,22 @@ class Signals:
 
 
 @asynccontextmanager
-async def open_session(server: ServerConfig, signals: Signals) -> AsyncIterator[ClientSession]:
+async def open_session(
+    server: ServerConfig, signals: Signals, *, redact: Redact = unchanged
+) -> AsyncIterator[ClientSession]:
     """A session that is connected and not initialised; to be left by the task that entered it.
 
     Raises whatever the transport raises (`OSError` for a program that cannot be started, exception groups).
     """
     callbacks = {
         "message_handler": partial(_on_message, signals),
-        "logging_callback": partial(_on_log, server),
+        "logging_callback": partial(_on_log, server, redact),
         "elicitation_callback": partial(_on_elicitation, server),
     }
     match server.transport:
         case Stdio() as stdio:
-            opened = _over_stdio(server, stdio, signals, callbacks)
+            lines = LineLog(server.name, server.secrets, redact=redact)
+            opened = _over_stdio(stdio, lines, signals, callbacks)
         case Http() as http:
             opened = create_session(_http_connection(server, http, signals, callbacks))
     async with opened as session:
@@ -82,7 +85,7 @@ async def open_session(server: ServerConfig, signals: Signals) -> AsyncIterator[
 
 @asynccontextmanager
 async def _over_stdio(
-    server: ServerConfig, stdio: Stdio, signals: Signals, callbacks: dict[str, Any]
+    stdio: Stdio, lines: LineLog, signals: Signals, callbacks: dict[str, Any]
 ) -> AsyncIterator[ClientSession]:
     parameters = StdioServerParameters(
         # whatever PATH is, our own servers run under the interpreter that has their libraries
@@ -93,7 +96,7 @@ async def _over_stdio(
         encoding_error_handler="replace",
     )
     async with AsyncExitStack() as stack:
-        stderr = await stack.enter_async_context(logged_stderr(LineLog(server.name, server.secrets)))
+        stderr = await stack.enter_async_context(logged_stderr(lines))
         incoming, outgoing = await stack.enter_async_context(stdio_client(parameters, errlog=stderr))
         stderr.close()
         noticed = await stack.enter_async_context(_noticing_the_end(incoming, signals))
@@ -147,8 +150,8 @@ async def _on_message(signals: Signals, message: object) -> None:
         log.warning("tool_server_sent_no_message", error=type(message).__name__)
 
 
-async def _on_log(server: ServerConfig, said: LoggingMessageNotificationParams) -> None:
-    text = one_line(without_secrets(str(said.data), server.secrets), 500)
+async def _on_log(server: ServerConfig, redact: Redact, said: LoggingMessageNotificationParams) -> None:
+    text = one_line(without_secrets(redact(clean(str(said.data))), server.secrets), 500)
     log.debug("tool_server_log", server=server.name, level=said.level, text=text)
 
 

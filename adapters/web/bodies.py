@@ -61,12 +61,27 @@ class DecisionBody(_Body):
     verb: Literal["approve", "reject"]
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
     values: dict[str, Any] | None = None
+    always_for: Literal["1 h", "8 h", "7 days"] | None = None
 
     @model_validator(mode="after")
     def _values_belong_to_one_approval(self) -> DecisionBody:
-        if self.values is not None and (self.verb != "approve" or len(self.approvals) != 1):
-            raise ValueError("values go with the approval of one call")
+        alone = self.verb == "approve" and len(self.approvals) == 1
+        if not alone and (self.values is not None or self.always_for is not None):
+            raise ValueError("values, and always allowing, go with the approval of one call")
         return self
+
+
+class HandoverBody(_Body):
+    """Somebody else is asked to decide."""
+
+    id: ClientId
+    to: AnyId
+
+
+class ClickBody(_Body):
+    """A click that says all by its address."""
+
+    id: ClientId
 
 
 class AnswerBody(_Body):
@@ -88,12 +103,6 @@ class SignInBody(_Body):
 
     id: ClientId
     done: bool
-
-
-class StopBody(_Body):
-    """A click on Stop."""
-
-    id: ClientId
 
 
 BodyT = TypeVar("BodyT", bound=_Body)

@@ -16,9 +16,10 @@ from adapters.web.door import SECURITY_HEADERS, Visitor
 from adapters.web.hub import THREADS_CHANGED, EndedError, Hub, Reader, frame
 from adapters.web.inbound import thread_id_of
 from adapters.web.live import LiveBoard
-from adapters.web.render import person_json, thread_json, threads_json
+from adapters.web.render import asked_json, thread_json, threads_json
+from adapters.web.render_house import person_json
 from bot.platform import Desk
-from bot.vocabulary import ThreadView
+from bot.vocabulary import Person, ThreadView
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
@@ -54,7 +55,7 @@ class EventStreams:
             try:
                 await response.prepare(request)
                 await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)
-                async for chunk in self._changes(reader):
+                async for chunk in self._changes(reader, visitor.person):
                     await _write(response, chunk)
             except (ConnectionError, TimeoutError):
                 # The page went away or takes nothing: it comes back by itself and catches up.
@@ -67,9 +68,9 @@ class EventStreams:
         view = await self._desk.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
         thread = thread_json(view) | {"live": self._board.snapshot(thread_id)}
         me = frame("session", {"me": person_json(visitor.person)})
-        return me + await self._threads() + frame("thread", thread)
+        return me + await self._threads(visitor.person) + frame("thread", thread)
 
-    async def _changes(self, reader: Reader) -> AsyncIterator[bytes]:
+    async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:
         threads_from = monotonic() + THREADS_EVERY_SECONDS
         threads_due = False
         while True:
@@ -87,10 +88,13 @@ class EventStreams:
             if threads_due and monotonic() >= threads_from:
                 threads_due = False
                 threads_from = monotonic() + THREADS_EVERY_SECONDS
-                yield await self._threads()
+                yield await self._threads(person)
 
-    async def _threads(self) -> bytes:
-        return frame("threads", threads_json(await self._desk.threads("web")))
+    async def _threads(self, person: Person) -> bytes:
+        """All threads, and what others have asked this person, wherever it is, to decide."""
+        overview = await self._desk.overview(person, person.person_id)
+        asked = [each.post for each in overview.to_decide if each.post.place.key == person.person_id]
+        return frame("threads", {**threads_json(await self._desk.threads("web")), **asked_json(asked)})
 
 
 async def _write(response: web.StreamResponse, chunk: bytes) -> None:

@@ -8,18 +8,20 @@ from aiohttp import web
 
 from adapters.web.bodies import (
     AnswerBody,
+    ClickBody,
     DecisionBody,
+    HandoverBody,
     MessageBody,
     OutcomeBody,
     SignInBody,
-    StopBody,
     checked_text,
     read_body,
 )
+from adapters.web.config import WebConfig
 from adapters.web.door import Visitor, json_answer
 from adapters.web.hub import Hub
 from adapters.web.refusal import RefusalError
-from adapters.web.render import click_json, form_json, message_json, threads_json
+from adapters.web.render import click_json, form_json, grants_json, message_json, threads_json
 from bot.clock import Clock
 from bot.platform import Desk
 from bot.vocabulary import (
@@ -28,6 +30,7 @@ from bot.vocabulary import (
     Decision,
     Form,
     FormAnswer,
+    Handover,
     Invalid,
     Message,
     MessageView,
@@ -38,6 +41,7 @@ from bot.vocabulary import (
     SignInReply,
     Unknown,
 )
+from policies.grants import DURATIONS
 
 _THREAD = re.compile(r"web:[A-Za-z0-9_-]{1,80}")
 _STATUS: dict[type[ClickResult], int] = {Settled: 200, AlreadySettled: 409, Refused: 403, Unknown: 404, Invalid: 422}
@@ -53,7 +57,8 @@ def thread_id_of(text: str) -> str:
 class Inbound:
     """The page's actions, one method each."""
 
-    def __init__(self, desk: Desk, hub: Hub, clock: Clock) -> None:
+    def __init__(self, config: WebConfig, desk: Desk, hub: Hub, clock: Clock) -> None:
+        self._config = config
         self._desk = desk
         self._hub = hub
         self._clock = clock
@@ -90,9 +95,32 @@ class Inbound:
             verb=body.verb,
             reason=body.reason,
             arguments=body.values,
+            always_for=DURATIONS[body.always_for] if body.always_for else None,
         )
         results = await self._desk.decide(decision)
         return json_answer({"results": {approval_id: click_json(result) for approval_id, result in results.items()}})
+
+    async def hand_over(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`POST /api/approvals/{id}/handover`: the desk says whether both may decide."""
+        body = await read_body(request, HandoverBody)
+        known = self._config.person(body.to)
+        name = known.name if known else ""
+        handover = Handover(_click_key(body.id, visitor), visitor.person, _id_of(request), body.to, name)
+        return click_answer(await self._desk.hand_over(handover))
+
+    async def take_back(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`POST /api/approvals/{id}/withdrawal`: by the requester; the desk says who that is."""
+        body = await read_body(request, ClickBody)
+        key = _click_key(body.id, visitor)
+        return click_answer(await self._desk.take_back(key, _id_of(request), visitor.person))
+
+    async def grants(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/grants`: the visitor's own."""
+        return json_answer(grants_json(await self._desk.grants(visitor.person)))
+
+    async def revoke(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`DELETE /api/grants/{id}`."""
+        return click_answer(await self._desk.revoke(_id_of(request), visitor.person))
 
     async def form(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/form`."""
@@ -125,7 +153,7 @@ class Inbound:
     async def stop(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/threads/{id}/stop`."""
         thread_id = thread_id_of(request.match_info["id"])
-        body = await read_body(request, StopBody)
+        body = await read_body(request, ClickBody)
         return click_answer(await self._desk.stop(_click_key(body.id, visitor), thread_id, visitor.person))
 
 

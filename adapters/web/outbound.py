@@ -57,16 +57,36 @@ class WebPlatform:
         """Where to show what happens in a thread while it happens."""
         return WebLive(self._board, thread_id)
 
-    def named_place(self, reference: str) -> None:
-        """Nothing is routed to the page: it shows its own threads to whoever opens it."""
+    async def in_group(self, person_id: str, group: str) -> None:
+        """The page knows no groups."""
         return
+
+    async def in_channel(self, person_id: str, channel: str) -> None:
+        """The page has no channels."""
+        return
+
+    async def email_of(self, person_id: str) -> None:
+        """Nobody on the page has proved who they are."""
+        return
+
+    async def name_of(self, person_id: str) -> str | None:
+        """What somebody of the page calls themselves."""
+        person = self._config.person(person_id)
+        return person.name if person else None
+
+    def named_place(self, reference: str) -> Place | None:
+        """Where somebody of the page is told of what others ask of them: beside whichever thread they have open."""
+        if self._config.person(reference) is None:
+            return None
+        return Place(self.name, key=reference, address={"person": reference}, direct=True)
 
     async def close(self) -> None:
         """End the open event streams, which would otherwise hold up the server's shutdown."""
         self._hub.close()
 
     def _publish(self, post: Post, ended_draft: str | None) -> None:
-        if self._hub.has_readers(post.thread_id):
+        is_in_thread = post.place.key == post.thread_id  # else it is in somebody's list of what they are asked
+        if is_in_thread and self._hub.has_readers(post.thread_id):
             event = post_json(post) | {"ends_draft": ended_draft}
             self._hub.publish(post.thread_id, "post", event, only_for=post.only_for)
         self._hub.threads_changed()

@@ -14,7 +14,7 @@ from adapters.web.door import Visitor, json_answer
 from adapters.web.hub import Hub
 from adapters.web.password import PasswordGate
 from adapters.web.refusal import RefusalError
-from adapters.web.render import facts_json, person_json
+from adapters.web.render_house import facts_json, person_json
 from adapters.web.sessions import Session, Sessions
 
 

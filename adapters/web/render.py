@@ -6,10 +6,9 @@ HTML: the page builds its nodes from text and never parses HTML.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from adapters.web.config import PageFacts
 from bot.safe_text import argument_lines, one_line, visible
 from bot.vocabulary import (
     AlreadySettled,
@@ -18,11 +17,11 @@ from bot.vocabulary import (
     ClickResult,
     Content,
     Form,
+    GrantView,
     Invalid,
     MessageView,
     Notice,
     OutcomeView,
-    Person,
     Post,
     Refused,
     Said,
@@ -67,6 +66,22 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
                 "waiting": summary.waiting,
             }
             for summary in summaries
+        ]
+    }
+
+
+def asked_json(asked: Sequence[Post]) -> Json:
+    """Approvals that somebody was asked to decide."""
+    return {
+        "asked": [
+            {
+                "id": post.content.approval_id,
+                "thread_id": post.thread_id,
+                "requester": _line(post.content.requester, TITLE_LIMIT),
+                **_what(post.content.server, post.content.tool, post.content.title),
+            }
+            for post in asked
+            if isinstance(post.content, ApprovalView)
         ]
     }
 
@@ -136,11 +151,32 @@ def _approval(view: ApprovalView) -> Json:
         "expires_at": view.expires_at,
         "reason_required": view.reason_required,
         "editable": view.editable,
+        "requester_id": view.requester_ids[0] if view.requester_ids else "",
+        "quote": visible(view.quote),
+        "always_offered": view.always_offered,
+        "rejections": view.rejections,
+        "escalates_at": view.escalates_at,
+        "handed_to": [visible(name) for name in view.handed_to],
         "decided_by": [visible(name) for name in view.decided_by],
         "decided_at": view.decided_at,
         "reason": visible(view.reason),
         "result": _line(view.result, RESULT_LIMIT),
         "result_tone": view.result_tone,
+    }
+
+
+def grants_json(grants: tuple[GrantView, ...]) -> Json:
+    """What somebody always allows themselves."""
+    return {
+        "grants": [
+            {
+                "id": grant.grant_id,
+                **_what(grant.server, grant.tool, ""),
+                "arguments": arguments_json(grant.arguments),
+                "until": grant.until,
+            }
+            for grant in grants
+        ]
     }
 
 
@@ -259,28 +295,3 @@ def click_json(result: ClickResult) -> Json:
             return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
         case _:
             assert_never(result)
-
-
-# ------------------------------------------------------------------------------------------------ people and the house
-
-
-def person_json(person: Person) -> Json:
-    """A person of the page."""
-    return {"person_id": person.person_id, "name": visible(person.name)}
-
-
-def facts_json(facts: PageFacts) -> Json:
-    """What the page says about the house."""
-    return {
-        "model_notice": visible(facts.model_notice),
-        "mode": visible(facts.mode),
-        "tool_servers": [
-            {
-                "name": visible(server.name),
-                "state": visible(server.state),
-                "tools": server.tools,
-                "reason": visible(server.reason),
-            }
-            for server in facts.tool_servers
-        ],
-    }

@@ -27,7 +27,7 @@ def make_routes(
     door = Door(config, sessions)
     pages = Pages()
     reception = Reception(config, sessions, facts, hub)
-    inbound = Inbound(desk, hub, clock)
+    inbound = Inbound(config, desk, hub, clock)
     streams = EventStreams(desk, hub, board)
     return [
         web.get("/", door.page(pages.index)),
@@ -40,6 +40,10 @@ def make_routes(
         web.post("/api/threads/{id}/messages", door.acting(inbound.message)),
         web.post("/api/threads/{id}/stop", door.acting(inbound.stop)),
         web.post("/api/approvals/decisions", door.acting(inbound.decide)),
+        web.post("/api/approvals/{id}/handover", door.acting(inbound.hand_over)),
+        web.post("/api/approvals/{id}/withdrawal", door.acting(inbound.take_back)),
+        web.get("/api/grants", door.reading(inbound.grants)),
+        web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
         web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
         web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
         web.post("/api/outcomes/{id}", door.acting(inbound.outcome)),

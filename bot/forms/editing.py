@@ -10,6 +10,9 @@ from bot.forms.inputs import Input, inputs
 from bot.forms.moments import parse_date_time, parse_time
 from bot.forms.typed import EntryError, FormErrors, is_empty, typed_value
 from graph.fields import FieldType, FormField
+from policies.redaction import holds_a_mask
+
+MASKED = "What is masked here is not shown. Leave this as it was, or write all of it anew."
 
 
 def edit_fields(
@@ -31,14 +34,19 @@ def read_form(
     arguments: Mapping[str, Any],
     editable: Collection[str] | None,
     values: Mapping[str, Any],
+    *,
+    shown: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | FormErrors:
-    """The new arguments of a call whose form came back with `values`. Raises nothing.
+    """The new arguments of a call whose form came back with `values`. Raises nothing. `shown`: the arguments that the
+    form was made of, where secrets in them were masked.
 
     A field that was not touched (or is not in `values`) keeps its argument exactly; one that was emptied is left out,
     or null where the schema needs it and allows that. Arguments that are not in the form stay. All of it is then
-    checked against the schema, `format` included.
+    checked against the schema, `format` included. A mask never becomes an argument: a field that holds one is left as
+    it was, or written anew.
     """
-    made = {one.form_field.name: one for one in inputs(schema, arguments, editable)}
+    shown = arguments if shown is None else shown
+    made = {one.form_field.name: one for one in inputs(schema, shown, editable)}
     foreign = [str(name) for name in values if name not in made]
     if foreign:
         return FormErrors({"": f"This cannot be changed here: {', '.join(foreign)[:200]}."})
@@ -46,6 +54,9 @@ def read_form(
     errors: dict[str, str] = {}
     for name, entry in values.items():
         if _as_text(entry) == _as_text(made[name].shown) and not _is_needed_default(made[name], arguments):
+            continue
+        if shown.get(name) != arguments.get(name) and holds_a_mask(_as_text(entry)):
+            errors[name] = MASKED
             continue
         try:
             _take(edited, made[name], entry)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
 from bot.records.tables import approvals, attempts, votes
 from bot.records.upsert import insert
+from graph.calls import storable
 from graph.interrupts import ApprovalAsked
 from policies.model import Ask, Risk
 
@@ -31,6 +32,8 @@ class ApprovalRow:
     asked_at: float
     expires_at: float | None
     settled_at: float | None
+    handed_to: tuple[str, ...] = ()
+    """Person ids of those who were asked to decide by somebody else who may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,13 @@ class VoteRow:
 
     person_id: str
     name: str
-    verb: str
+    verb: Literal["approve", "reject"]
     reason: str
     at: float
+    human: str | None = None
+    """Who it is, the same for all accounts of one human; `None`: could not be found out."""
+    authority: str = ""
+    """By which of the approvers that the policy lists they may vote, in words."""
 
 
 _IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
@@ -71,6 +78,8 @@ async def add(
         risk=[r.value for r in asked.risk],
         ask=asked.ask.model_dump(mode="json"),
         requesters=list(asked.requesters),
+        quote=asked.quote,
+        handed_to=[],
         status="pending",
         asked_at=now,
         expires_at=expires_at,
@@ -80,7 +89,17 @@ async def add(
 
 async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none."""
-    row = await tx.one(sa.select(approvals).where(approvals.c.approval_id == approval_id))
+    row = await tx.one(_by_id(approval_id))
+    return _row(row) if row else None
+
+
+async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
+    """The approval, or none; until the transaction ends nobody else changes it, nor casts a vote on it.
+
+    Whoever compares what they read before they write reads it with this. On SQLite, where there is one writer, it is a
+    plain read; elsewhere it locks the row. Several are held in the order of their ids, so that none wait in a circle.
+    """
+    row = await tx.one(_by_id(approval_id).with_for_update())
     return _row(row) if row else None
 
 
@@ -164,29 +183,40 @@ async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: fl
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
 
 
-async def add_vote(
-    tx: Transaction, approval_id: str, person_id: str, name: str, verb: str, *, reason: str, key: str, now: float
-) -> bool:
-    """Count a vote; false when this person has voted already."""
-    statement = insert(tx, votes).values(
-        approval_id=approval_id, person_id=person_id, name=name, verb=verb, reason=reason, key=key, at=now
-    )
-    return await tx.one(statement.on_conflict_do_nothing().returning(votes.c.person_id)) is not None
-
-
-async def replace_vote(
-    tx: Transaction, approval_id: str, person_id: str, name: str, verb: str, *, reason: str, key: str, now: float
-) -> None:
-    """Count a vote in the place of what this person voted before: whoever approved may still reject."""
-    values = {"name": name, "verb": verb, "reason": reason, "key": key, "at": now}
-    statement = insert(tx, votes).values(approval_id=approval_id, person_id=person_id, **values)
+async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> None:
+    """Count a vote in the place of what the same human voted before, on whatever account."""
+    if vote.human is not None:
+        earlier = sa.delete(votes).where(votes.c.approval_id == approval_id, votes.c.human == vote.human)
+        await tx.run(earlier.where(votes.c.person_id != vote.person_id))
+    values = {**asdict(vote), "key": key}
+    statement = insert(tx, votes).values(approval_id=approval_id, **values)
     await tx.run(statement.on_conflict_do_update(index_elements=["approval_id", "person_id"], set_=values))
+
+
+async def void_votes(tx: Transaction, approval_id: str) -> None:
+    """What was said so far does not count: it was about another call."""
+    await tx.run(sa.delete(votes).where(votes.c.approval_id == approval_id))
 
 
 async def votes_on(tx: Transaction, approval_id: str) -> Sequence[VoteRow]:
     """The votes on an approval, oldest first."""
     rows = await tx.all(sa.select(votes).where(votes.c.approval_id == approval_id).order_by(votes.c.at))
-    return [VoteRow(r.person_id, r.name, r.verb, r.reason, r.at) for r in rows]
+    return [VoteRow(r.person_id, r.name, r.verb, r.reason, r.at, r.human, r.authority) for r in rows]
+
+
+async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> bool:
+    """Who has been asked to decide a pending approval; false when it was settled before."""
+    statement = (
+        sa.update(approvals)
+        .where(approvals.c.approval_id == approval_id, approvals.c.status == "pending")
+        .values(handed_to=list(people))
+    )
+    return await tx.one(statement.returning(approvals.c.approval_id)) is not None
+
+
+def _by_id(approval_id: str) -> sa.Select[Any]:
+    """By an id that comes from outside, so that it may be a text that no database takes."""
+    return sa.select(approvals).where(approvals.c.approval_id == storable(approval_id))
 
 
 def _row(r: Any) -> ApprovalRow:
@@ -201,6 +231,7 @@ def _row(r: Any) -> ApprovalRow:
         risk=tuple(Risk(x) for x in r.risk),
         ask=Ask.model_validate(r.ask),
         requesters=tuple(r.requesters),
+        quote=r.quote,
     )
     return ApprovalRow(
         approval_id=r.approval_id,
@@ -215,4 +246,5 @@ def _row(r: Any) -> ApprovalRow:
         asked_at=r.asked_at,
         expires_at=r.expires_at,
         settled_at=r.settled_at,
+        handed_to=tuple(r.handed_to),
     )

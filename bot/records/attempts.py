@@ -34,6 +34,10 @@ class AttemptRow:
     choice: str | None
     choice_by: str | None
     settled_key: str | None
+    approval_id: str | None = None
+    started_at: float = 0.0
+    judged: Mapping[str, Any] | None = None
+    """How it was judged when it began (`bot.audit.judgement`); `None`: nobody said."""
 
 
 _LATEST = (
@@ -48,7 +52,14 @@ _END = (
 
 
 async def add(
-    tx: Transaction, attempt_id: str, number: int, record: CallRecord, *, approval_id: str | None, now: float
+    tx: Transaction,
+    attempt_id: str,
+    number: int,
+    record: CallRecord,
+    *,
+    approval_id: str | None,
+    judged: Mapping[str, Any] | None,
+    now: float,
 ) -> None:
     """Record that an attempt starts. Raises `IntegrityError` when this number of it exists."""
     await tx.run(
@@ -64,6 +75,7 @@ async def add(
             arguments=record.arguments,
             digest=record.digest,
             approval_id=approval_id,
+            judged=judged,
             status="started",
             started_at=now,
         )
@@ -141,4 +153,7 @@ def _row(r: Any) -> AttemptRow:
         r.choice,
         r.choice_by,
         r.settled_key,
+        r.approval_id,
+        r.started_at,
+        r.judged,
     )

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.records.tables import metadata
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 

@@ -38,7 +38,9 @@ people = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("time_zone", sa.Text, nullable=False),
     sa.Column("locale", sa.Text, nullable=False),
+    sa.Column("email", sa.Text, nullable=False),
     sa.Column("seen_at", sa.Float, nullable=False),
+    sa.Index(None, "email"),
 )
 
 deliveries = sa.Table(
@@ -125,12 +127,15 @@ approvals = sa.Table(
     sa.Column("approved_arguments", sa.JSON),
     sa.Column("approved_digest", sa.Text),
     sa.Column("edited_by", sa.Text),
+    sa.Column("quote", sa.Text, nullable=False),
+    sa.Column("handed_to", sa.JSON, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("settled_key", sa.Text),
     sa.Column("asked_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float),
     sa.Column("settled_at", sa.Float),
     sa.UniqueConstraint("call_id", "round"),
+    sa.Index(None, "thread_id"),
     sa.Index(
         "ix_approvals_pending",
         "thread_id",
@@ -146,6 +151,8 @@ votes = sa.Table(
     sa.Column("approval_id", sa.Text, sa.ForeignKey("approvals.approval_id"), primary_key=True),
     sa.Column("person_id", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
+    sa.Column("human", sa.Text),
+    sa.Column("authority", sa.Text, nullable=False),
     sa.Column("verb", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("key", sa.Text, nullable=False),
@@ -220,6 +227,7 @@ attempts = sa.Table(
     sa.Column("owner", sa.Text),
     sa.Column("choice", sa.Text),
     sa.Column("choice_by", sa.Text),
+    sa.Column("judged", sa.JSON(none_as_null=True)),
     sa.Column("settled_key", sa.Text),
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
@@ -240,4 +248,40 @@ feedback = sa.Table(
     sa.Column("verdict", sa.Text, nullable=False),
     sa.Column("comment", sa.Text, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
+)
+
+grants = sa.Table(
+    "grants",
+    metadata,
+    sa.Column("grant_id", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("approval_id", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("arguments", sa.JSON, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("given_at", sa.Float, nullable=False),
+    sa.Column("until", sa.Float, nullable=False),
+    sa.Column("revoked_at", sa.Float),
+    sa.Index(None, "person_id", "until"),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("seq", Sequence, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, nullable=False, unique=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("entry", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Index(None, "at"),
+)
+
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("person_id", sa.Text, primary_key=True),
+    sa.Column("day", sa.Text, primary_key=True),
+    sa.Column("tokens", sa.BigInteger, nullable=False),
 )

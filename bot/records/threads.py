@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -120,22 +120,46 @@ _NEWEST = _newest()
 
 
 async def remember(tx: Transaction, person: Person, now: float) -> None:
-    """Keep what the platform says of a person."""
+    """Keep what the platform says of a person; where it says no address now, the one that it said before stays."""
     row = {**asdict(person), "seen_at": now}
     statement = insert(tx, people).values(row)
-    update = {k: v for k, v in row.items() if k != "person_id"}
+    update = {k: v for k, v in row.items() if k != "person_id" and (k != "email" or v)}
     await tx.run(statement.on_conflict_do_update(index_elements=["person_id"], set_=update))
 
 
 async def person(tx: Transaction, person_id: str) -> Person | None:
     """What is known of a person."""
     row = await tx.one(sa.select(people).where(people.c.person_id == person_id))
-    return Person(row.person_id, row.name, row.time_zone, row.locale) if row else None
+    return Person(row.person_id, row.name, row.time_zone, row.locale, row.email) if row else None
+
+
+async def with_address(tx: Transaction, email: str) -> Sequence[str]:
+    """Ids of the people of whom a platform said this address when they were seen last."""
+    rows = await tx.all(sa.select(people.c.person_id).where(people.c.email == email).order_by(people.c.person_id))
+    return [row.person_id for row in rows]
+
+
+_OTHERS = people.alias()
+_SAME_ADDRESS = sa.select(_OTHERS.c.person_id).where(
+    people.c.person_id == sa.bindparam("person"), people.c.email != "", _OTHERS.c.email == people.c.email
+)
+
+
+async def accounts_of(tx: Transaction, person_id: str) -> tuple[str, ...]:
+    """This person's id and those of their other accounts, in order: all of whom platforms said the same address when
+    they were seen last. Good enough for counting; who may decide is for `bot.directory` to find out."""
+    rows = await tx.all(_SAME_ADDRESS, {"person": person_id})
+    return tuple(sorted({person_id, *(row.person_id for row in rows)}))
 
 
 async def names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]:
     """Names by person id; for somebody who was never seen, the last part of the id."""
     wanted = list(dict.fromkeys(person_ids))
-    rows = await tx.all(sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(wanted)))
-    known = {r.person_id: r.name for r in rows}
+    known = await known_names(tx, wanted)
     return {p: known.get(p, p.rsplit(":", 1)[-1]) for p in wanted}
+
+
+async def known_names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str, str]:
+    """Names by person id of those, among them, who were ever seen or named."""
+    rows = await tx.all(sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(list(person_ids))))
+    return {r.person_id: r.name for r in rows}

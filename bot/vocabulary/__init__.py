@@ -11,6 +11,7 @@ from bot.vocabulary.deliveries import (
     Decision,
     Feedback,
     FormAnswer,
+    Handover,
     Introduction,
     Message,
     OutcomeChoice,
@@ -19,7 +20,7 @@ from bot.vocabulary.deliveries import (
     Unwelcome,
 )
 from bot.vocabulary.places import Person, Place
-from bot.vocabulary.reading import MessageView, Overview, Shown, ThreadSummary, ThreadView
+from bot.vocabulary.reading import GrantView, MessageView, Overview, Shown, ThreadSummary, ThreadView
 from bot.vocabulary.showing import (
     ApprovalView,
     ClarificationView,
@@ -44,6 +45,8 @@ __all__ = [
     "Feedback",
     "Form",
     "FormAnswer",
+    "GrantView",
+    "Handover",
     "Introduction",
     "Invalid",
     "Message",

@@ -75,6 +75,21 @@ class Decision:
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
     """Form values, by field name, when the person edited before approving."""
+    always_for: float | None = None
+    """Seconds for which the same call is to need no approval any more when this person requests it; `None`: it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Somebody who may decide asks another to do it."""
+
+    key: str
+    person: Person
+    approval_id: str
+    to: str
+    """Person id, or an e-mail address: then whoever has it, as far as a platform has vouched for it."""
+    name: str = ""
+    """Of that person, as their platform knows them; empty: as we do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ class Person:
     time_zone: str = "UTC"
     """IANA name."""
     locale: str = "en"
+    email: str = ""
+    """Address that the platform vouches for, in lower case: who has the same on two platforms is one human. Empty: the
+    platform does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,17 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantView:
+    """A call that somebody always allows themselves, for a while."""
+
+    grant_id: str
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """What concerns one person, newest first."""
 

@@ -74,6 +74,16 @@ class ApprovalView:
     """Person ids of the requester of the turn, then of whoever edited the arguments."""
     four_eyes: bool = False
     """Whether none of `requester_ids` may decide."""
+    quote: str = ""
+    """The requester's own words that ask for this call; empty where none are needed (outside of `safeWrite`)."""
+    always_offered: bool = False
+    """Whether whoever approves may always allow the same call, to themselves, for a while."""
+    rejections: int = 1
+    """How many different people must reject; 1: anybody's rejection is a veto."""
+    escalates_at: float | None = None
+    """When others may decide too; `None`: never, or they may already."""
+    handed_to: tuple[str, ...] = ()
+    """Names of the people who were asked to decide by somebody else who may."""
 
 
 @dataclass(frozen=True, slots=True)

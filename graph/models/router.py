@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from graph.models.streaming import Retry, stream_message
-from graph.ports import Router
+from graph.models.streaming import Retry, stream_message, tokens_of
+from graph.ports import Picked, Router
 
 CHOOSE = "choose_tool_types"
 _RECENT = 6
@@ -23,13 +23,13 @@ _RULES = (
 def create_router(model: BaseChatModel, retry: Retry) -> Router:
     """A router over a model. It raises `ModelProblem`; an answer that makes no sense picks everything."""
 
-    async def route(messages: Sequence[AnyMessage], categories: Sequence[str]) -> list[str]:
+    async def route(messages: Sequence[AnyMessage], categories: Sequence[str]) -> Picked:
         recent = [m for m in messages if isinstance(m, HumanMessage)][-_RECENT:]
         bound = model.bind_tools([_tool(categories)])
         answer = await stream_message(bound, [SystemMessage(_RULES), *recent], lambda _: None, retry=retry)
         picked = [c for call in answer.tool_calls if call["name"] == CHOOSE for c in _listed(call["args"])]
         known = [c for c in categories if c in picked]
-        return known or list(categories)
+        return Picked(known or list(categories), tokens_of(answer))
 
     return route
 

@@ -20,12 +20,16 @@ from langchain_core.messages import (
     ToolCall,
     ToolCallChunk,
 )
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.wire import wire_messages
 
 log = structlog.get_logger(__name__)
+
+CHARACTERS_A_TOKEN = 4
+"""In English text, https://help.openai.com/en/articles/4936856."""
 
 Model = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
@@ -53,7 +57,8 @@ async def stream_message(
     begins from nothing. After the first shown piece a failure is final.
 
     Arguments of tool calls that are not a JSON object come back as `invalid_tool_calls` with their `error`; each has
-    to be answered like any other call. They are never guessed. `usage_metadata` holds the tokens of the answer.
+    to be answered like any other call. They are never guessed. `usage_metadata` holds the tokens of question and
+    answer, estimated where the service does not count them.
 
     Raises `ModelProblem`, with the provider's exception as its cause.
     """
@@ -62,14 +67,31 @@ async def stream_message(
     for tried in range(policy.times + 1):
         shown = _Shown(on_text)
         try:
-            return await _ask(model, outgoing, shown)
+            answer = await _ask(model, outgoing, shown)
         except ModelProblem as problem:
             pause = pause_before(tried, problem, policy, random.random())  # noqa: S311 (jitter, not a secret)
             if pause is None or shown.any:
                 raise
             log.warning("model asked again", trouble=problem.trouble.value, tried=tried + 1, pause=round(pause, 3))
             await asyncio.sleep(pause)
+        else:
+            usage = answer.usage_metadata or estimated_tokens(outgoing, answer)
+            return answer.model_copy(update={"usage_metadata": usage})
     raise AssertionError("the last try returns or raises")
+
+
+def estimated_tokens(question: Sequence[AnyMessage], answer: AIMessage) -> UsageMetadata:
+    """What a service that does not count would have counted, roughly: a limit must not depend on its manners."""
+    asked = sum(len(message.text) for message in question) // CHARACTERS_A_TOKEN + 1
+    made = (
+        len(answer.text) + sum(len(json.dumps(call["args"])) for call in answer.tool_calls)
+    ) // CHARACTERS_A_TOKEN + 1
+    return UsageMetadata(input_tokens=asked, output_tokens=made, total_tokens=asked + made)
+
+
+def tokens_of(message: AIMessage) -> int:
+    """What the answer and what it answers cost."""
+    return message.usage_metadata["total_tokens"] if message.usage_metadata else 0
 
 
 def pause_before(tried: int, problem: ModelProblem, retry: Retry, chance: float) -> float | None:

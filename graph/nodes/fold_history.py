@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 
 from graph.history import SUMMARY_LIMIT, extract, summary_request, to_fold
 from graph.models import ModelProblem
-from graph.models.streaming import stream_message
+from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
 from graph.ports import Ports
-from graph.state import RunContext, State
+from graph.state import RunContext, State, turn_of
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +29,7 @@ def fold_history(ports: Ports) -> Node:
             answer = await stream_message(
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
             )
+            await ports.budget.spent(turn_of(state)["requester"], tokens_of(answer))
             new = answer.text.strip()[:SUMMARY_LIMIT]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import ValidationError
 
-from graph.calls import CLARIFICATION, open_calls, superseded, tool_message
+from graph.calls import CLARIFICATION, answered, open_calls, superseded, tool_message
 from graph.fields import FormField
 from graph.interrupts import Answered, ClarificationAsked, clarification_answer
 from graph.state import RunContext, State, turn_of
@@ -29,8 +28,7 @@ async def human_clarification(state: State, runtime: Runtime[RunContext]) -> dic
     answer = clarification_answer.validate_python(interrupt(asked.model_dump(mode="json")))
     if not isinstance(answer, Answered):
         return {"messages": [tool_message(call, superseded(answer.reason), failed=True)]}
-    told = {"values": answer.values} if answer.values else {"answer": answer.text}
-    return {"messages": [tool_message(call, json.dumps(told, ensure_ascii=False))]}
+    return {"messages": [answered(call, answer, asked.fields)]}
 
 
 def asked_of(call: dict[str, Any], requester: str) -> ClarificationAsked | None:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from langgraph.graph import END
+from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from graph.calls import refusal, tool_message
-from graph.interrupts import Approved, approval_answer
-from graph.state import ToolCallState
+from graph.calls import refusal
+from graph.interrupts import ApprovalAsked, Approved, approval_answer
+from graph.judging import Judged, call_of, facts_of
+from graph.nodes import Step
+from graph.not_made import not_made, status_of
+from graph.ports import Ports
+from graph.state import RunContext, ToolCallState
 
 
-async def human_confirmation(state: ToolCallState) -> Command[str]:
-    """Wait for the decision. What was approved is what runs; edited arguments are judged anew first."""
-    answer = approval_answer.validate_python(interrupt(state["asked"]))
-    if not isinstance(answer, Approved):
-        message = tool_message(state["call"], refusal(answer), failed=True)
-        return Command(goto=END, update={"messages": [message]})
-    approved = answer.model_dump(mode="json")
-    if answer.arguments is None:
-        return Command(goto="use_tools", update={"approved": approved})
-    requesters = list(dict.fromkeys([*state["asked"]["requesters"], answer.edited_by]))  # type: ignore[index]  # set before this node
-    edited = {**state["call"], "args": answer.arguments}
-    return Command(goto="policy_gate", update={"call": edited, "approved": approved, "requesters": requesters})
+def human_confirmation(ports: Ports) -> Step:
+    """The node. What was approved is what runs; edited arguments are judged anew first."""
+
+    async def human_confirmation(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
+        answer = approval_answer.validate_python(interrupt(state["asked"]))
+        asked = ApprovalAsked.model_validate(state["asked"])
+        if not isinstance(answer, Approved):
+            judgement = await _as_asked(ports, state, asked, runtime.context.now)
+            return await not_made(ports, state, status_of(answer), refusal(answer), judgement)
+        approved = answer.model_dump(mode="json")
+        if answer.arguments is None:
+            return Command(goto="use_tools", update={"approved": approved})
+        editors = [answer.edited_by] if answer.edited_by else []
+        requesters = list(dict.fromkeys([*asked.requesters, *editors]))
+        edited = {**state["call"], "args": answer.arguments}
+        return Command(goto="policy_gate", update={"call": edited, "approved": approved, "requesters": requesters})
+
+    return human_confirmation
+
+
+async def _as_asked(ports: Ports, state: ToolCallState, asked: ApprovalAsked, now: float) -> Judged | None:
+    """What the policy said when it was asked about, for the audit log; nothing when the tool is gone."""
+    tool = ports.tools.find(state["call"]["name"])
+    if tool is None:
+        return None
+    facts = await facts_of(ports, ports.policy(), state, tool, now)
+    return Judged(call_of(state, tool), facts, asked.ask)

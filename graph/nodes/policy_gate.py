@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graph.calls import digest_of, superseded, tool_message
+from graph.calls import digest_of, superseded
 from graph.interrupts import ApprovalAsked
+from graph.judging import Judged, judged
 from graph.nodes import Step
+from graph.not_made import not_made
 from graph.ports import Ports, Spoken
-from graph.state import RunContext, ToolCallState, Turn
+from graph.state import RunContext, ToolCallState
 from policies.deciding import edit_needs_no_new_asking
-from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
-from policies.trust import risks
+from policies.model import Allow, Ask, Deny
+from policies.trust import risks_of
 
 
 def policy_gate(ports: Ports) -> Step:
@@ -24,21 +23,25 @@ def policy_gate(ports: Ports) -> Step:
     async def policy_gate(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
         call, turn = state["call"], state["turn"]
         if runtime.context.settling:
-            return _end(state, superseded(runtime.context.settling))
+            return await not_made(ports, state, "superseded", superseded(runtime.context.settling))
+        if state.get("before", 0) >= ports.calls_a_turn:
+            return await not_made(ports, state, "limited", _limited(ports.calls_a_turn))
         if call.get("error"):
-            return _end(state, f"Failed: {call['error']}")
+            return await not_made(ports, state, "failed", f"Failed: {call['error']}")
         tool = ports.tools.find(call["name"])
         if tool is None:
-            return _end(state, f"Failed: there is no tool called {call['name']} (any more).")
-        match ports.judge(Call(tool, call["args"]), facts_of(turn, ports.mode, runtime.context.now)):
+            text = f"Failed: there is no tool called {call['name']} (any more)."
+            return await not_made(ports, state, "failed", text)
+        judgement = await judged(ports, state, tool, runtime.context.now)
+        match judgement.verdict:
             case Deny(reason=reason):
-                return _end(state, f"Blocked by policy: {reason}")
+                return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
             case Allow():
                 return Command(goto="use_tools", update={"asked": None, "approved": None})
             case Ask() as ask:
                 if _still_covered(state, ask):
                     return Command(goto="use_tools")
-                asked = _asked(state, tool, ask)
+                asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 await ports.approvals.ask(turn["thread_id"], asked, spoken)
                 update = {"asked": asked.model_dump(mode="json"), "approved": None}
@@ -47,19 +50,11 @@ def policy_gate(ports: Ports) -> Step:
     return policy_gate
 
 
-def facts_of(turn: Turn, mode: Mode, now: float) -> Facts:
-    """What is known when a call of this turn is judged. `now`: seconds since the epoch."""
-    return Facts(
-        mode=mode,
-        requester=turn["requester"],
-        platform=turn["platform"],
-        place=turn["channel"],
-        at=datetime.fromtimestamp(now, UTC),
+def _limited(limit: int) -> str:
+    return (
+        f"Limited: one turn may make {limit} tool calls, and this one was over that, so it was not made. Make no more "
+        "calls: tell the requester what was done and what is left, and that they can ask for the rest in a new message."
     )
-
-
-def _end(state: ToolCallState, text: str) -> Command[str]:
-    return Command(goto=END, update={"messages": [tool_message(state["call"], text, failed=True)]})
 
 
 def _still_covered(state: ToolCallState, ask: Ask) -> bool:
@@ -70,8 +65,8 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
     return edit_needs_no_new_asking(given.ask, ask)
 
 
-def _asked(state: ToolCallState, tool: Tool, ask: Ask) -> ApprovalAsked:
-    call, before = state["call"], state.get("asked")
+def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
+    call, tool, before = state["call"], judgement.call.tool, state.get("asked")
     return ApprovalAsked(
         call_id=call["id"],
         round=before["round"] + 1 if before else 1,
@@ -80,7 +75,8 @@ def _asked(state: ToolCallState, tool: Tool, ask: Ask) -> ApprovalAsked:
         title=tool.title,
         arguments=call["args"],
         digest=digest_of(tool, call["args"]),
-        risk=risks(tool),
+        risk=risks_of(judgement.call, ask),
         ask=ask,
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
+        quote=judgement.quote,
     )

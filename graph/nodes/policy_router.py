@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from graph.models import ModelProblem
 from graph.nodes import Node
 from graph.ports import Ports
-from graph.state import RunContext, State
+from graph.state import RunContext, State, turn_of
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -31,12 +31,16 @@ def policy_router(ports: Ports) -> Node:
     async def policy_router(state: State, runtime: Runtime[RunContext]) -> dict[str, Any]:
         if runtime.context.settling:
             return {}
+        requester = turn_of(state)["requester"]
+        if await ports.budget.refusal(requester):
+            return {"categories": []}  # the next node says so
         categories = sorted({t.category for t in ports.tools.available()})
         try:
             picked = await ports.router(state["messages"], categories)
         except ModelProblem as problem:
             log.warning("router_unavailable", cause=str(problem))
             return {"categories": []}
-        return {"categories": [c for c in categories if c in picked]}
+        await ports.budget.spent(requester, picked.tokens)
+        return {"categories": [c for c in categories if c in picked.categories]}
 
     return policy_router

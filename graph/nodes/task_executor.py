@@ -10,13 +10,14 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
-from graph.calls import next_step, own_ids
-from graph.models.streaming import stream_message
+from graph.calls import TakingOut, next_step, own_ids
+from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
 from graph.ports import Ports
 from graph.prompts import conversation, tool_definitions
+from graph.quotes import taken_out
 from graph.state import RunContext, State, turn_of
-from policies.model import Tool
+from policies.model import Annotations, Mode, Tool
 
 MAX_STEPS = 25
 """Times the model may speak in one turn; a model that goes round in circles is stopped."""
@@ -33,6 +34,8 @@ def task_executor(ports: Ports) -> Node:
         if step >= MAX_STEPS:
             text = f"I stopped after {MAX_STEPS} steps without coming to an end. Please ask for a smaller part of it."
             return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
+        if refused := await ports.budget.refusal(turn["requester"]):
+            return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}
         tools = [t for t in ports.tools.available() if not state.get("categories") or t.category in state["categories"]]
         prompt = conversation(
             state,
@@ -46,9 +49,21 @@ def task_executor(ports: Ports) -> Node:
         message = await stream_message(
             bound.to(tools), prompt, lambda delta: live.text(message_id, delta), retry=ports.retry
         )
-        return {"messages": [own_ids(message, turn["delivery"], step)]}
+        await ports.budget.spent(turn["requester"], tokens_of(message))
+        take_out = _taking_out(ports, tools) if ports.mode is Mode.SAFE_WRITE else None
+        return {"messages": [own_ids(message, turn["delivery"], step, take_out)]}
 
     return task_executor
+
+
+def _taking_out(ports: Ports, offered: Sequence[Tool]) -> TakingOut:
+    """Takes quotes out of calls, by the schemas that the model was given."""
+    by_name = {tool.full_name: tool for tool in offered}
+
+    def take_out(name: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        return taken_out(by_name.get(name) or ports.tools.find(name), arguments)
+
+    return take_out
 
 
 class _Bound:
@@ -56,11 +71,12 @@ class _Bound:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._key: tuple[tuple[str, str], ...] | None = None
+        self._key: tuple[tuple[str, str, Annotations], ...] | None = None
         self._model: Runnable[LanguageModelInput, AIMessage] = ports.model
 
     def to(self, tools: Sequence[Tool]) -> Runnable[LanguageModelInput, AIMessage]:
-        key = tuple((t.full_name, t.schema_hash) for t in tools)
+        key = tuple((t.full_name, t.schema_hash, t.annotations) for t in tools)
         if key != self._key:
-            self._key, self._model = key, self._ports.model.bind_tools(tool_definitions(tools))
+            definitions = tool_definitions(tools, quoted=self._ports.mode is Mode.SAFE_WRITE)
+            self._key, self._model = key, self._ports.model.bind_tools(definitions)
         return self._model

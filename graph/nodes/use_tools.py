@@ -6,15 +6,17 @@ from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graph.calls import digest_of, superseded, tool_message
+from graph.calls import as_returned, digest_of, superseded, tool_message
+from graph.judging import judged
 from graph.nodes import Step
-from graph.nodes.policy_gate import facts_of
+from graph.not_made import not_made
 from graph.ports import (
     Begun,
     BrokeOff,
     Caller,
     CallRecord,
     Failed,
+    NotMade,
     NotPermitted,
     Ports,
     Recorded,
@@ -25,7 +27,7 @@ from graph.ports import (
 )
 from graph.state import RunContext, ToolCallState
 from policies.deciding import approval_suffices
-from policies.model import Allow, Ask, Call, Tool
+from policies.model import Allow, Ask, Tool
 
 UNKNOWN = "Outcome unknown: the call was started and no answer came. It may or may not have taken effect."
 
@@ -36,11 +38,11 @@ def use_tools(ports: Ports) -> Step:
     async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
         call, context = state["call"], runtime.context
         if context.settling:
-            return _answer(state, await _given_up(ports, call["id"], context.settling))
+            return await _given_up(ports, state, "superseded", superseded(context.settling))
         tool = ports.tools.find(call["name"])
         if tool is None:
-            return _answer(state, Failed(f"there is no tool called {call['name']} any more."))
-        record = _record(state, tool, permitted=_is_permitted(ports, state, tool, context.now))
+            return await _given_up(ports, state, "failed", f"Failed: there is no tool called {call['name']} any more.")
+        record = await _record(ports, state, tool, context.now)
         match await ports.ledger.begin(record):
             case Begun(attempt=attempt):
                 shown = f"{tool.server}: {tool.title or tool.name}"
@@ -63,16 +65,13 @@ def use_tools(ports: Ports) -> Step:
     return use_tools
 
 
-def _is_permitted(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> bool:
-    """Judged again right before the call: since the gate there may have been a wait of days, and a restart under
-    another policy, mode or `requireApproval`."""
-    verdict = ports.judge(Call(tool, state["call"]["args"]), facts_of(state["turn"], ports.mode, now))
-    asked = state.get("asked")
-    return approval_suffices(Ask.model_validate(asked["ask"]), verdict) if asked else isinstance(verdict, Allow)
-
-
-def _record(state: ToolCallState, tool: Tool, *, permitted: bool) -> CallRecord:
+async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> CallRecord:
+    """The call for the ledger, judged again right before it is made: since the gate there may have been a wait of days,
+    and a restart under another policy, mode or `requireApproval`."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
+    judgement = await judged(ports, state, tool, now)
+    verdict = judgement.verdict
+    given = Ask.model_validate(asked["ask"]) if asked else None
     return CallRecord(
         thread_id=turn["thread_id"],
         call_id=call["id"],
@@ -81,7 +80,11 @@ def _record(state: ToolCallState, tool: Tool, *, permitted: bool) -> CallRecord:
         arguments=call["args"],
         digest=digest_of(tool, call["args"]),
         approval_round=asked["round"] if asked else None,
-        permitted=permitted,
+        permitted=approval_suffices(given, verdict) if given else isinstance(verdict, Allow),
+        verdict=verdict,
+        mode=ports.mode,
+        facts=judgement.facts,
+        quote=judgement.quote,
     )
 
 
@@ -105,15 +108,15 @@ async def _concluded(
 ) -> Command[str]:
     match outcome:
         case Succeeded() | Failed():
-            await ports.ledger.finish(record.call_id, attempt, outcome)
+            await ports.ledger.finish(record, attempt, outcome)
             return _answer(state, outcome)
         case BrokeOff(text=text) if record.tool.repeatable:
             # It may be tried again without asking anybody, so nobody needs to be asked what came of it either.
             failed = Failed(text)
-            await ports.ledger.finish(record.call_id, attempt, failed)
+            await ports.ledger.finish(record, attempt, failed)
             return _answer(state, failed)
         case BrokeOff():
-            await ports.ledger.broke_off(record.call_id, attempt)
+            await ports.ledger.broke_off(record, attempt)
             return Command(goto="outcome_unknown", update={"attempt": attempt})
         case SignInNeeded():
             await ports.ledger.did_nothing(record.call_id, attempt)
@@ -123,14 +126,17 @@ async def _concluded(
             return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id})
 
 
-async def _given_up(ports: Ports, call_id: str, why: str) -> Succeeded | Failed | str:
-    match await ports.ledger.close(call_id):
+async def _given_up(ports: Ports, state: ToolCallState, status: NotMade, text: str) -> Command[str]:
+    """The call shall not be started any more. `status` and `text` hold if it never was."""
+    match await ports.ledger.close(state["call"]["id"]):
         case Recorded(outcome=outcome):
-            return outcome
+            return _answer(state, outcome)
+        case Skipped(was_done=was_done, by=by):
+            return _answer(state, _settled_by_person(by, was_done))
         case Undecided():
-            return UNKNOWN
+            return _answer(state, UNKNOWN)
         case None:
-            return superseded(why)
+            return await not_made(ports, state, status, text)
 
 
 def _settled_by_person(by: str, was_done: bool) -> str:  # noqa: FBT001  # a fact, not a flag
@@ -142,7 +148,7 @@ def _settled_by_person(by: str, was_done: bool) -> str:  # noqa: FBT001  # a fac
 def _answer(state: ToolCallState, outcome: Succeeded | Failed | str) -> Command[str]:
     match outcome:
         case Succeeded(text=text, owner=owner):
-            message = tool_message(state["call"], text, owner=owner)
+            message = tool_message(state["call"], as_returned(text), owner=owner)
         case Failed(text=text):
             message = tool_message(state["call"], f"Failed: {text}", failed=True)
         case str():

@@ -46,4 +46,4 @@ async def test_the_bench_runs_and_prints_its_table() -> None:
         "message → answer, turn 5",
         "… with one tool call",
     ]
-    assert len(lines) == 27
+    assert len(lines) == 32

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from bot.records.schema import upgrade_sqlite
 from bot.vocabulary import Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
 from tests.bot.counter import HERE, THREAD, Counter
+
+if TYPE_CHECKING:
+    from tests.bot.desks import Desks
 
 BEGINNING = 1_795_000_000.0
 """Seconds since the epoch: some day in 2026."""
@@ -55,6 +58,17 @@ class RecordingPlatform:
     """By thread, what its posts have to wait for."""
     begun: list[tuple[str, int]] = field(default_factory=list)
     """Post and revision, of all calls."""
+    groups: dict[str, dict[str, bool | None]] = field(default_factory=dict)
+    """By group and person, whether they are in it; what is missing cannot be found out."""
+    channels: dict[str, set[str]] = field(default_factory=dict)
+    """By channel, who is in it; what is missing cannot be found out."""
+    emails: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """By person, the address that this platform vouches for."""
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    """Person and group, channel or "email": what was looked up."""
+    silent: asyncio.Event | None = None
+    """While it is not set, questions about groups get no answer."""
 
     async def send(self, post: Post) -> Reference:
         await self._take(post)
@@ -81,6 +95,24 @@ class RecordingPlatform:
 
     def live(self, thread_id: str, place: Place, reader: str) -> Silent:
         return Silent()
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        self.asked.append((person_id, group))
+        if self.silent:
+            await self.silent.wait()
+        return self.groups.get(group, {}).get(person_id)
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        self.asked.append((person_id, channel))
+        members = self.channels.get(channel)
+        return None if members is None else person_id in members
+
+    async def email_of(self, person_id: str) -> str | None:
+        self.asked.append((person_id, "email"))
+        return self.emails.get(person_id)
+
+    async def name_of(self, person_id: str) -> str | None:
+        return self.names.get(person_id)
 
     def named_place(self, reference: str) -> Place | None:
         return place(reference) if reference.startswith("chat:") else None
@@ -148,3 +180,13 @@ async def counter(
         await threads.ensure(tx, THREAD, HERE, "hello", clock())
     yield Counter(database, outbox, clock, new_id)
     await outbox.stop(1.0)
+
+
+@pytest.fixture
+async def desks(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Desks]:
+    """A desk between two platforms."""
+    from tests.bot.desks import Desks  # which imports this module
+
+    made = Desks(database, clock, new_id)
+    yield made
+    await made.outbox.stop(1.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bot.books import Books
 from bot.clock import Clock
-from bot.desk import Books, FrontDesk
+from bot.desk import FrontDesk
 from bot.ids import NewId
 from bot.posts import Posts
 from bot.records import approvals, deliveries

@@ -14,7 +14,9 @@ from policies.model import Ask, Risk
 DIGEST = "d" * 64
 
 
-def asked(call_id: str = "m1.0.0", *, requesters: tuple[str, ...] = ("chat:ana",), **ask: Any) -> ApprovalAsked:
+def asked(
+    call_id: str = "m1.0.0", *, requesters: tuple[str, ...] = ("chat:ana",), digest: str = DIGEST, **ask: Any
+) -> ApprovalAsked:
     """A call that waits for people; `ask` as in `Ask`."""
     return ApprovalAsked(
         call_id=call_id,
@@ -23,7 +25,7 @@ def asked(call_id: str = "m1.0.0", *, requesters: tuple[str, ...] = ("chat:ana",
         tool="make",
         title="Totally harmless",
         arguments={"what": "lamp"},
-        digest=DIGEST,
+        digest=digest,
         risk=(Risk.WRITES,),
         ask=Ask(rule="a rule", **ask),
         requesters=requesters,

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from bot.approvals import ApprovalBook, FindPlace
+from bot.approvals import ApprovalBook
+from bot.books import Books
+from bot.cards import Cards, FindPlace
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.connections import SignInBook
 from bot.conversation import Conversation, Surroundings
-from bot.desk import Books
+from bot.directory import Directory
+from bot.facts import Facts
+from bot.grants import GrantBook
+from bot.handing import Handing
 from bot.ids import NewId
 from bot.inbox.accept import Acceptance
 from bot.inbox.engine import Engine
 from bot.inbox.sessions import Sessions
 from bot.introductions import Introductions
+from bot.limits import NO_LIMIT, TurnLimit
 from bot.platform import Platform
 from bot.posts import Posts
 from bot.presence import Presence
 from bot.records.database import Database
 from bot.secrets import Sealer
+from bot.voting import FindTool, Voting
 from bot.waits import Waits
 from graph.ports import Live, Spoken
 from graph.running import Agent, Look
@@ -66,28 +73,41 @@ class NotedEngine:
 
     woken: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
+    timers_set: int = 0
 
     def wake(self, thread_id: str) -> None:
         self.woken.append(thread_id)
 
     def look_again(self) -> None:
-        pass
+        self.timers_set += 1
 
     def interrupt(self, thread_id: str) -> None:
         self.interrupted.append(thread_id)
 
 
 def make_books(
-    database: Database, posts: Posts, clock: Clock, new_id: NewId, find_place: FindPlace = lambda _: None
+    database: Database,
+    posts: Posts,
+    clock: Clock,
+    new_id: NewId,
+    find_place: FindPlace = lambda _: None,
+    *,
+    platforms: Mapping[str, Platform] | None = None,
+    find_tool: FindTool = lambda _: None,
+    timer_set: Callable[[], None] = lambda: None,
 ) -> Books:
-    """Where questions to people are kept."""
-    approvals = ApprovalBook(
-        database, posts, clock, new_id, find_tool=lambda _: None, find_place=find_place, timer_set=lambda: None
-    )
+    """Where questions to people are kept; `platforms` are asked about them."""
+    cards = Cards(posts, find_place)
+    facts = Facts(database, Directory(platforms or {}, database, clock), clock)
+    approvals = ApprovalBook(database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=timer_set)
+    grants = GrantBook(database, clock, new_id)
+    voting = Voting(database, posts, facts, grants, clock, find_tool=find_tool)
+    handing = Handing(database, posts, cards, facts, clock)
     questions = ClarificationBook(posts, clock, new_id)
     sign_ins = SignInBook(database, posts, clock, new_id, Sealer(b"A" * 43 + b"="))
     presence = Presence(database, posts, Waits(approvals, questions, sign_ins, posts), clock)
-    return Books(Acceptance(database, Sessions(), clock), approvals, questions, sign_ins, presence)
+    acceptance = Acceptance(database, Sessions(), clock)
+    return Books(acceptance, approvals, voting, handing, grants, facts, questions, sign_ins, presence)
 
 
 def make_conversation(
@@ -98,11 +118,20 @@ def make_conversation(
     agent: FragileAgent,
     engine: Engine,
     platforms: Mapping[str, Platform] | None = None,
+    turn_limit: TurnLimit | None = None,
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
     waits = Waits(books.approvals, books.clarifications, books.sign_ins, posts)
     introductions = Introductions(database, platforms or {}, clock)
     surroundings = Surroundings(
-        database, cast("Agent", agent), posts, waits, books.clarifications, introductions, platforms or {}, clock
+        database,
+        cast("Agent", agent),
+        posts,
+        waits,
+        books.clarifications,
+        introductions,
+        platforms or {},
+        clock,
+        turn_limit or TurnLimit(clock, per_person=NO_LIMIT, per_thread=NO_LIMIT),
     )
     return Conversation(surroundings, engine)

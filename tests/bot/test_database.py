@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.records import approvals, deliveries, threads
+from bot.records.approvals import VoteRow
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.tables import votes
@@ -99,7 +100,7 @@ async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_cle
             tx.afterwards(lambda: done.append("never"))
             tx.connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
             await threads.remember(tx, Person("chat:ana", "ana"), 0.0)
-            await approvals.add_vote(tx, "no such approval", "chat:ana", "Ana", "approve", reason="", key="k", now=0.0)
+            await approvals.cast(tx, "no such approval", VoteRow("chat:ana", "Ana", "approve", "", 0.0), "k")
     await remember(database, "ben", done)
     assert done == ["ben"]
     assert await names(database) == {"ben"}
@@ -110,7 +111,7 @@ async def test_a_commit_that_fails_is_taken_back_and_the_next_transaction_is_cle
 async def test_an_error_of_the_database_does_not_repeat_what_people_wrote(database: Database) -> None:
     with pytest.raises(sa.exc.IntegrityError) as failure:
         async with database.writing() as tx:
-            await approvals.add_vote(tx, "no such", "chat:ana", "Ana", "reject", reason="my secret", key="k", now=0.0)
+            await approvals.cast(tx, "no such", VoteRow("chat:ana", "Ana", "reject", "my secret", 0.0), "k")
     assert "my secret" not in str(failure.value)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.forms import LONGEST_TEXT, FormErrors, edit_fields, read_answers, read_form
 from graph.fields import FieldType, FormField
-from policies.matching import same_json
+from policies.values import same_json
 
 
 def schema(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:

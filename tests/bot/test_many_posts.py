@@ -3,85 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
 
-from bot.desk import FrontDesk
-from bot.house import find_place
 from bot.ids import NewId
-from bot.platform import PostFailed
-from bot.posts import Posts
-from bot.records import approvals, threads
 from bot.records.database import Database
-from bot.vocabulary import AlreadySettled, ApprovalView, Decision, Overview, Person, Place, Refused, Settled, Unknown
-from tests.bot.conftest import RecordingPlatform, SetClock, until
-from tests.bot.rows import asked
-from tests.bot.stubs import NotedEngine, make_books
-
-ANA, BEN = Person("chat:w1:ana", "Ana"), Person("chat:w1:ben", "Ben")
-CARA, STRANGER = Person("mail:w2:cara", "Cara"), Person("mail:w3:stranger", "Stranger")
-THREAD = "chat:w1:room:1"
-HERE = Place("chat", THREAD, {}, channel="chat:w1:room")
-FAR, NEAR = "mail:w2:office", "chat:w1:hall"
-
-
-@dataclass
-class Routed(RecordingPlatform):
-    """A platform that knows the places of its name."""
-
-    broken: list[str] = field(default_factory=list)
-    """Keys of places where nothing can be shown at the moment."""
-
-    def named_place(self, reference: str) -> Place | None:
-        return Place(self.name, reference, {}) if reference.startswith(f"{self.name}:") else None
-
-    async def _take(self, post: Any) -> None:
-        if post.place.key in self.broken:
-            raise PostFailed("away for a moment")
-        await super()._take(post)
-
-    def view(self, place_key: str) -> ApprovalView | None:
-        """What the card at a place shows."""
-        cards = [post.content for post in self.shown.values() if post.place.key == place_key]
-        return cards[-1] if cards and isinstance(cards[-1], ApprovalView) else None
-
-
-class Desks:
-    """A desk between two platforms."""
-
-    def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:
-        self.chat, self.mail = Routed("chat"), Routed("mail")
-        platforms = {platform.name: platform for platform in (self.chat, self.mail)}
-        self.database, self.clock = database, clock
-        self.outbox = Posts(database, clock, platforms, pause=lambda *_: 0.005)
-        self.books = make_books(database, self.outbox, clock, new_id, partial(find_place, platforms))
-        self.desk = FrontDesk(database, NotedEngine(), self.books, self.outbox, clock)
-
-    async def ask(self, *routes: str, **how: Any) -> str:
-        """A call of Ana's waits; the approval's id."""
-        async with self.database.writing() as tx:
-            await threads.ensure(tx, THREAD, HERE, "hello", self.clock())
-            request = asked(requesters=(ANA.person_id,), route_to=routes, **{"approvers": ("any",), **how})
-            await self.books.approvals.record(tx, THREAD, request)
-            row = await approvals.of_call(tx, request.call_id, 1)
-        assert row is not None
-        return row.approval_id
-
-    async def click(self, person: Person, approval_id: str) -> Any:
-        """Approve; what the person is told."""
-        decision = Decision(f"{person.person_id} clicks", person, (approval_id,), "approve")
-        return (await self.desk.decide(decision))[approval_id]
-
-
-@pytest.fixture
-async def desks(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Desks]:
-    made = Desks(database, clock, new_id)
-    yield made
-    await made.outbox.stop(1.0)
+from bot.vocabulary import AlreadySettled, ApprovalView, Overview, Person, Refused, Settled, Unknown
+from tests.bot.conftest import SetClock, until
+from tests.bot.desks import ANA, BEN, CARA, FAR, HERE, NEAR, STRANGER, THREAD, Desks
 
 
 async def test_a_card_is_shown_in_its_thread_and_wherever_it_is_routed_to(desks: Desks) -> None:

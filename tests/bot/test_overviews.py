@@ -106,6 +106,24 @@ async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_c
     assert isinstance(await counter.desk.approval("unheard of", ""), Unknown)
 
 
+async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Counter) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    async with counter.database.writing() as tx:
+        await threads.ensure(tx, THREAD, place(THREAD), "hello", counter.clock())
+        request = asked("call").model_copy(update={"arguments": {"what": secret}})
+        await approvals.add(tx, "a1", THREAD, request, now=counter.clock(), expires_at=None)
+        await counter.outbox.say(tx, NewPost("approval:a1", THREAD, "approval", subject="a1"))
+    given_out = (
+        await counter.desk.approval("a1", "chat:"),
+        await counter.desk.together("a1", ANA),
+        await counter.desk.overview(ANA, "chat:"),
+        await counter.desk.shown("a1"),
+        await counter.desk.thread(THREAD, ANA),
+    )
+    assert all("workshop" in str(each) for each in given_out)
+    assert [each for each in given_out if secret in str(each)] == []
+
+
 # --------------------------------------------------------------------------------------------------- questions
 
 

@@ -169,7 +169,7 @@ async def test_an_adapter_that_fails_on_one_post_does_not_silence_the_thread(
 ) -> None:
     platform.failures = [KeyError("blocks")] * outbox.MAX_DEFECTS
     await say(database, box, "one", "two")
-    await until(lambda: platform.done)
+    await until(lambda: platform.done, within=60)
     assert platform.done == [("send", "two", 1)]
     await until_nothing_is_unsent(database)
 

@@ -14,8 +14,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from bot.records import approvals, attempts, threads
+from bot.records.database import sqlite_database
 from bot.records.schema import HEAD, alembic_config, upgrade_sqlite
 from bot.records.tables import metadata
+from bot.vocabulary import Person
 
 
 @pytest.fixture
@@ -62,9 +65,7 @@ def test_upgrading_twice_changes_nothing(file: Path) -> None:
     upgrade_sqlite(file)
     before = everything(file)
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute(
-            "INSERT INTO people (person_id, name, time_zone, locale, seen_at) VALUES ('p', 'n', 'UTC', 'en', 1)"
-        )
+        connection.execute("INSERT INTO people VALUES ('p', 'n', 'UTC', 'en', '', 1)")
         connection.commit()
     upgrade_sqlite(file)
     assert everything(file) == before
@@ -125,3 +126,56 @@ def test_posts_and_opinions_from_before_there_were_other_places_are_kept(file: P
     after = everything(file), rows(file, "SELECT * FROM posts"), rows(file, "SELECT * FROM feedback")
     assert after[1:] == before[1:]
     assert {name for _, name, _ in after[0]} == {name for _, name, _ in before[0]}
+
+
+_BEFORE_0004 = {
+    "people": "INSERT INTO people (person_id, name, time_zone, locale, seen_at) VALUES ('p', 'Ana', 'UTC', 'en', 1.5)",
+    "approvals": (
+        "INSERT INTO approvals (approval_id, call_id, round, thread_id, server, tool, title, arguments, digest, risk, "
+        "ask, requesters, status, asked_at) "
+        "VALUES ('a', 'm1.0.0', 1, 't', 's', 'make', '', '{}', 'd', '[]', "
+        '\'{"verdict": "ask", "rule": "a rule"}\', \'["p"]\', \'pending\', 1.5)'
+    ),
+    "votes": (
+        "INSERT INTO votes (approval_id, person_id, name, verb, reason, key, at) "
+        "VALUES ('a', 'p', 'Ana', 'approve', '', 'k', 1.5)"
+    ),
+    "attempts": (
+        "INSERT INTO attempts (attempt_id, call_id, number, thread_id, requester, server, tool, title, arguments, "
+        "digest, status, started_at) VALUES ('t1', 'm1.0.0', 1, 't', 'p', 's', 'make', '', '{}', 'd', 'done', 1.5)"
+    ),
+}
+
+
+async def test_what_waits_and_was_voted_on_before_there_were_policies_is_kept(file: Path, engine: sa.Engine) -> None:
+    file.parent.mkdir()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.upgrade(alembic_config(connection), "0003")
+        for statement in _BEFORE_0004.values():
+            connection.exec_driver_sql(statement)
+    before = everything(file), [rows(file, f"SELECT * FROM {table}") for table in _BEFORE_0004]
+    upgrade_sqlite(file)
+    assert rows(file, "PRAGMA foreign_key_check") == []
+    database = sqlite_database(file)
+    await database.open()
+    async with database.writing() as tx:
+        row = await approvals.hold(tx, "a")
+        (vote,) = await approvals.votes_on(tx, "a")
+        person = await threads.person(tx, "p")
+        latest = await attempts.latest(tx, "m1.0.0")
+    await database.close()
+    assert row is not None
+    assert (row.asked.quote, row.handed_to, row.asked.ask.rejections, row.status) == ("", (), 1, "pending")
+    assert (vote.human, vote.authority, vote.verb) == (None, "", "approve")
+    assert person == Person("p", "Ana")
+    assert latest is not None
+    assert latest.judged is None
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.downgrade(alembic_config(connection), "0003")
+    after = everything(file), [rows(file, f"SELECT * FROM {table}") for table in _BEFORE_0004]
+    assert after[1] == before[1]
+    assert [each[:2] for each in after[0]] == [each[:2] for each in before[0]]
+    upgrade_sqlite(file)
+    assert rows(file, "PRAGMA foreign_key_check") == []

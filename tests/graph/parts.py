@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from graph.ports import (
     CallRecord,
     Failed,
     NotPermitted,
+    Picked,
     Ports,
     Progress,
     Recorded,
@@ -30,11 +31,14 @@ from graph.ports import (
     Succeeded,
     ToolOutcome,
     Undecided,
+    Unmade,
 )
 from graph.running import Agent
 from graph.state import Turn
 from graph.workflow import build_workflow
-from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
+from policies.grants import Grant
+from policies.model import Mode, Tool
+from policies.reading import parse_policy
 from tests.fakes.openai_server import wire_problem
 
 Answering = Callable[[Sequence[BaseMessage]], AIMessage]
@@ -45,12 +49,14 @@ class ScriptedModel(BaseChatModel):
 
     answering: Any
     seen: list[list[BaseMessage]]
+    bound: list[list[dict[str, Any]]]
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:
+        self.bound.append(tools)
         return self
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
@@ -59,7 +65,7 @@ class ScriptedModel(BaseChatModel):
 
 
 def tool(name: str, **more: Any) -> Tool:
-    return Tool(server="s", name=name, input_schema={"type": "object"}, **more)
+    return Tool(server="s", name=name, **({"input_schema": {"type": "object"}} | more))
 
 
 @dataclass
@@ -72,11 +78,20 @@ class Bench:
     asked: list[ApprovalAsked] = field(default_factory=list)
     attempts: dict[str, Any] = field(default_factory=dict)
     permitted: bool = True
+    records: list[CallRecord] = field(default_factory=list)
+    unmade: list[Unmade] = field(default_factory=list)
+    groups: dict[str, bool | None] = field(default_factory=dict)
+    looked_up: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    given: list[Grant] = field(default_factory=list)
+    tokens: int = 0
+    used_up: str | None = None
+    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
     # tools
     def available(self) -> list[Tool]:
-        return [tool(n, **self.more) for n in self.names]
+        schema = {"type": "object"}
+        return [tool(n, **({"input_schema": self.schemas.get(n, schema)} | self.more)) for n in self.names]
 
     def unavailable(self) -> list[Any]:
         return []
@@ -98,6 +113,9 @@ class Bench:
         if not self.permitted:
             self.permitted = True
             return NotPermitted()
+        self.records.append(record)
+        if not record.permitted:
+            return NotPermitted()
         before = self.attempts.get(record.call_id)
         if before == "started":
             return Undecided(1)
@@ -106,11 +124,11 @@ class Bench:
         self.attempts[record.call_id] = "started"
         return Begun(1)
 
-    async def finish(self, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
-        self.attempts[call_id] = outcome
+    async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
+        self.attempts[record.call_id] = outcome
 
-    async def broke_off(self, call_id: str, attempt: int) -> None:
-        self.attempts[call_id] = "started"
+    async def broke_off(self, record: CallRecord, attempt: int) -> None:
+        self.attempts[record.call_id] = "started"
 
     async def did_nothing(self, call_id: str, attempt: int) -> None:
         self.attempts[call_id] = "nothing"
@@ -120,6 +138,26 @@ class Bench:
         if before is None:
             return None
         return Undecided(1) if before == "started" else Recorded(before)
+
+    # people, limits, audit
+    async def groups_of(self, person_id: str, groups: Collection[str]) -> dict[str, bool | None]:
+        self.looked_up.append((person_id, frozenset(groups)))
+        return {group: self.groups.get(group) for group in groups}
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        return None
+
+    async def grants_of(self, person_id: str) -> list[Grant]:
+        return self.given
+
+    async def refusal(self, person_id: str) -> str | None:
+        return self.used_up
+
+    async def spent(self, person_id: str, tokens: int) -> None:
+        self.tokens += tokens
+
+    async def not_made(self, call: Unmade) -> None:
+        self.unmade.append(call)
 
     # approvals and sign-ins
     async def ask(self, *given: Any) -> Any:
@@ -131,12 +169,14 @@ class Bench:
         return "sign-in-1"
 
 
-def judge(call: Call, facts: Facts) -> Allow | Ask | Deny:
-    if call.tool.name.startswith("ask"):
-        return Ask(rule="ask", **({"self_approval": "fourEyes"} if "four" in call.tool.name else {}))
-    if call.tool.name.startswith("deny"):
-        return Deny(rule="deny", reason="not here")
-    return Allow(rule="allow")
+POLICY = """
+version: 1
+rules:
+  - {name: four, match: {tool: "ask_four*"}, decide: ask, approvers: [any], selfApproval: fourEyes}
+  - {name: ask, match: {tool: "ask*"}, decide: ask}
+  - {name: deny, match: {tool: "deny*"}, decide: deny, reason: not here}
+  - {name: allow, match: {tool: "*"}, decide: allow}
+"""
 
 
 def turn(delivery: str, requester: str = "web:ana") -> Turn:
@@ -179,14 +219,38 @@ def _wire(message: BaseMessage) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def rig(tmp_path: Path, answering: Answering, bench: Bench) -> AsyncIterator[Rig]:
-    model = ScriptedModel(answering=answering, seen=[])
+async def rig(
+    tmp_path: Path,
+    answering: Answering,
+    bench: Bench,
+    *,
+    policy: str = POLICY,
+    mode: Mode = Mode.DEFAULT,
+    calls_a_turn: int = 50,
+) -> AsyncIterator[Rig]:
+    model = ScriptedModel(answering=answering, seen=[], bound=[])
+    rules = parse_policy(policy, "policy.yaml")
 
-    async def route(messages: Any, categories: Any) -> list[str]:
-        return list(categories)
+    async def route(messages: Any, categories: Any) -> Picked:
+        return Picked(categories)
 
     port: Any = bench
-    ports = Ports(model, route, port, port, port, port, judge, Mode.DEFAULT, Retry(times=0))
+    ports = Ports(
+        model=model,
+        router=route,
+        tools=port,
+        ledger=port,
+        approvals=port,
+        sign_ins=port,
+        policy=lambda: rules,
+        directory=port,
+        grants=port,
+        budget=port,
+        audit=port,
+        mode=mode,
+        retry=Retry(times=0),
+        calls_a_turn=calls_a_turn,
+    )
     async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
         yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, lambda: 0.0), model, bench, checkpoints)
 

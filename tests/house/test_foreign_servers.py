@@ -54,7 +54,7 @@ async def thread(foreign: HouseFolder) -> AsyncIterator[Thread]:
 async def test_a_server_without_annotations_asks_for_everything_even_for_reading(thread: Thread) -> None:
     await thread.send("use notes__list_tables")
     (card,) = await thread.waiting()
-    assert set(card["risk"]) == {"writes", "destroys", "reaches outside"}
+    assert set(card["risk"]) == {"reads", "reaches outside"}, "its server is trusted, and its name says that it reads"
     await thread.approve(card["id"])
     await thread.card(card["id"], "approved", result="done")
     await thread.says("results: []")

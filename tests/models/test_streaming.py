@@ -9,8 +9,9 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from graph.models.demo import DemoChatModel
 from graph.models.problems import ModelProblem, Trouble
-from graph.models.streaming import Retry, pause_before, stream_message
+from graph.models.streaming import Retry, pause_before, stream_message, tokens_of
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import KEY, ONCE, QUICK, Connect
 
@@ -288,3 +289,16 @@ async def test_a_service_that_is_not_there_is_told_so(connect: Connect) -> None:
         with pytest.raises(ModelProblem) as caught:
             await stream_message(connect(server), ASK, Shown(), retry=ONCE)
     assert caught.value.trouble is Trouble.UNREACHABLE
+
+
+# ------------------------------------------------------------------------------------------------ what it cost
+
+
+async def test_tokens_are_estimated_where_the_service_does_not_count_them() -> None:
+    question: list[AnyMessage] = [SystemMessage("x" * 400), HumanMessage("y" * 400)]
+    message = await stream_message(FakeListChatModel(responses=["z" * 400]), question, Shown())
+    assert 300 <= tokens_of(message) <= 310
+
+
+async def test_the_demo_model_costs_nothing() -> None:
+    assert tokens_of(await stream_message(DemoChatModel(), ASK, Shown())) == 0

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from policies.model import Annotations, Call, Facts, Mode, Tool
+from policies.judging import judge
+from policies.match import Match
+from policies.matching import Fit, checks_of, fit_all
+from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Mode, Tool
 from policies.reading import parse_policy
 from policies.rules import Policy
+from policies.subject import Subject
 
 READS = Annotations(read_only=True, open_world=False)
+SILENT = Annotations()
 WRITES = Annotations(read_only=False, destructive=False, open_world=False)
 
 
@@ -21,14 +26,27 @@ def a_tool(
     says: Annotations = WRITES,
     trusted: bool = True,
     requires_approval: bool = False,
+    schema: Mapping[str, Any] | None = None,
 ) -> Tool:
     return Tool(
-        server=server, name=name, annotations=says, annotations_trusted=trusted, requires_approval=requires_approval
+        server=server,
+        name=name,
+        annotations=says,
+        annotations_trusted=trusted,
+        requires_approval=requires_approval,
+        input_schema=schema or {},
     )
 
 
 def a_call(tool: Tool | None = None, **arguments: Any) -> Call:
     return Call(tool=tool or a_tool(), arguments=arguments)
+
+
+def a_command(written: Any, *, says: Annotations = SILENT, trusted: bool = False, quote: str = "") -> Call:
+    """A call to a tool that takes one command line."""
+    schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+    tool = a_tool("run_command", server="m365", says=says, trusted=trusted, schema=schema)
+    return Call(tool, {"command": written}, quote)
 
 
 def facts(
@@ -38,14 +56,17 @@ def facts(
     platform: str = "web",
     place: str = "",
     groups: Mapping[str, bool | None] | None = None,
+    at: datetime = datetime(2026, 11, 21, tzinfo=UTC),
+    said: tuple[str, ...] = (),
 ) -> Facts:
     return Facts(
         mode=mode,
         requester=requester,
         platform=platform,
         place=place,
-        at=datetime(2026, 11, 21, tzinfo=UTC),
+        at=at,
         groups=groups or {},
+        said=said,
     )
 
 
@@ -53,3 +74,13 @@ def a_policy(*rules: str) -> Policy:
     """Each rule as the inside of a YAML flow mapping: `match: {}, decide: allow`; named r1, r2, …"""
     lines = [f"  - {{name: r{number}, {rule}}}" for number, rule in enumerate(rules, start=1)]
     return parse_policy("\n".join(["version: 1", "rules:" if lines else "rules: []", *lines]), "test")
+
+
+def judged(policy: Policy, call: Call, around: Facts) -> Allow | Ask | Deny:
+    """What `judge` says, without where the rule stands."""
+    return judge(policy, call, around).model_copy(update={"source": "", "version": ""})
+
+
+def fit(match: Match, call: Call, around: Facts) -> Fit:
+    """How one match relates to a call."""
+    return fit_all([check.fits for check in checks_of(match)], Subject(call, around))

@@ -11,6 +11,9 @@ from policies.deciding import (
     Decider,
     NotPermitted,
     Permitted,
+    approval_suffices,
+    approvers_at,
+    as_of,
     edit_needs_no_new_asking,
     groups_to_look_up,
     may_decide,
@@ -116,6 +119,7 @@ def test_whoever_may_approve_an_edit_without_a_new_asking_may_also_decide_the_ed
         assert isinstance(may_decide(needed, edited), Permitted)
 
 
+LATER = asking(BEN, escalate_after=10.0, escalate_to=(EVE,))
 EDITS = [
     ("the same demands", asking(BEN), asking(BEN), True),
     ("more people may", asking(BEN), asking(BEN, EVE), True),
@@ -129,6 +133,16 @@ EDITS = [
     ("the others have not seen it", asking("any", quorum=2), asking("any", quorum=2), False),
     ("now several are needed", asking("any"), asking("any", quorum=2), False),
     ("the others had seen something else", asking("any", quorum=2), asking("any"), False),
+    ("one rejection was not enough then", asking(BEN, rejections=2), asking(BEN), False),
+    ("more rejections are needed now", asking(BEN), asking(BEN, rejections=2), True),
+    ("it escalates to the same people", LATER, LATER, True),
+    ("it escalates sooner", LATER, asking(BEN, escalate_after=5.0, escalate_to=(EVE,)), True),
+    ("it escalates later", LATER, asking(BEN, escalate_after=20.0, escalate_to=(EVE,)), False),
+    ("it no longer escalates", LATER, asking(BEN), False),
+    ("it escalates to others", LATER, asking(BEN, escalate_after=10.0, escalate_to=(ANA,)), False),
+    ("who it escalated to may now at once", LATER, asking(BEN, EVE), True),
+    ("who could at once may now only later", asking(EVE), LATER, False),
+    ("the two have changed places", asking(EVE, escalate_after=10.0, escalate_to=(BEN,)), LATER, False),
     ("a reason and a time do not matter", asking(BEN), asking(BEN, reason_required=True, expires_in=5.0), True),
 ]
 
@@ -138,3 +152,39 @@ def test_whether_an_approval_covers_the_edit_it_came_with(
     given_ask: Ask, needed: Allow | Ask | Deny, *, suffices: bool
 ) -> None:
     assert edit_needs_no_new_asking(given_ask, needed) is suffices
+
+
+SUFFICES = [
+    ("the same four eyes", asking("any", eyes="fourEyes"), asking("any", eyes="fourEyes"), True),
+    ("the same quorum", asking(BEN, EVE, quorum=2), asking(EVE, BEN, quorum=2), True),
+    ("other words on the same demands", asking(BEN), asking(BEN, remind_after=5.0), True),
+    ("a larger quorum", asking("any"), asking("any", quorum=2), False),
+    ("a veto where two had to reject", asking("any", quorum=2, rejections=2), asking("any", quorum=2), False),
+    ("a later escalation", LATER, asking(BEN, escalate_after=20.0, escalate_to=(EVE,)), False),
+    ("nobody needs to be asked", asking("any", quorum=2), Allow(rule="a"), True),
+    ("it is denied", asking(BEN), Deny(rule="d", reason="no"), False),
+]
+
+
+@pytest.mark.parametrize(("given_ask", "needed", "suffices"), [c[1:] for c in SUFFICES], ids=[c[0] for c in SUFFICES])
+def test_whether_an_approval_holds_under_the_policy_of_now(
+    given_ask: Ask, needed: Allow | Ask | Deny, *, suffices: bool
+) -> None:
+    assert approval_suffices(given_ask, needed) is suffices
+
+
+def test_who_it_escalates_to_may_decide_once_the_time_has_passed() -> None:
+    assert approvers_at(LATER, asked_at=1000.0, now=1009.9) == (BEN,)
+    assert approvers_at(LATER, asked_at=1000.0, now=1010.0) == (BEN, EVE)
+    assert approvers_at(asking(BEN), asked_at=1000.0, now=9e9) == (BEN,)
+    twice = asking(EVE, escalate_after=10.0, escalate_to=(EVE, ANA))
+    assert approvers_at(twice, asked_at=0.0, now=10.0) == (EVE, ANA)
+
+
+def test_an_escalated_ask_is_decided_like_any_other() -> None:
+    early, late = as_of(LATER, 0.0, 9.0), as_of(LATER, 0.0, 10.0)
+    assert early is LATER
+    assert isinstance(may_decide(early, somebody(EVE)), NotPermitted)
+    assert isinstance(may_decide(late, somebody(EVE)), Permitted)
+    four_eyes = as_of(asking(BEN, eyes="fourEyes", escalate_after=10.0, escalate_to=(ANA,)), 0.0, 10.0)
+    assert isinstance(may_decide(four_eyes, somebody(ANA)), NotPermitted)

@@ -11,6 +11,7 @@ from bot.vocabulary import (
     ClarificationView,
     Content,
     Form,
+    GrantView,
     Notice,
     OutcomeView,
     Overview,
@@ -173,7 +174,16 @@ hostile_approvals = st.builds(
     result=hostile_texts,
     result_tone=_one_of(ApprovalView, "result_tone"),
     together=st.integers(1, 10**6),
+    quote=hostile_texts,
+    always_offered=st.booleans(),
+    rejections=st.integers(1, 3),
+    escalates_at=st.none() | times,
+    handed_to=_names,
 )
+hostile_grants = st.lists(
+    st.builds(GrantView, st.text("abc123-", min_size=1, max_size=80), hostile_texts, hostile_texts, arguments, times),
+    max_size=12,
+).map(tuple)
 hostile_questions = st.builds(
     ClarificationView,
     clarification_id=st.just("q1"),

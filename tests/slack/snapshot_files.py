@@ -12,17 +12,19 @@ from typing import Any
 
 from adapters.slack.actions import Origin
 from adapters.slack.render.forms import (
+    always_modal,
     answer_modal,
     approve_all_modal,
     arguments_modal,
     ask_modal,
     edit_modal,
+    hand_over_modal,
     note_modal,
     reject_modal,
 )
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import Piece, help_piece, note, opening, overview_piece, pieces, sign_in_piece
-from bot.vocabulary import Content, Form, Notice, Overview, Said, Shown, Vote
+from bot.vocabulary import Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
 from tests.slack.shown import ANA, NOW, a_post, a_question, a_sign_in, an_approval, an_outcome
 
@@ -89,11 +91,13 @@ APPROVED = an_approval(
     status="approved",
     asked_arguments={"name": "Meeting", "duration": 60},
     arguments={"name": "Standup", "duration": 15},
+    quote="please book the standup for 15 minutes",
     decided_by=("Ben",),
     decided_at=NOW + 60,
     result="Done: id 7",
     result_tone="success",
 )
+GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
 OVERVIEW = Overview(
     (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {})),
@@ -117,6 +121,11 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
             quorum=2,
             votes=(Vote("Ben", "approve", NOW),),
             together=3,
+            always_offered=True,
+            quote="please book a meeting tomorrow",
+            rejections=2,
+            handed_to=("Chloe",),
+            escalates_at=NOW + 3_600,
             arguments={"name": "Meeting", "notes": "word " * 200, "when": {"day": "2026-11-21"}},
         )
     ),
@@ -138,7 +147,9 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "opening": lambda: _message(opening("Ana", "book a room", "Where do we meet?")),
     "help": lambda: _message(help_piece()),
     "list": lambda: _message(overview_piece(OVERVIEW, lambda _shown: LINK)),
-    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA),
+    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,)),
+    "modal_always": lambda: always_modal(an_approval(always_offered=True), ORIGIN),
+    "modal_hand_over": lambda: hand_over_modal(an_approval(), ORIGIN),
     "modal_edit": lambda: edit_modal(FORM, ORIGIN, ANA),
     "modal_answer": lambda: answer_modal(Form("Which room?", a_question().fields, {"size": "small"}), ORIGIN, ANA),
     "modal_reject": lambda: reject_modal(an_approval(reason_required=True), ORIGIN),

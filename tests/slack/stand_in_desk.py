@@ -14,6 +14,8 @@ from bot.vocabulary import (
     Feedback,
     Form,
     FormAnswer,
+    GrantView,
+    Handover,
     Invalid,
     Message,
     OutcomeChoice,
@@ -71,6 +73,9 @@ class StandInDesk:
     choices: list[OutcomeChoice] = field(default_factory=list)
     replies: list[SignInReply] = field(default_factory=list)
     opinions: list[Feedback] = field(default_factory=list)
+    handovers: list[Handover] = field(default_factory=list)
+    given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
+    """By id: the person id of who gave it, and the grant."""
     stopped: list[tuple[str, str]] = field(default_factory=list)
     """Thread id and person id."""
 
@@ -119,6 +124,37 @@ class StandInDesk:
         status = "approved" if decision.verb == "approve" else "rejected"
         self.approvals[approval_id] = replace(view, status=status, decided_by=names, reason=decision.reason)  # type: ignore[arg-type]  # one of the two words above
         return Settled(f"{status.capitalize()}.")
+
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        self._must_work()
+        self.handovers.append(handover)
+        view = self.approvals.get(handover.approval_id)
+        if view is None:
+            return NO_APPROVAL
+        if handover.to not in self.may_decide.get(handover.approval_id, {handover.to}):
+            return Refused("They may not decide this.")
+        self.approvals[handover.approval_id] = replace(view, handed_to=(*view.handed_to, handover.to))
+        return Settled("They are asked.", final=False)
+
+    async def take_back(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        self._must_work()
+        view = self.approvals.get(approval_id)
+        if view is None:
+            return NO_APPROVAL
+        if view.requester != person.name:
+            return Refused("Only who asked for it can withdraw it.")
+        self.approvals[approval_id] = replace(view, status="withdrawn")
+        return Settled("Withdrawn.")
+
+    async def revoke(self, grant_id: str, person: Person) -> ClickResult:
+        self._must_work()
+        if self.given.get(grant_id, ("", None))[0] != person.person_id:
+            return Unknown("There is no such grant of yours.")
+        del self.given[grant_id]
+        return Settled("Revoked.")
+
+    async def grants(self, person: Person) -> tuple[GrantView, ...]:
+        return tuple(grant for giver, grant in self.given.values() if giver == person.person_id)
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         self._must_work()

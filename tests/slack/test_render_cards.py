@@ -67,7 +67,40 @@ def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
         "Reject…": "reject call-1.1",
         "Edit…": "edit call-1.1",
         "Show all": "show_all call-1.1",
+        "Ask somebody else…": "hand_over call-1.1",
+        "Withdraw": "take_back call-1.1",
     }
+
+
+def test_what_is_pressed_less_often_has_a_row_of_its_own() -> None:
+    piece = shown(an_approval(always_offered=True, together=3))
+    rows = [[each["text"]["text"] for each in b["elements"]] for b in piece.blocks if b["type"] == "actions"]
+    assert rows == [
+        ["Approve", "Reject…", "Edit…", "Show all", "Approve all 3…"],
+        ["Always allow…", "Ask somebody else…", "Withdraw"],
+    ]
+
+
+def test_withdrawing_asks_back_before_anything_is_sent() -> None:
+    row = shown(an_approval()).blocks[-1]["elements"]
+    assert ["confirm" in element for element in row] == [element["action_id"] == "take_back" for element in row]
+
+
+def test_the_requesters_own_words_are_shown_as_theirs() -> None:
+    for status in ("pending", "approved"):
+        piece = shown(an_approval(status=status, quote="delete team <!channel> *now*"))
+        said = next(b for b in piece.blocks if "wrote:" in str(b))
+        assert said["elements"][1]["type"] == "rich_text_quote"
+        assert "delete team <!channel> *now*" in str(said)
+    assert "wrote:" not in everything(shown(an_approval()))
+
+
+def test_rejections_handovers_and_escalation_are_told() -> None:
+    votes = (Vote("Ben", "reject", 1.0),)
+    told = everything(shown(an_approval(rejections=2, votes=votes, handed_to=("Chloe",), escalates_at=1_795_255_260.0)))
+    assert "1 of 2 rejected: Ben" in told
+    assert "Chloe" in told
+    assert "Others may decide too from <!date^1795255260^" in told
 
 
 def test_what_may_not_be_edited_has_no_edit_button() -> None:
@@ -107,7 +140,7 @@ def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
     assert len(fields(piece)) == 20
     assert fields(piece)[1].endswith("more characters)")
     assert len(fields(piece)[1]) <= 500
-    assert piece.blocks[-2]["elements"][0]["text"] == (
+    assert piece.blocks[-3]["elements"][0]["text"] == (
         "Not whole here: 10 arguments are shortened and 3 more arguments are left out. “Show all” has everything."
     )
 

@@ -38,8 +38,9 @@ RECENT = shown(
 def test_what_waits_can_be_settled_at_home() -> None:
     view = home_view(Overview((TO_DECIDE,), WAITING, (RECENT,)), link, ANA)
     assert buttons(view["blocks"]) == [
-        *("approve call-1.1", "reject call-1.1", "edit call-1.1", "show_all call-1.1", f"open_thread {LINK}"),
+        *("approve call-1.1", "reject call-1.1", "edit call-1.1", "show_all call-1.1", "hand_over call-1.1"),
         f"open_thread {LINK}",
+        *("take_back call-2", f"open_thread {LINK}"),
         *("answer q1", f"open_thread {LINK}"),
         *("get_link s1", f"open_thread {LINK}"),
         *("it_was_done o1", "try_again o1", "skip o1", f"open_thread {LINK}"),

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.slack.actions import Origin, load_origin
+from adapters.slack.render.cards import approval_card
 from adapters.slack.render.forms import (
+    always_modal,
     answer_modal,
     approve_all_modal,
     arguments_modal,
@@ -18,13 +20,14 @@ from adapters.slack.render.forms import (
     edit_modal,
     entries,
     error_blocks,
+    hand_over_modal,
     note_modal,
     reject_modal,
 )
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import Piece, help_piece, note, opening, overview_piece, pieces, sign_in_piece
 from bot.invisible import is_kept_in_context, is_suspicious
-from bot.vocabulary import ApprovalView, Form, Overview, Person, Post, SignInView
+from bot.vocabulary import ApprovalView, Form, GrantView, Overview, Person, Post, SignInView
 from graph.fields import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
 from tests.slack.shown import (
@@ -32,6 +35,7 @@ from tests.slack.shown import (
     hostile_approvals,
     hostile_fields,
     hostile_forms,
+    hostile_grants,
     hostile_links,
     hostile_overviews,
     hostile_people,
@@ -112,9 +116,18 @@ def test_every_sentence_is_sound(name: str, text: str, quoted: str) -> None:
 
 
 @HOSTILE
+@given(hostile_approvals)
+def test_at_most_five_buttons_stand_in_a_row(view: ApprovalView) -> None:
+    rows = [block["elements"] for block in approval_card(view, "T1").blocks if block["type"] == "actions"]
+    assert all(1 <= len(row) <= 5 for row in rows)
+
+
+@HOSTILE
 @given(hostile_approvals, st.integers(-5, 10**9))
 def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> None:
     assert_sound_view(reject_modal(view, ORIGIN))
+    assert_sound_view(always_modal(view, ORIGIN))
+    assert_sound_view(hand_over_modal(view, ORIGIN))
     assert_sound_view(arguments_modal(view, page, ORIGIN))
 
 
@@ -136,9 +149,11 @@ def test_every_form_is_sound(form: Form, person: Person) -> None:
 
 
 @settings(max_examples=25)
-@given(hostile_overviews, hostile_links, hostile_people)
-def test_every_home_and_every_list_is_sound(overview: Overview, link: str, person: Person) -> None:
-    assert_sound_view(home_view(overview, lambda _shown: link, person), surface="home")
+@given(hostile_overviews, hostile_links, hostile_people, hostile_grants)
+def test_every_home_and_every_list_is_sound(
+    overview: Overview, link: str, person: Person, grants: tuple[GrantView, ...]
+) -> None:
+    assert_sound_view(home_view(overview, lambda _shown: link, person, grants), surface="home")
     assert_sound(overview_piece(overview, lambda _shown: link))
 
 

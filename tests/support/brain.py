@@ -2,13 +2,15 @@
 
 `use make what=lamp; look what=lamp` calls those tools (of the workshop, or
 `server__tool`) in one message; `ask WHAT` asks a question, `survey WHAT` eight at once;
-anything else is answered. After the results it repeats them.
+anything else is answered. After the results it repeats them. Where a tool wants the requester's words
+(`safeWrite`), it gets the whole message.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from graph.quotes import QUOTE
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 SERVER = "workshop"
@@ -22,10 +24,10 @@ def obedient(request: Request) -> Reply:
     if results:
         return Reply(text="Results: " + " | ".join(results))
     text = messages[last_person]["content"]
-    text = text.split(": ", 1)[-1] if ": " in text[:12] else text
+    text = text.split(": ", 1)[-1] if ": " in text[:16] else text
     match text.split(" ", 1):
         case ["use", calls]:
-            return Reply(text="On it.", calls=[_call(c) for c in calls.split(";")])
+            return Reply(text="On it.", calls=[_quoting(_call(c), text, request) for c in calls.split(";")])
         case ["ask", what]:
             fields = [{"name": "size", "label": "Size", "type": "number"}]
             arguments = {"question": f"Which {what}?", "fields": fields}
@@ -41,6 +43,14 @@ def obedient(request: Request) -> Reply:
             )
         case _:
             return Reply(text=f"You said: {text}")
+
+
+def _quoting(call: ToolUse, text: str, request: Request) -> ToolUse:
+    offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in request.get("tools", [])}
+    if QUOTE not in offered.get(call.name, {}).get("required", []):
+        return call
+    assert not isinstance(call.arguments, str)
+    return ToolUse(call.name, {**call.arguments, QUOTE: text})
 
 
 def _call(text: str) -> ToolUse:

@@ -41,6 +41,8 @@ class HouseFolder:
             "PORT": "0",
             "DATABASE_URL": f"sqlite:///{self.folder}/data/countersign.db",
             "MODEL_RETRIES": "0",
+            "LIMIT_TURNS_PER_MINUTE": "0",
+            "LIMIT_THREAD_TURNS_PER_MINUTE": "0",
             **self.variables,
         }
 
@@ -117,6 +119,11 @@ class HouseProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     async def terminate(self) -> int:
         """SIGTERM, and wait for its end; its exit code."""

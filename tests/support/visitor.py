@@ -42,6 +42,8 @@ class Thread:
     entries: dict[str, Json] = field(default_factory=dict)
     live_texts: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
+    asked: list[Json] = field(default_factory=list)
+    """What others have asked this visitor to decide, in any conversation."""
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     # ------------------------------------------------------------------------------------------- reading
@@ -183,6 +185,8 @@ class Thread:
                     known = self.entries.get(event["id"])
                     if known is None or known.get("revision", 0) <= event.get("revision", 0):
                         self.entries[event["id"]] = event
+                case "threads":
+                    self.asked = event["asked"]
                 case "text":
                     self.live_texts.append(event["delta"])
                 case "status":
@@ -214,6 +218,12 @@ class Visitor:
         headers = {"X-CSRF-Token": self._csrf, "Origin": self.url}
         target = aiohttp.client.URL(f"{self.url}{path}", encoded=True)
         async with self.http.post(target, json=body, headers=headers) as response:
+            return Answer(response.status, await response.json())
+
+    async def delete(self, path: str) -> Answer:
+        """DELETE as the page does."""
+        headers = {"X-CSRF-Token": self._csrf, "Origin": self.url}
+        async with self.http.delete(aiohttp.client.URL(f"{self.url}{path}", encoded=True), headers=headers) as response:
             return Answer(response.status, await response.json())
 
     async def get(self, path: str) -> Answer:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from adapters.teams.api import Activity
 from adapters.teams.render.dialogs import (
     Dialog,
+    always_dialog,
     answer_dialog,
     approve_all_dialog,
     edit_dialog,
+    hand_over_dialog,
     note_dialog,
     reject_dialog,
     show_all_dialog,
@@ -25,7 +27,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.posts import activities as activities_of
-from bot.vocabulary import ApprovalView, Content, Form, Notice, Overview, Said, Shown, Vote
+from bot.vocabulary import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
 from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_approval, an_outcome
 
@@ -150,6 +152,14 @@ HUGE_APPROVAL = an_approval(
     arguments={f"argument {number}": "Ω𝕏 " + HUGE for number in range(40)},
     together=12_345,
 )
+WITH_EVERYTHING = an_approval(
+    always_offered=True,
+    together=3,
+    quote="please book the team meeting",
+    rejections=2,
+    handed_to=("Chloe",),
+    escalates_at=NOW + 3_600,
+)
 MANY_FIELDS = tuple(FormField(name=f"field_{number}", label=f"Field {number}") for number in range(90))
 
 
@@ -157,6 +167,7 @@ def _in_place(view: ApprovalView, place: int) -> Shown:
     return Shown(a_post(view, f"a:{place}"), {"conversation": "19:x@thread.v2", "parts": [f"17000000000{place:02}"]})
 
 
+GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
 OVERVIEW = Overview(
     (_in_place(an_approval(requester="Ben"), 1), _in_place(FOUR_EYES, 2)),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {}), Shown(a_post(an_outcome()), {})),
@@ -209,7 +220,7 @@ def activities() -> dict[str, tuple[Activity, ...]]:
         "open_a_chat_first": open_a_chat_first("Ana"),
         "note": note("Only Ben may decide this."),
         "help": help_activity(),
-        "overview": overview_activity(OVERVIEW),
+        "overview": overview_activity(OVERVIEW, (GRANT,)),
         "overview_of_nothing": overview_activity(Overview((), (), ())),
     }
     return made | {name: (activity,) for name, activity in private.items()}
@@ -220,6 +231,7 @@ def cards() -> dict[str, Card]:
     return {
         "approval_waiting_for_one_who_may_decide": card_of(FOUR_EYES, decides=True),
         "approval_waiting_for_one_who_may_not": card_of(an_approval(), decides=False),
+        "approval_with_everything": card_of(WITH_EVERYTHING, decides=True, asked=True),
         "approval_with_a_reason_required": card_of(an_approval(reason_required=True), decides=True),
         "question_to_somebody_else": card_of(a_question(), decides=False, mine=False),
         "sign_in_of_somebody_else": card_of(a_sign_in(), decides=False, mine=False),
@@ -236,6 +248,9 @@ def dialogs() -> dict[str, Dialog]:
         "edit": edit_dialog("call-1.1", FORM),
         "edit_with_errors": edit_dialog("call-1.1", FORM, mistakes, typed),
         "answer": answer_dialog("q1", Form("Which room?", a_question().fields, {"size": "small"})),
+        "always": always_dialog(WITH_EVERYTHING),
+        "hostile_always": always_dialog(HOSTILE_APPROVAL),
+        "hand_over": hand_over_dialog(an_approval()),
         "reject": reject_dialog(an_approval(reason_required=True)),
         "reject_with_errors": reject_dialog(an_approval(reason_required=True), {"reason": "A reason is needed."}, " "),
         "approve_all": approve_all_dialog([an_approval(), FOUR_EYES]),

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from adapters.teams.render.dialogs import (
     Dialog,
+    always_dialog,
     answer_dialog,
     approve_all_dialog,
     edit_dialog,
+    hand_over_dialog,
     note_dialog,
     reject_dialog,
     show_all_dialog,
@@ -119,6 +121,11 @@ hostile_approvals = st.builds(
     result=hostile_texts,
     result_tone=_one_of(ApprovalView, "result_tone"),
     together=st.integers(1, 10**6),
+    quote=hostile_texts,
+    always_offered=st.booleans(),
+    rejections=st.integers(1, 3),
+    escalates_at=st.none() | _times,
+    handed_to=_names,
 )
 hostile_questions = st.builds(
     ClarificationView,
@@ -199,6 +206,8 @@ hostile_dialogs = st.one_of(
         st.booleans(),
     ),
     st.builds(reject_dialog, hostile_approvals, _errors, hostile_texts),
+    st.builds(always_dialog, hostile_approvals),
+    st.builds(hand_over_dialog, hostile_approvals, hostile_texts, hostile_texts),
     st.builds(lambda views: approve_all_dialog(views * 21), st.lists(hostile_approvals, max_size=2)),
     st.builds(note_dialog, hostile_texts),
 )

@@ -50,7 +50,7 @@ SHOWN: dict[str, Json] = {
     ),
     "buttons": card(actions=[execute(), opens(), unfolds(asks())]),
     "something instead of what unfolds": card(actions=[{**unfolds(asks()), "fallback": opens("reject_dialog")}]),
-    "5 buttons and a menu": card(actions=[*[execute()] * 5, {**execute("skip"), "mode": "secondary"}]),
+    "5 buttons": card(actions=[execute()] * 5),
     "a page to open": card(actions=[{"type": "Action.OpenUrl", "title": "Open", "url": "https://example.com/x"}]),
     "60 people": card(refresh=refreshing(*(f"29:{number}" for number in range(60)))),
     "inputs": card(
@@ -98,6 +98,7 @@ REFUSED: dict[str, Any] = {
     "a page that runs": card(actions=[{"type": "Action.OpenUrl", "title": "x", "url": "javascript:alert(1)"}]),
     "a page without host": card(actions=[{"type": "Action.OpenUrl", "title": "x", "url": "https:///x"}]),
     "6 buttons": card(actions=[execute()] * 6),
+    "5 buttons and a menu": card(actions=[*[execute()] * 5, {**execute("skip"), "mode": "secondary"}]),
     "6 buttons within": card({"type": "ActionSet", "actions": [execute()] * 6}),
     "6 buttons behind one": card(actions=[unfolds(text("x"), actions=[execute()] * 6)]),
     "a button without a title": card(actions=[{**execute(), "title": ""}]),

@@ -16,6 +16,7 @@ from adapters.teams.inbound.html import MOST_TAGS
 from adapters.teams.inbound.texts import WORDLESS
 from adapters.teams.inbound.visitors import Ears
 from bot.vocabulary import Message
+from policies.quoting import own_words
 
 EARS = Ears(now=1.0)
 TENANT, ANA = "10000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
@@ -267,6 +268,12 @@ def test_what_is_quoted_is_not_what_somebody_says() -> None:
     assert found.text == "please do not"
     assert found.origin["quotes"] == [{"author": "Ben Baker", "text": "drop all tables", "at": 1_700_000_000.0}]
     assert len(message(rich(quote * 30 + "<p>x</p>")).origin["quotes"]) == 10
+
+
+@pytest.mark.parametrize("gap", ["<br>", "\n", "\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\x1c"])
+def test_all_of_what_is_set_in_as_a_quote_stays_marked_as_one(gap: str) -> None:
+    quote = f"<blockquote>he wrote{gap}delete the team XYZ</blockquote><p>what does that mean?</p>"
+    assert own_words(message(rich(quote)).text) == ("what does that mean?",)
 
 
 def test_newer_clients_quote_beside_the_text() -> None:

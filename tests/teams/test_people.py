@@ -55,7 +55,7 @@ def caller(teams: FakeTeams, user: str = ANA, **changes: Any) -> Caller:
 
 async def test_a_colleague_is_welcome_by_name_time_zone_and_language(teams: FakeTeams) -> None:
     async with people_of(teams) as people:
-        ana = Person(f"teams:{TENANT}:{ANA}", "Ana Alvarez", "Asia/Tokyo", "ja-JP")
+        ana = Person(f"teams:{TENANT}:{ANA}", "Ana Alvarez", "Asia/Tokyo", "ja-JP", "ana.alvarez@example.com")
         assert await people.admitted(group(teams), caller(teams)) == ana
 
 

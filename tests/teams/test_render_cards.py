@@ -3,78 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pytest
 
-from adapters.teams.render.arguments import argument_pages, beginning
-from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
+from adapters.teams.render.arguments import beginning
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import (
     Audience,
-    activities,
     card_of,
-    greeting,
-    help_activity,
-    note,
-    open_a_chat_first,
-    overview_activity,
     sign_in_link,
 )
 from adapters.teams.render.text import escape
-from bot.vocabulary import Content, Notice, Overview, Said, Vote
+from bot.vocabulary import Vote
 from graph.fields import FormField
 from tests.fakes.teams.card_rules import mistakes
-from tests.teams.examples import FOUR_EYES, OVERVIEW
-from tests.teams.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
-
-Json = Mapping[str, Any]
-EVERYBODY = Audience("open")
-CHAT = Audience("personal")
-
-
-def shown(content: Content, audience: Audience = EVERYBODY) -> Json:
-    """The card of a post."""
-    [activity] = activities(a_post(content), audience)
-    return dict(activity["attachments"][0]["content"])
-
-
-def buttons(card: Json) -> dict[str, str]:
-    """The words on the buttons of a card → what they carry: name and id, or address."""
-    return {action["title"]: _carried(action) for action in card.get("actions", [])}
-
-
-def _carried(action: Json) -> str:
-    if action["type"] == "Action.ShowCard":
-        [action] = action["card"]["actions"]
-    data = action.get("data", {})
-    return action.get("url") or f"{data['countersign']} {data['id']}"
-
-
-def facts(card: Json) -> list[tuple[str, str]]:
-    sets = [element["facts"] for element in card["body"] if element["type"] == "FactSet"]
-    return [(fact["title"], fact["value"]) for each in sets for fact in each]
-
-
-def said(element: Any) -> str:
-    """All words of a card, a line for each paragraph."""
-    return "\n".join(_lines(element))
-
-
-def _lines(element: Any) -> Iterator[str]:
-    match element:
-        case {"type": "TextBlock"}:
-            yield element["text"]
-        case {"type": "RichTextBlock"}:
-            yield "".join(run["text"] for run in element["inlines"])
-        case Mapping():
-            for value in element.values():
-                yield from _lines(value)
-        case list() | tuple():
-            for value in element:
-                yield from _lines(value)
-
+from tests.teams.examples import FOUR_EYES
+from tests.teams.reading_cards import EVERYBODY, buttons, facts, said, shown
+from tests.teams.shown import a_question, a_sign_in, an_approval, an_outcome
 
 # ------------------------------------------------------------------------------------------------ approvals
 
@@ -88,6 +33,7 @@ def test_a_waiting_approval_says_what_who_and_until_when() -> None:
         "May decide: Ana",
         "Rule: writes need the requester",
         "Open until {{DATE(2026-11-22T10:00:00Z,SHORT)}} at {{TIME(2026-11-22T10:00:00Z)}}",
+        "What else you can do:",
     ]
     assert facts(card) == [
         ("Name", "Team Meeting"),
@@ -104,7 +50,38 @@ def test_its_buttons_carry_the_approvals_id_and_nothing_else() -> None:
         "Reject…": "reject call-1.1",
         "Edit…": "edit_dialog call-1.1",
         "Show all": "show_all call-1.1",
+        "More…": "hand_over_dialog call-1.1",
     }
+
+
+@pytest.mark.parametrize(
+    ("together", "in_row", "behind_more"),
+    [
+        (1, ["Approve", "Reject…", "Edit…", "Show all", "More…"], []),
+        (3, ["Approve", "Reject…", "Approve all 3…", "Show all", "More…"], ["Edit…"]),
+    ],
+)
+def test_five_buttons_stand_in_the_row_and_the_rest_unfolds(
+    together: int, in_row: list[str], behind_more: list[str]
+) -> None:
+    card = card_of(an_approval(always_offered=True, together=together), decides=True, asked=True)
+    assert [action["title"] for action in card["actions"]] == in_row
+    more = card["actions"][-1]
+    unfolded = [action["title"] for action in more["card"]["actions"]]
+    assert unfolded == [*behind_more, "Always allow…", "Ask somebody else…", "Withdraw"]
+
+
+def test_withdrawing_is_for_who_asked() -> None:
+    assert "Withdraw" not in buttons(card_of(an_approval(), decides=True))
+    assert list(buttons(card_of(an_approval(), decides=False, asked=True))) == ["Show all", "Withdraw"]
+
+
+def test_the_requesters_own_words_rejections_handovers_and_escalation_are_told() -> None:
+    facts = {"quote": "delete **team** XYZ", "rejections": 2, "handed_to": ("Chloe",), "escalates_at": 1_795_255_260.0}
+    told = str(card_of(an_approval(**facts, votes=(Vote("Ben", "reject", 1.0),)), decides=True))
+    for words in ("Ana wrote: ", "delete **team** XYZ", "1 of 2 rejected: Ben", "Also asked to decide: ", "Others may"):
+        assert words in told
+    assert "wrote: " not in str(card_of(an_approval(), decides=True))
 
 
 def test_a_rejection_has_its_reason_on_the_card_or_where_that_is_not_possible_in_a_dialog() -> None:
@@ -222,7 +199,7 @@ def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
     card = shown(an_approval(arguments={f"argument_{number}": "word " * 1_000 for number in range(13)}))
     assert len(facts(card)) == 10
     assert all(value.endswith("more characters)") and len(value) <= 500 for _, value in facts(card))
-    assert said(card).splitlines()[-1] == (
+    assert said(card["body"]).splitlines()[-1] == (
         "Not whole here: 10 arguments are shortened and 3 more arguments are left out. “Show all” has everything."
     )
 
@@ -379,100 +356,3 @@ def test_an_attempt_that_broke_off_asks_what_came_of_it() -> None:
     settled = shown(an_outcome(status="skip", settled_by="Ana"))
     assert buttons(settled) == {}
     assert "Skipped, says Ana." in said(settled)
-
-
-# ------------------------------------------------------------------------------------------------ dialogs
-
-
-def test_show_all_has_every_character_of_every_argument() -> None:
-    notes, deep = "".join(f"line {n}\n" for n in range(4_000)), {"a": ["ΩΩ"] * 900}
-    pages = argument_pages({"notes": notes, "empty": "", "deep": deep})
-    assert len(pages) > 2
-    texts: dict[str, str] = {}
-    for box in (box for page in pages for box in page):
-        title, *words = (run["text"] for run in box["inlines"])
-        name = title.strip().removesuffix(" (continued)")
-        texts[name] = texts.get(name, "") + "".join(words) + "\n"
-    assert texts["Notes"].split() == notes.split()
-    assert json.loads(texts["Deep"].replace("\n", "")) == deep
-    assert texts["Empty"] == "(empty)\n"
-
-
-def test_show_all_gives_the_buttons_to_whoever_may_decide() -> None:
-    assert buttons(show_all_dialog(an_approval(), 0, decides=True).card) == {
-        "Approve": "approve call-1.1",
-        "Reject…": "reject call-1.1",
-    }
-    assert list(buttons(show_all_dialog(an_approval(), 0, decides=False).card)) == ["Close"]
-    assert list(buttons(show_all_dialog(an_approval(status="expired"), 0, decides=True).card)) == ["Close"]
-
-
-def test_show_all_turns_its_pages() -> None:
-    view = an_approval(arguments={"notes": "word " * 12_000})
-    first, middle, last = (buttons(show_all_dialog(view, page, decides=False).card) for page in (-1, 1, 99))
-    assert first == {"Next": "page 1:call-1.1", "Close": "close "}
-    assert middle["Previous"] == "page 0:call-1.1"
-    assert middle["Next"] == "page 2:call-1.1"
-    assert list(last) == ["Previous", "Close"]
-
-
-def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> None:
-    card = approve_all_dialog([an_approval(), an_approval("call-1.2", tool="delete_event")]).card
-    assert buttons(card) == {"Approve 2": "approve_all call-1.1 call-1.2"}
-    assert "2. calendar: delete_event" in said(card)
-    many = approve_all_dialog([an_approval(f"call-{number}") for number in range(60)]).card
-    assert len(many["actions"][0]["data"]["id"].split()) == 40
-    assert "20 more wait and are not in this list: approve these first." in said(many)
-    assert said(approve_all_dialog([]).card) == "Nothing waits any more."
-
-
-def test_a_reason_that_was_refused_is_shown_again_with_why() -> None:
-    dialog = reject_dialog(an_approval(reason_required=True), {"reason": "A reason is needed."}, "no")
-    assert "Reason: A reason is needed." in said(dialog.card)
-    assert dialog.card["body"][-1]["value"] == "no"
-
-
-# ------------------------------------------------------------------------------------------------ the rest
-
-
-def test_a_notice_has_a_sign_for_its_tone_and_is_literal() -> None:
-    texts = [activities(a_post(Notice("*Careful*.", tone)), CHAT)[0]["text"] for tone in ("info", "warning", "error")]
-    assert texts == ["\\*Careful\\*.", "⚠ \\*Careful\\*.", "❗ \\*Careful\\*."]
-    assert note("<at>Ana</at>\n# x")["text"] == "&lt;at&gt;Ana&lt;/at&gt;  \n\\# x"
-
-
-def test_text_is_not_shown_as_a_card() -> None:
-    with pytest.raises(ValueError, match="as text"):
-        card_of(Said("x"), decides=False)
-
-
-def test_the_help_names_every_command() -> None:
-    assert all(word in help_activity()["text"] for word in ("approvals", "new", "stop", "help"))
-    assert "help" in greeting()
-
-
-def test_who_cannot_be_reached_is_asked_to_open_a_chat() -> None:
-    assert open_a_chat_first("*Ana*")["text"].startswith("\\*Ana\\*, I cannot reach you privately.")
-
-
-def test_the_overview_leads_to_what_can_be_decided_and_to_where_it_is_shown() -> None:
-    card = overview_activity(OVERVIEW)["attachments"][0]["content"]
-    entries = [element for element in card["body"] if element["type"] == "Container"]
-    actions = [buttons(entry["items"][-1]) for entry in entries]
-    assert actions[0]["Look and decide…"] == "show_all call-1.1"
-    assert actions[0]["Open"].startswith("https://teams.microsoft.com/l/message/19%3Ax%40thread.v2/1700000000001?")
-    assert actions[2] == {"Answer…": "answer_dialog q1"}
-    assert actions[3] == {"Get my link": "get_link s1"}
-    assert "2 wait for your decision; 3 of your requests wait." in card["fallbackText"]
-
-
-def test_the_overview_shows_nothing_twice_and_counts_what_is_not_shown() -> None:
-    [first, second] = OVERVIEW.to_decide
-    twice = overview_activity(Overview((first, second), (first, second), ()))
-    assert "You asked" not in said(twice["attachments"][0]["content"])
-    many = overview_activity(Overview((first,) * 500, (), ()))["attachments"][0]["content"]
-    assert "… and 488 more" in said(many)
-
-
-def test_a_dialog_that_only_says_something_can_be_closed() -> None:
-    assert buttons(note_dialog("That was settled already.").card) == {"Close": "close "}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers.config import ServerConfig, Stdio
 from adapters.tool_servers.listing import LARGEST_SCHEMA, MOST_TOOLS, Listing, read_listing
 from policies.model import Annotations
+from policies.redaction import Redactor
 
 OBJECT = {"type": "object"}
 
@@ -174,3 +175,30 @@ def test_no_listing_makes_it_fail(entries: list[Any]) -> None:
     for each in found.tools:
         json.dumps(dict(each.input_schema))
         assert each.schema_hash
+
+
+def test_no_secret_is_in_what_is_told_of_a_tool() -> None:
+    token, known = "ghp_" + "a1B2" * 9, "handed-to-it"
+    properties = {
+        "how": {"type": "string", "description": f"like {token}", "enum": ["fast", token], "default": "fast"},
+        "password": {"type": "string", "default": "correct-horse-9"},
+        "api_key": {"type": "string"},
+    }
+    entry = tool("write", title=f"Write {token[:9]}\x00{token[9:]}", description=f"With {known}.") | {
+        "inputSchema": {"type": "object", "properties": properties, "required": ["password"], "examples": [token]}
+    }
+    transport = Stdio("x", (), {}, Path())
+    server = ServerConfig(name="one", transport=transport, fingerprint="f", secrets=frozenset({known}))
+    (found,) = read_listing(server, [entry], redact=Redactor().redact).tools
+    mask = "[secret: github token]"
+    assert (found.title, found.description) == (f"Write {mask}", "With [redacted].")
+    assert found.input_schema == {
+        "type": "object",
+        "properties": {
+            "how": {"type": "string", "description": f"like {mask}", "enum": ["fast", mask], "default": "fast"},
+            "password": {"type": "string"},
+            "api_key": {"type": "string"},
+        },
+        "required": ["password"],
+        "examples": [mask],
+    }

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers.results import NOTHING, bounded, failed, succeeded
 from adapters.tool_servers.text import clean, one_line, shorten
 from graph.ports import Succeeded
+from policies.redaction import Redactor
 
 LIMIT = 256
 
@@ -45,6 +46,7 @@ def test_no_content_is_said_in_words() -> None:
         (["a"], {"result": ["a"]}),
         (["plain"], {"content": "plain"}),
         (["[1, 2]"], {"result": [1, 2]}),
+        (["a", "b"], {"result": [{"type": "text", "text": "a", "annotations": None}, {"type": "text", "text": "b"}]}),
     ],
 )
 def test_structured_content_that_repeats_the_text_is_not_said_twice(said: list[str], structured: Any) -> None:
@@ -181,3 +183,41 @@ def test_cleaning_twice_changes_nothing_more(whole: str) -> None:
     once = clean(whole)
     assert clean(once) == once
     json.dumps(once).encode()
+
+
+# ---------------------------------------------------------------------------------------- secrets of the house
+
+MASKED = Redactor(values=["known-to-the-house"]).redact
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def masked(*content: Any, **more: Any) -> str:
+    return result(*content, redact=MASKED, **more).text
+
+
+def test_a_secret_that_was_cut_in_two_by_a_content_block_is_put_together_and_masked() -> None:
+    halves = (text(f"it is {TOKEN[:20]}"), text(f"{TOKEN[20:]}, you see"), text("more"))
+    assert masked(*halves) == "it is [secret: github token], you see\nmore"
+    thirds = (text(TOKEN[:14]), text(TOKEN[14:28]), text(TOKEN[28:]))
+    assert masked(*thirds) == "[secret: github token]"
+    assert masked(text("known-to"), text("-the-house")) == "[secret: known value]"
+    assert masked(text("password:"), text("correct-horse-9")) == "password:[secret: password]"
+
+
+def test_a_secret_that_is_hidden_by_control_characters_is_masked() -> None:
+    assert masked(text(f"it is {TOKEN[:9]}\x00\x1b[1m{TOKEN[9:]}.")) == "it is [secret: github token]."
+
+
+@pytest.mark.parametrize("before", range(170, 200))
+def test_a_secret_in_a_name_is_masked_before_the_name_is_cut(before: int) -> None:
+    link = {"type": "resource_link", "name": "x", "uri": "u" * before + f"?{TOKEN}"}
+    inside = {"type": "resource", "resource": {"uri": "u" * before + f"?{TOKEN}", "mimeType": TOKEN, "blob": "AAAA"}}
+    assert TOKEN[:5] not in masked(link, inside)
+
+
+def test_an_error_keeps_the_masks_of_the_house_whole() -> None:
+    said = f"token {TOKEN}, password=hunter22 at postgresql://app:s3cret-9@db"
+    assert failed("one", [text(said)], None, redact=MASKED).text == (
+        "one reported an error: token [secret: github token], password=[secret: password] "
+        "at postgresql://app:[secret: password]@db"
+    )

@@ -16,17 +16,21 @@ from bot.vocabulary import (
     Decision,
     Form,
     FormAnswer,
+    GrantView,
+    Handover,
     Invalid,
     Message,
     MessageView,
     OutcomeChoice,
     OutcomeView,
+    Overview,
     Person,
     Place,
     Post,
     Refused,
     Said,
     Settled,
+    Shown,
     SignInReply,
     SignInView,
     ThreadSummary,
@@ -54,6 +58,8 @@ class StandInDesk:
         self.entries: dict[str, list[MessageView | Post]] = {}
         self.links: dict[str, tuple[str, str]] = {}
         """Sign-in id → its owner and its link."""
+        self.given: dict[str, tuple[str, GrantView]] = {}
+        """Grant id → who gave it, and what it is."""
         self._posts = 0
 
     # -------------------------------------------------------------------------------------------- what tests do
@@ -127,6 +133,35 @@ class StandInDesk:
         await self.change(post, decided)
         return Settled("Approved." if decision.verb == "approve" else "Rejected.")
 
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        self.clicks.append(handover)
+        post = self.find(ApprovalView, "approval_id", handover.approval_id)
+        if post is None or not isinstance(post.content, ApprovalView):
+            return Unknown("There is no such approval.")
+        if self.refusals.get(handover.approval_id) == handover.to:
+            return Refused("They may not decide this.")
+        await self.change(post, replace(post.content, handed_to=(handover.to,)))
+        return Settled("They are asked.", final=False)
+
+    async def take_back(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        self.clicks.append((key, approval_id, person.person_id))
+        post = self.find(ApprovalView, "approval_id", approval_id)
+        if post is None or not isinstance(post.content, ApprovalView):
+            return Unknown("There is no such approval.")
+        if post.content.requester_ids[:1] != (person.person_id,):
+            return Refused("Only who asked for it can withdraw it.")
+        await self.change(post, replace(post.content, status="withdrawn", decided_by=(person.name,), decided_at=NOW))
+        return Settled("Withdrawn.")
+
+    async def revoke(self, grant_id: str, person: Person) -> ClickResult:
+        if self.given.get(grant_id, ("",))[0] != person.person_id:
+            return Unknown("There is no such grant of yours.")
+        del self.given[grant_id]
+        return Settled("Revoked.")
+
+    async def grants(self, person: Person) -> tuple[GrantView, ...]:
+        return tuple(grant for giver, grant in self.given.values() if giver == person.person_id)
+
     async def answer(self, answer: FormAnswer) -> ClickResult:
         self.clicks.append(answer)
         post = self.find(ClarificationView, "clarification_id", answer.clarification_id)
@@ -179,6 +214,16 @@ class StandInDesk:
             return Unknown("There is no such sign-in.")
         owner, link = self.links[sign_in_id]
         return link if owner == person.person_id else Refused("This link is for somebody else.")
+
+    async def overview(self, person: Person, within: str) -> Overview:
+        asked = [
+            Shown(replace(entry, place=Place("web", key=person.person_id, address={}, direct=True)), {})
+            for entries in self.entries.values()
+            for entry in entries
+            if isinstance(entry, Post) and isinstance(entry.content, ApprovalView)
+            if entry.content.status == "pending" and within in entry.content.handed_to
+        ]
+        return Overview(tuple(asked), (), ())
 
     async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
         return tuple(

@@ -6,9 +6,19 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.vocabulary import ClarificationView, Decision, OutcomeChoice, OutcomeView, SignInView
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    Decision,
+    GrantView,
+    Handover,
+    OutcomeChoice,
+    OutcomeView,
+    SignInView,
+)
 from tests.web.serving import Browser, House, browser_of
 from tests.web.stand_in_desk import EVENT_FIELDS, NOW, an_approval
+from tests.web.streaming import stream_of
 
 THREAD = "web:one"
 MESSAGES = f"/api/threads/{quote(THREAD, safe='')}/messages"
@@ -173,3 +183,70 @@ async def test_a_person_may_be_chosen_and_stays_chosen(house: House) -> None:
         assert [person["name"] for person in session["people"]] == ["Ana", "Ben", "Chloe"]
         assert session["facts"]["tool_servers"][1]["reason"] == "It stopped; starting it again in 4 s."
         assert (await browser.post("/api/session", {"person": "slack:T1:U1"}))[0] == 404
+
+
+@pytest.mark.parametrize(("choice", "seconds"), [("1 h", 3_600.0), ("8 h", 28_800.0), ("7 days", 604_800.0)])
+async def test_always_allowing_approves_and_says_for_how_long(
+    house: House, ana: Browser, choice: str, seconds: float
+) -> None:
+    await house.desk.post(THREAD, an_approval("a", always_offered=True))
+    click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": choice}
+    assert (await ana.post("/api/approvals/decisions", click))[0] == 200
+    [decision] = house.desk.clicks
+    assert isinstance(decision, Decision)
+    assert decision.always_for == seconds
+
+
+@pytest.mark.parametrize(
+    "change", [{"always_for": "for ever"}, {"always_for": 3600}, {"verb": "reject"}, {"approvals": ["a", "b"]}]
+)
+async def test_nothing_else_is_always_allowed(house: House, ana: Browser, change: dict[str, object]) -> None:
+    click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": "1 h"} | change
+    assert (await ana.post("/api/approvals/decisions", click))[0] == 400
+    assert house.desk.clicks == []
+
+
+async def test_somebody_else_is_asked_who_may(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a/1"))
+    address = f"/api/approvals/{quote('a/1', safe='')}/handover"
+    assert (await ana.post(address, {"id": "c-1", "to": "web:ben"}))[0] == 200
+    [handover] = house.desk.clicks
+    assert isinstance(handover, Handover)
+    assert (handover.person.person_id, handover.approval_id, handover.to) == ("web:ana", "a/1", "web:ben")
+    house.desk.refusals["a/1"] = "web:ben"
+    status, body = await ana.post(address, {"id": "c-2", "to": "web:ben"})
+    assert (status, body["error"]) == (403, "They may not decide this.")
+
+
+async def test_the_requester_withdraws_and_nobody_else_can(house: House, ana: Browser, ben: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
+    assert (await ben.post("/api/approvals/a/withdrawal", {"id": "c-1"}))[0] == 403
+    assert (await ana.post("/api/approvals/a/withdrawal", {"id": "c-2"}))[0] == 200
+    post = house.desk.find(ApprovalView, "approval_id", "a")
+    assert post is not None
+    assert isinstance(post.content, ApprovalView)
+    assert post.content.status == "withdrawn"
+
+
+async def test_ones_own_grants_are_listed(house: House, ana: Browser, ben: Browser) -> None:
+    house.desk.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    _, body = await ana.get("/api/grants")
+    [grant] = body["grants"]
+    assert (grant["id"], grant["server"], grant["tool"], grant["until"]) == ("g1", "calendar", "create_event", NOW)
+    assert (await ben.get("/api/grants"))[1] == {"grants": []}
+
+
+async def test_whoever_is_asked_is_told_beside_any_conversation(house: House, ana: Browser, ben: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a/1", handed_to=("web:ben",)))
+    for browser, expected in ((ben, [THREAD]), (ana, [])):
+        async with stream_of(browser, "web:another") as events:
+            asked = (await events.until("threads"))["asked"]
+            assert [each["thread_id"] for each in asked] == expected
+
+
+async def test_whoever_is_asked_has_the_name_of_the_page(house: House, ana: Browser) -> None:
+    await house.desk.post(THREAD, an_approval("a/1"))
+    await ana.post(f"/api/approvals/{quote('a/1', safe='')}/handover", {"id": "c-1", "to": "web:ben"})
+    [handover] = house.desk.clicks
+    assert isinstance(handover, Handover)
+    assert handover.name == "Ben"

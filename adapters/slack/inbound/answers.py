@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
+from adapters.slack.ids import person_id
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.outbound.private import Private
 from adapters.slack.render.forms import note_modal
@@ -18,6 +19,9 @@ from bot.vocabulary import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 
+NAME_WITHIN = 0.5
+"""Seconds, of the 3 that Slack waits for the answer to a form, for the name of whom it names."""
+NO_COLLEAGUE = "Only members of this workspace can decide here: no guests, no bots, nobody of another company."
 NOT_FOUND_OUT = "I could not find out who you are at Slack just now, so nothing was changed. Please try again."
 WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 CLICK_AGAIN = "That took too long for Slack to open a window. Please click again."
@@ -42,6 +46,17 @@ class Answers:
         except (ApiFailed, TimeoutError) as failure:
             log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
             return Unwelcome(NOT_FOUND_OUT)
+
+    async def colleague(self, visitor: Visitor, user: str) -> Person | Unwelcome:
+        """Somebody whom a visitor means, in the same workspace. Where Slack does not say in time who that is, they are
+        let in without a name: once they click themselves they are judged."""
+        try:
+            async with deadline(NAME_WITHIN):
+                found = await self._people.admitted(visitor.team, user)
+        except (ApiFailed, TimeoutError) as failure:
+            log.info("slack_colleague_not_known", team=visitor.team, user=user, error=str(failure) or "timeout")
+            return Person(person_id(visitor.team, user), "")
+        return Unwelcome(NO_COLLEAGUE) if isinstance(found, Unwelcome) else found
 
     @asynccontextmanager
     async def whatever_happens(self, visitor: Visitor) -> AsyncIterator[None]:

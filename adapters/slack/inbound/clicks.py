@@ -13,7 +13,15 @@ from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.gestures import Click, origin_of_view
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.reading import slack_id, token
-from adapters.slack.render.forms import answer_modal, approve_all_modal, arguments_modal, edit_modal, reject_modal
+from adapters.slack.render.forms import (
+    always_modal,
+    answer_modal,
+    approve_all_modal,
+    arguments_modal,
+    edit_modal,
+    hand_over_modal,
+    reject_modal,
+)
 from adapters.slack.render.posts import sign_in_piece
 from bot.platform import Desk
 from bot.vocabulary import (
@@ -42,6 +50,8 @@ DECIDING = frozenset(
         actions.TRY_AGAIN,
         actions.SKIP,
         actions.FEEDBACK,
+        actions.TAKE_BACK,
+        actions.REVOKE,
     }
 )
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."
@@ -64,6 +74,8 @@ class Clicks:
             actions.EDIT: self._edit,
             actions.SHOW_ALL: self._show_all,
             actions.APPROVE_ALL: self._approve_all,
+            actions.ALWAYS: self._always,
+            actions.HAND_OVER: self._hand_over,
             actions.ANSWER: self._answer,
             actions.GET_LINK: self._get_link,
             actions.PAGE: self._page,
@@ -113,6 +125,14 @@ class Clicks:
     async def _reject(self, click: Click, person: Person) -> None:
         if view := await self._waiting(click):
             await self._answers.open(click.visitor, reject_modal(view, origin_of(click)))
+
+    async def _always(self, click: Click, person: Person) -> None:
+        if view := await self._waiting(click):
+            await self._answers.open(click.visitor, always_modal(view, origin_of(click)))
+
+    async def _hand_over(self, click: Click, person: Person) -> None:
+        if view := await self._waiting(click):
+            await self._answers.open(click.visitor, hand_over_modal(view, origin_of(click)))
 
     async def _edit(self, click: Click, person: Person) -> None:
         form = await self._desk.edit_form(click.value, person)
@@ -194,6 +214,10 @@ async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
             return await desk.sign_in_reply(
                 SignInReply(click.key, person, click.value, done=click.action == actions.SIGNED_IN)
             )
+        case actions.TAKE_BACK:
+            return await desk.take_back(click.key, click.value, person)
+        case actions.REVOKE:
+            return await desk.revoke(click.value, person)
         case actions.FEEDBACK:
             verdict, _, post_id = click.value.partition(":")
             if verdict not in ("good", "bad"):

@@ -15,6 +15,7 @@ from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.platform import Desk
 from bot.vocabulary import Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -23,7 +24,8 @@ log = structlog.get_logger(__name__)
 class HomeTab:
     """Publishes a person's App Home."""
 
-    def __init__(self, concerns: Concerns, api: Api, people: People, workspaces: Workspaces) -> None:
+    def __init__(self, desk: Desk, concerns: Concerns, api: Api, people: People, workspaces: Workspaces) -> None:
+        self._desk = desk
         self._concerns = concerns
         self._api = api
         self._people = people
@@ -45,4 +47,5 @@ class HomeTab:
         if isinstance(person, Unwelcome):
             return {"type": "home", "blocks": list(note(person.text).blocks)}
         overview = await self._concerns.of(visitor, person)
-        return home_view(overview, lambda shown: permalink(bot.url, shown), person)
+        grants = await self._desk.grants(person)
+        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants)

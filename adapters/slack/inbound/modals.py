@@ -13,7 +13,7 @@ from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.gestures import Submission
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
-from adapters.slack.reading import words
+from adapters.slack.reading import slack_id, words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
 from bot.platform import Desk
 from bot.vocabulary import (
@@ -22,17 +22,22 @@ from bot.vocabulary import (
     Decision,
     Form,
     FormAnswer,
+    Handover,
     Invalid,
     Person,
+    Refused,
     Settled,
     Unknown,
     Unwelcome,
 )
+from policies.grants import DURATIONS
 
 Answer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
 CLOSE: Answer = {}
 
+CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
+CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
 NOT_OURS = "This form is not known any more. Please open it again."
 _TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
 """Slack: 24 characters."""
@@ -52,6 +57,8 @@ class Modals:
             actions.EDIT_FORM: self._edit,
             actions.ANSWER_FORM: self._answer,
             actions.APPROVE_ALL_FORM: self._approve_all,
+            actions.ALWAYS_FORM: self._always,
+            actions.HAND_OVER_FORM: self._hand_over,
             actions.ASK_FORM: self._ask,
         }
 
@@ -98,6 +105,32 @@ class Modals:
         results = await self._desk.decide(Decision(submission.key, person, shown, "approve"))
         return answer_to_all(results.values())
 
+    async def _always(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+        seconds = DURATIONS.get(chosen(submission, actions.DURATION, "selected_option", "value"))
+        if seconds is None:
+            return with_errors({actions.DURATION: "Please choose for how long."}, submission)
+        decision = Decision(submission.key, person, (origin.subject,), "approve", always_for=seconds)
+        return answer_to((await self._desk.decide(decision))[origin.subject], submission)
+
+    async def _hand_over(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+        colleague = slack_id(submission.values, actions.block_of(actions.COLLEAGUE), actions.INPUT, "selected_user")
+        address = typed(submission, actions.ADDRESS)
+        if colleague and address:
+            return with_errors({actions.COLLEAGUE: CHOOSE_ONE}, submission)
+        if not colleague and "@" not in address:
+            return with_errors({actions.COLLEAGUE: CHOOSE_SOMEBODY}, submission)
+        chosen_at = actions.ADDRESS if address else actions.COLLEAGUE
+        to, name = address, ""
+        if colleague:
+            found = await self._answers.colleague(submission.visitor, colleague)
+            if isinstance(found, Unwelcome):
+                return with_errors({chosen_at: found.text}, submission)
+            to, name = found.person_id, found.name
+        result = await self._desk.hand_over(Handover(submission.key, person, origin.subject, to, name))
+        if isinstance(result, Refused):
+            return with_errors({chosen_at: result.text}, submission)
+        return said("Asked", result.text) if isinstance(result, Settled) else answer_to(result, submission)
+
     async def _ask(self, submission: Submission, origin: Origin, person: Person) -> Answer:
         question = typed(submission, actions.QUESTION)
         if not question:
@@ -112,6 +145,11 @@ class Modals:
 def typed(submission: Submission, name: str) -> str:
     """What was typed into a text input of ours."""
     return words(submission.values, actions.block_of(name), actions.INPUT, "value").strip()
+
+
+def chosen(submission: Submission, name: str, *path: str) -> str:
+    """What was chosen in a menu of ours; empty: nothing."""
+    return words(submission.values, actions.block_of(name), actions.INPUT, *path)
 
 
 def answer_to(result: ClickResult, submission: Submission) -> Answer:

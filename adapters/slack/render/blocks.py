@@ -93,6 +93,12 @@ def button(text: str, action_id: str, value: str, style: str = "") -> Block:
     return {**made, "style": style} if style else made
 
 
+def confirmed(element: Block, title: str, text: str, yes: str) -> Block:
+    """An element that asks back before anything is sent (Slack: 100, 300 and 30 characters)."""
+    asks = {"title": plain(title), "text": plain(text), "confirm": plain(yes), "deny": plain("Back")}
+    return {**element, "confirm": asks}
+
+
 def link_button(text: str, action_id: str, url: str) -> Block:
     """A button that opens a page. Slack tells us of the click too."""
     return {"type": "button", "text": plain(text), "action_id": action_id, "url": url}

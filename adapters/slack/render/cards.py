@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from adapters.slack.actions import APPROVE, APPROVE_ALL, EDIT, REJECT, SHOW_ALL
+from adapters.slack.actions import ALWAYS, APPROVE, APPROVE_ALL, EDIT, HAND_OVER, REJECT, SHOW_ALL, TAKE_BACK
 from adapters.slack.render.arguments import Excerpt, edited_excerpt, excerpt, pair_blocks
 from adapters.slack.render.blocks import (
     LONGEST_HEADER,
@@ -12,12 +12,14 @@ from adapters.slack.render.blocks import (
     Piece,
     actions,
     button,
+    confirmed,
     context,
     flow,
     header,
     mrkdwn,
     piece,
     plain,
+    quote,
     rich_text,
     run,
 )
@@ -38,6 +40,7 @@ _NAMES = 300
 """Characters of a list of names."""
 _RULE = 200
 _REASON = 2_000
+_QUOTE = 1_000
 _RESULT = 500
 _TITLE = 120
 
@@ -62,7 +65,7 @@ def call_name(server: str, tool: str) -> str:
 
 
 def decision_buttons(view: ApprovalView) -> list[Block]:
-    """The buttons of a waiting approval."""
+    """The buttons of a waiting approval; at most 5, since Slack's phones hide more of a row behind three dots."""
     approval = view.approval_id
     made = [button("Approve", APPROVE, approval, "primary"), button("Reject…", REJECT, approval, "danger")]
     if view.editable:
@@ -71,6 +74,28 @@ def decision_buttons(view: ApprovalView) -> list[Block]:
     if view.together > 1:
         made.append(button(f"Approve all {view.together:,}…", APPROVE_ALL, approval))
     return made
+
+
+def rarer_buttons(view: ApprovalView) -> list[Block]:
+    """What else whoever may decide can do."""
+    always = [button("Always allow…", ALWAYS, view.approval_id)] if view.always_offered else []
+    return [*always, button("Ask somebody else…", HAND_OVER, view.approval_id)]
+
+
+def take_back_button(view: ApprovalView) -> Block:
+    """For the requester; a card in Slack is the same for all, so that others see it too, and are refused."""
+    name = line(call_name(view.server, view.tool), _TITLE)
+    asks = f"{name} is then not done. Only who asked for it can withdraw it."
+    return confirmed(button("Withdraw", TAKE_BACK, view.approval_id), "Withdraw this?", asks, "Withdraw")
+
+
+def in_their_words(view: ApprovalView) -> list[Block]:
+    """What the requester wrote to ask for this very call, where that is needed."""
+    if not view.quote.strip():
+        return []
+    return [
+        rich_text(flow([run(f"{line(view.requester, _NAMES)} wrote:", "bold")]), quote(passage(view.quote, _QUOTE)))
+    ]
 
 
 def unseen_note(shown: Excerpt) -> list[Block]:
@@ -91,11 +116,13 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
     return [
         header(heading(view)),
         rich_text(flow(_asks(view))),
+        *in_their_words(view),
         *pair_blocks(shown.pairs),
         rich_text(flow(_facts(view, team))),
         *_small_print(view, team),
         *unseen_note(shown),
         actions(*decision_buttons(view)),
+        actions(*rarer_buttons(view), take_back_button(view)),
     ]
 
 
@@ -114,6 +141,10 @@ def _facts(view: ApprovalView, team: str) -> Iterator[Block]:
     yield from _deciders(view, team)
     if view.quorum > 1:
         yield run(f"\n{_votes(view)}")
+    if view.rejections > 1:
+        yield run(f"\n{_vetoes(view)}")
+    if view.handed_to:
+        yield from (run("\nAlso asked to decide: ", "bold"), run(line(", ".join(view.handed_to), _NAMES)))
     yield from (run("\nRule: ", "bold"), run(line(view.rule, _RULE)))
 
 
@@ -146,6 +177,7 @@ def _small_print(view: ApprovalView, team: str) -> list[Block]:
     told = [made for approver in view.approvers[:_MOST_MENTIONS] if (made := mention(approver, team))]
     words = [f"For {' '.join(dict.fromkeys(told))}"] if told else []
     words += [f"Open until {moment(view.expires_at)}"] if view.expires_at is not None else []
+    words += [f"Others may decide too from {moment(view.escalates_at)}"] if view.escalates_at is not None else []
     return [context(*map(mrkdwn, words))] if words else []
 
 
@@ -153,6 +185,12 @@ def _votes(view: ApprovalView) -> str:
     names = [vote.name for vote in view.votes if vote.verb == "approve"]
     by = f": {line(', '.join(names), _NAMES)}" if names else ""
     return f"{len(names)} of {view.quorum} approved{by}"
+
+
+def _vetoes(view: ApprovalView) -> str:
+    names = [vote.name for vote in view.votes if vote.verb == "reject"]
+    by = f": {line(', '.join(names), _NAMES)}" if names else ""
+    return f"{len(names)} of {view.rejections} rejected{by}"
 
 
 # ------------------------------------------------------------------------------------------------ settled
@@ -164,6 +202,7 @@ def _settled(view: ApprovalView) -> list[Block]:
     return [
         header(heading(view)),
         rich_text(flow(_decision(view))),
+        *in_their_words(view),
         *([context(plain("Edited before it was approved: what was asked → what was approved."))] if edited else []),
         *pair_blocks(shown.pairs),
         *([context(plain(f"Not whole here: {shown.unseen}."))] if shown.unseen else []),

@@ -27,8 +27,10 @@ from adapters.slack.render.entries import entries, error_blocks
 from adapters.slack.render.inputs import Inputs, input_blocks, text_input
 from adapters.slack.render.words import line, passage
 from bot.vocabulary import ApprovalView, Form, Person
+from policies.grants import DURATIONS
 
 __all__ = [
+    "always_modal",
     "answer_modal",
     "approve_all_modal",
     "arguments_modal",
@@ -36,6 +38,7 @@ __all__ = [
     "edit_modal",
     "entries",
     "error_blocks",
+    "hand_over_modal",
     "note_modal",
     "reject_modal",
 ]
@@ -51,6 +54,10 @@ _MOST_BYTES = 200_000
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150
+ALWAYS_MEANS = (
+    "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
+    "asking. It holds for nobody else, and you can revoke it in the Home tab."
+)
 
 
 def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
@@ -70,6 +77,47 @@ def reject_modal(view: ApprovalView, origin: Origin) -> Block:
         text_input(actions.REASON, "Reason", optional=not view.reason_required),
     ]
     return _modal("Reject", blocks, actions.REJECT_FORM, origin, "Reject")
+
+
+def always_modal(view: ApprovalView, origin: Origin) -> Block:
+    """The form to approve a call with, and always to allow the same one for a while."""
+    shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
+    name = run(line(call_name(view.server, view.tool), _NAME), "bold")
+    unseen = [run(f"\nNot whole here: {shown.unseen}.", "italic")] if shown.unseen else []
+    options = [{"text": plain(words), "value": words} for words in DURATIONS]
+    menu = {"type": "static_select", "action_id": actions.INPUT, "options": options, "initial_option": options[0]}
+    blocks = [
+        rich_text(flow([name, *summary(shown.pairs), *unseen])),
+        {"type": "input", "block_id": actions.block_of(actions.DURATION), "label": plain("For"), "element": menu},
+        context(plain(ALWAYS_MEANS)),
+    ]
+    return _modal("Always allow", blocks, actions.ALWAYS_FORM, origin, "Approve")
+
+
+def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
+    """The form to ask somebody else with."""
+    menu = {"type": "users_select", "action_id": actions.INPUT}
+    typed = {"type": "email_text_input", "action_id": actions.INPUT}
+    blocks = [
+        sentence(line(call_name(view.server, view.tool), _NAME)),
+        {
+            "type": "input",
+            "block_id": actions.block_of(actions.COLLEAGUE),
+            "label": plain("Who should decide?"),
+            "hint": plain("They get the card directly. It has to be somebody who may decide this."),
+            "optional": True,
+            "element": menu,
+        },
+        {
+            "type": "input",
+            "block_id": actions.block_of(actions.ADDRESS),
+            "label": plain("Or their e-mail address"),
+            "hint": plain("For somebody who is elsewhere, such as in Teams, and has written to me there."),
+            "optional": True,
+            "element": typed,
+        },
+    ]
+    return _modal("Ask somebody else", blocks, actions.HAND_OVER_FORM, origin, "Ask")
 
 
 def approve_all_modal(views: Sequence[ApprovalView], origin: Origin) -> Block:

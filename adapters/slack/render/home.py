@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from adapters.slack.actions import GET_LINK, OPEN_THREAD
+from adapters.slack.actions import GET_LINK, OPEN_THREAD, REVOKE
 from adapters.slack.render.arguments import excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
@@ -26,11 +26,21 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.blocks import link as link_element
-from adapters.slack.render.cards import call_name, decision_buttons, heading, outcome, result_line, unseen_note
+from adapters.slack.render.cards import (
+    call_name,
+    decision_buttons,
+    heading,
+    in_their_words,
+    outcome,
+    rarer_buttons,
+    result_line,
+    take_back_button,
+    unseen_note,
+)
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
 from adapters.slack.render.words import line, moment
 from bot.safe_text import link_host
-from bot.vocabulary import ApprovalView, ClarificationView, OutcomeView, Overview, Person, Shown, SignInView
+from bot.vocabulary import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Person, Shown, SignInView
 
 Link = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
@@ -39,7 +49,7 @@ _BLOCKS_IN_ALL = 88
 """Of all entries on the App Home; with headings fewer than 100 (Slack)."""
 _BYTES_IN_ALL = 210_000
 """Of all entries as JSON (Slack: a view has 250 KB)."""
-_TO_DECIDE, _WAITING, _RECENT = 0.5, 0.3, 0.2
+_TO_DECIDE, _WAITING, _GRANTED, _RECENT = 0.45, 0.25, 0.15, 0.15
 """Share of each group."""
 _ARGUMENTS = 5
 _VALUE = 200
@@ -50,12 +60,13 @@ _LISTED = 15
 """Entries of a group in the list of the slash command."""
 
 
-def home_view(overview: Overview, link: Link, person: Person) -> Block:
+def home_view(overview: Overview, link: Link, person: Person, grants: Sequence[GrantView] = ()) -> Block:
     """The App Home of a person, with buttons that work there."""
     decide, waiting = overview.to_decide, _without(overview.waiting, overview.to_decide)
     blocks = [
         *_group("Waiting for your decision", [_to_decide(shown, link) for shown in decide], _TO_DECIDE),
         *_group("You asked, and it waits", [_waiting(shown, link) for shown in waiting], _WAITING),
+        *_group("You always allow", [_granted(grant) for grant in grants], _GRANTED),
         *_group("Settled lately", [_recent(shown, link) for shown in overview.recent], _RECENT),
     ]
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
@@ -129,16 +140,18 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
         small.append(mrkdwn(f"Open until {moment(view.expires_at)}"))
     return [
         rich_text(flow([run(title_of(shown), "bold")]), flow(asks)),
+        *in_their_words(view),
         context(*small),
         *unseen_note(part),
-        actions(*decision_buttons(view), *_open_thread(shown, link)),
+        actions(*decision_buttons(view)),
+        actions(*rarer_buttons(view), *_open_thread(shown, link)),
     ]
 
 
 def _waiting(shown: Shown, link: Link) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
-            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", []
+            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", [take_back_button(view)]
         case ClarificationView() as view:
             detail, buttons = "It waits for your answer.", answer_buttons(view)
         case SignInView() as view:
@@ -148,6 +161,17 @@ def _waiting(shown: Shown, link: Link) -> list[Block]:
         case _:
             detail, buttons = "", []
     return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])
+
+
+def _granted(grant: GrantView) -> list[Block]:
+    part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
+    name = run(line(call_name(grant.server, grant.tool), _NAME), "bold")
+    return [
+        rich_text(flow([name, *summary(part.pairs)])),
+        context(mrkdwn(f"Runs without asking you until {moment(grant.until)}")),
+        *unseen_note(part),
+        actions(button("Revoke", REVOKE, grant.grant_id)),
+    ]
 
 
 def _recent(shown: Shown, link: Link) -> list[Block]:

@@ -32,6 +32,7 @@ _AT_A_TIME = 5
 _MOST_NAMES = 100
 """Names looked up for one message."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
 
 GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
@@ -55,6 +56,8 @@ class _Profile:
     gone: bool
     guest: bool
     stranger: bool
+    email: str
+    """Confirmed, in lower case; empty: none, or the installation lacks `users:read.email`."""
 
 
 class People:
@@ -70,7 +73,8 @@ class People:
         """The person, when they may use the bot in this workspace.
 
         `home_team`: the workspace or organisation they come from, where the event says so. Raises `ApiFailed` when it
-        cannot be found out: who cannot be judged is not let in.
+        cannot be found out: who cannot be judged is not let in. Their address is Slack's word for who they are, which
+        counts only where the workspace's own company gives out the accounts.
         """
         if user == _SLACKBOT:
             return Unwelcome(MACHINE)
@@ -83,7 +87,8 @@ class People:
         refusal = await self._refusal(profile, team, home_team)
         if refusal:
             return Unwelcome(refusal)
-        return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale)
+        email = profile.email if profile.team in ("", team) or await self._same_company(profile, team) else ""
+        return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale, email)
 
     def known_name(self, team: str, user: str) -> str | None:
         """The name, if we know it without asking."""
@@ -141,8 +146,11 @@ class People:
             return False
         if not elsewhere:
             return True
-        # A workspace of the same organisation is not another company.
-        if not profile.organisation:
+        return await self._same_company(profile, team)
+
+    async def _same_company(self, profile: _Profile, team: str) -> bool:
+        """A workspace of the same organisation is not another company."""
+        if not profile.organisation or profile.stranger:
             return False
         return team in profile.teams or profile.organisation == await self._organisations.get(team)
 
@@ -163,12 +171,18 @@ def _profile(user: Mapping[str, Any]) -> _Profile:
         gone=bool(user.get("deleted")),
         guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
         stranger=bool(user.get("is_stranger")),
+        email="" if user.get("is_email_confirmed") is False else _address(shown.get("email")),
     )
 
 
 def _name(name: object) -> str:
     """People choose their names: one line, nothing invisible in it."""
     return one_line(visible(str(name or "")), LONGEST_NAME)
+
+
+def _address(email: object) -> str:
+    found = email.strip().lower() if isinstance(email, str) else ""
+    return found if _EMAIL.fullmatch(found) else ""
 
 
 def _zone(name: object) -> str:

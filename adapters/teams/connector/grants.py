@@ -41,15 +41,20 @@ Ask = Callable[[], Awaitable[Grant]]
 """Gets a token. Raises `ConnectorFailed` with the verb `token`; its causes are not kept, since they hold the secret."""
 
 
-def with_secret(config: TeamsConfig, http: Http) -> Ask:
-    """By the app's secret (OAuth client credentials)."""
-    tenant = _SHARED_TENANT if config.app_type == "MultiTenant" or not config.tenant else config.tenant
+def bots_tenant(config: TeamsConfig) -> str:
+    """The tenant that gives the bot its tokens for the Bot Connector."""
+    return _SHARED_TENANT if config.app_type == "MultiTenant" or not config.tenant else config.tenant
+
+
+def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) -> Ask:
+    """By the app's secret (OAuth client credentials), for the service `resource`, such as
+    `https://api.botframework.com`."""
     url = f"{config.cloud.login_url.rstrip('/')}/{quote(tenant, safe='')}/oauth2/v2.0/token"
     form = {
         "grant_type": "client_credentials",
         "client_id": config.app_id,
         "client_secret": config.app_password or "",
-        "scope": f"{config.cloud.token_scope.rstrip('/')}/.default",
+        "scope": f"{resource.rstrip('/')}/.default",
     }
 
     async def ask() -> Grant:
@@ -59,14 +64,16 @@ def with_secret(config: TeamsConfig, http: Http) -> Ask:
     return ask
 
 
-def with_managed_identity(config: TeamsConfig, http: Http, environ: Mapping[str, str], clock: Clock) -> Ask:
-    """By the identity that the machine has: App Service and Container Apps (`IDENTITY_ENDPOINT`, `IDENTITY_HEADER`),
-    else the metadata service of virtual machines.
+def with_managed_identity(
+    config: TeamsConfig, http: Http, environ: Mapping[str, str], clock: Clock, *, resource: str
+) -> Ask:
+    """By the identity that the machine has, for the service `resource`: App Service and Container Apps
+    (`IDENTITY_ENDPOINT`, `IDENTITY_HEADER`), else the metadata service of virtual machines.
 
     https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
     """
     endpoint, header = environ.get("IDENTITY_ENDPOINT", ""), environ.get("IDENTITY_HEADER", "")
-    asked = {"resource": config.cloud.token_scope.rstrip("/"), "client_id": config.app_id}
+    asked = {"resource": resource.rstrip("/"), "client_id": config.app_id}
     if endpoint and header:
         url = f"{endpoint}?{urlencode({'api-version': '2019-08-01', **asked})}"
         headers = {"X-IDENTITY-HEADER": header}

@@ -13,6 +13,7 @@ from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
 from adapters.teams.connector.remembered import Remembered
+from adapters.teams.connector.vouching import Vouching
 from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, within_tenant
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
@@ -44,6 +45,7 @@ _MACHINE = "28:"
 GUEST = "Guests cannot use me here. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the organisation that has installed me only, so I cannot do this for you."
 MACHINE = "I talk with people only, not with other bots."
+NO_COLLEAGUE = "Only members of the organisation can decide here, no guests."
 
 _Key = tuple[str, str, str]
 """Tenant, conversation (a channel without its thread), user."""
@@ -57,6 +59,8 @@ class _Profile:
     name: str
     refusal: str
     """Why they may not use the bot; empty: they may."""
+    email: str = ""
+    """As their own tenant vouches for it."""
 
 
 class People:
@@ -67,6 +71,8 @@ class People:
         self._config = config
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
         self._profiles: Remembered[_Key, _Profile] = Remembered(keep=_keep, clock=clock)
+        self._vouched = Vouching(config)
+        self._emails: Remembered[str, str] = Remembered(keep=lambda _email: KEEP, clock=clock)
         self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
 
     async def admitted(self, spot: Spot, caller: Caller, *, patience: float = AT_ONCE) -> Person | Unwelcome:
@@ -80,9 +86,34 @@ class People:
         if not caller.user or caller.address.startswith(_MACHINE):
             return Unwelcome(MACHINE)
         if self._config.local_unauthenticated and is_local(spot.service_url):
-            return _person(caller, "")  # local clients have no rosters
+            return _person(caller)  # local clients have no rosters
         profile = await self._profile(spot, caller.tenant, caller.user, patience)
-        return Unwelcome(profile.refusal) if profile.refusal else _person(caller, profile.name)
+        return Unwelcome(profile.refusal) if profile.refusal else _person(caller, profile.name, profile.email)
+
+    async def is_in(self, spot: Spot, user: str, *, patience: float = AT_ONCE) -> bool | None:
+        """Whether somebody is in a conversation (in a channel: in its team); `None` in local clients, which have no
+        rosters. Raises `ConnectorFailed` when it cannot be found out within `patience` seconds."""
+        if self._config.local_unauthenticated and is_local(spot.service_url or self._config.cloud.service_url):
+            return None
+        return bool((await self._profile(spot, spot.tenant, user, patience)).address)
+
+    async def colleague(self, spot: Spot, user: str, *, patience: float = AT_ONCE) -> Person | Unwelcome:
+        """Somebody of the organisation whom another names. Raises nothing: where it is not known who they are they have
+        no name, and once they click themselves they are judged."""
+        person, profile = person_id(spot.tenant, user), None
+        if not (self._config.local_unauthenticated and is_local(spot.service_url)):
+            try:
+                profile = await self._profile(spot, spot.tenant, user, patience)
+            except ConnectorFailed as failure:
+                log.info("teams_colleague_not_known", error=failure.error)
+        if profile and profile.refusal == GUEST:
+            return Unwelcome(NO_COLLEAGUE)
+        met = self._met.known(person)
+        return Person(person, (profile.name if profile else "") or (shown_name(met.name) if met else ""))
+
+    def known_email(self, person: str) -> str:
+        """The address of somebody whom a roster has shown lately; empty: none is known."""
+        return self._emails.known(person.lower()) or ""
 
     async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
         """The addresses (`29:…`) of those who could be found, by person id. Raises nothing. Of people in local clients
@@ -112,7 +143,7 @@ class People:
         """The name of somebody whose address was found; empty when Teams gives none."""
         profile = self._profiles.known((spot.tenant, channel_of(spot.conversation), user_of(person).lower()))
         met = self._met.known(person)
-        return profile.name if profile else _name(met.name) if met else ""
+        return profile.name if profile else shown_name(met.name) if met else ""
 
     def met(self, caller: Caller) -> None:
         """Remember what an activity says of its sender."""
@@ -132,6 +163,7 @@ class People:
         """End the questions that are under way."""
         await self._profiles.close()
         await self._met.close()
+        await self._emails.close()
 
     async def _profile(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
         key = (tenant, channel_of(spot.conversation), user.lower())
@@ -154,7 +186,7 @@ class People:
         if words(member, "aadObjectId").lower() != user.lower():
             # Not who was asked for, or somebody without an account.
             return _Profile("", "", STRANGER)
-        return self._judged(member, tenant)
+        return self._remembered(member, tenant)
 
     async def _read_roster(self, spot: Spot) -> None:
         """Remember the first members of a conversation."""
@@ -167,7 +199,7 @@ class People:
         for member in members:
             user = words(member, "aadObjectId").lower()
             if user:
-                self._profiles.put((spot.tenant, channel, user), self._judged(member, spot.tenant))
+                self._profiles.put((spot.tenant, channel, user), self._remembered(member, spot.tenant))
 
     def _known_addresses(self, spot: Spot, wanted: Collection[str]) -> dict[str, str]:
         channel = channel_of(spot.conversation)
@@ -180,8 +212,11 @@ class People:
                 found[person] = address
         return found
 
-    def _judged(self, member: Mapping[str, Any], tenant: str) -> _Profile:
-        return _Profile(words(member, "id"), _name(words(member, "name")), self._refusal(member, tenant))
+    def _remembered(self, member: Mapping[str, Any], tenant: str) -> _Profile:
+        email = self._vouched.email(tenant, member)
+        if email:
+            self._emails.put(person_id(tenant, words(member, "aadObjectId")).lower(), email)
+        return _Profile(words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email)
 
     def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:
         role = words(member, "userRole").lower()
@@ -199,11 +234,11 @@ def _keep(profile: _Profile) -> float:
     return KEEP_REFUSED if profile.refusal else KEEP
 
 
-def _person(caller: Caller, name: str) -> Person:
-    shown = name or _name(caller.name) or caller.user
-    return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale)
+def _person(caller: Caller, name: str = "", email: str = "") -> Person:
+    shown = name or shown_name(caller.name) or caller.user
+    return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale, email)
 
 
-def _name(name: str) -> str:
+def shown_name(name: str) -> str:
     """People choose their names: one line, nothing invisible in it."""
     return one_line(visible(name), LONGEST_NAME)

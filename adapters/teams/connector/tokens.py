@@ -10,7 +10,7 @@ import structlog
 
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.grants import VERB, Ask, Grant, with_managed_identity, with_secret
+from adapters.teams.connector.grants import VERB, Ask, Grant, bots_tenant, with_managed_identity, with_secret
 from adapters.teams.connector.http import Http
 from adapters.teams.connector.remembered import Shared
 from bot.clock import Clock, system_clock
@@ -64,12 +64,27 @@ def tokens_of(config: TeamsConfig, *, environ: Mapping[str, str] = os.environ, c
         if not config.local_unauthenticated:
             raise ValueError("MICROSOFT_APP_ID is not set")
         return NoTokens()
+    return tokens_for(
+        config, tenant=bots_tenant(config), resource=config.cloud.token_scope, environ=environ, clock=clock
+    )
+
+
+def tokens_for(
+    config: TeamsConfig,
+    *,
+    tenant: str,
+    resource: str,
+    environ: Mapping[str, str] = os.environ,
+    clock: Clock = system_clock,
+) -> BotTokens:
+    """The app's tokens for one of Microsoft's services (`resource`), in a tenant; a managed identity's are its own
+    tenant's. Raises `ValueError` for a configuration without what they need."""
     http = Http()
     if config.app_type == "UserAssignedMSI":
-        return BotTokens(with_managed_identity(config, http, environ, clock), http, clock)
+        return BotTokens(with_managed_identity(config, http, environ, clock, resource=resource), http, clock)
     if not config.app_password:
         raise ValueError(f"MICROSOFT_APP_PASSWORD is not set, which an app of type {config.app_type} needs")
-    return BotTokens(with_secret(config, http), http, clock)
+    return BotTokens(with_secret(config, http, tenant=tenant, resource=resource), http, clock)
 
 
 class NoTokens:

@@ -13,9 +13,10 @@ from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.inbound.links import SENT, Links
 from adapters.teams.inbound.replies import Reply, shown_card, told
+from adapters.teams.render.cards import has_asked
 from adapters.teams.render.posts import card_of
 from bot.platform import Desk
-from bot.vocabulary import Person, Settled, Unknown, Unwelcome
+from bot.vocabulary import ApprovalView, Person, Settled, Unknown, Unwelcome
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
 _WINDOWS = frozenset(
@@ -25,6 +26,8 @@ _WINDOWS = frozenset(
         actions.SHOW_ALL,
         actions.APPROVE_ALL_DIALOG,
         actions.ANSWER_DIALOG,
+        actions.ALWAYS_DIALOG,
+        actions.HAND_OVER_DIALOG,
     }
 )
 
@@ -94,7 +97,8 @@ class Clicks:
         content = await content_of(self._desk, click)
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
-        return shown_card(card_of(content, decides=await may_decide(self._desk, content, person)))
+        asked = isinstance(content, ApprovalView) and has_asked(content, person.person_id)
+        return shown_card(card_of(content, decides=await may_decide(self._desk, content, person), asked=asked))
 
     async def _link(self, click: Click, person: Person) -> None:
         async with self._answers.whatever_happens(click.visitor):

@@ -6,6 +6,7 @@ from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.concerns import Concerns
 from adapters.teams.inbound.visitors import Visitor
 from adapters.teams.render.posts import help_activity, note, overview_activity
+from bot.platform import Desk
 from bot.vocabulary import Message, Unwelcome
 
 APPROVALS = "approvals"
@@ -22,7 +23,8 @@ def command_in(message: Message) -> str:
 class Commands:
     """What each command does."""
 
-    def __init__(self, answers: Answers, concerns: Concerns) -> None:
+    def __init__(self, desk: Desk, answers: Answers, concerns: Concerns) -> None:
+        self._desk = desk
         self._answers = answers
         self._concerns = concerns
 
@@ -36,4 +38,5 @@ class Commands:
         else:
             async with self._answers.whatever_happens(visitor):
                 overview = await self._concerns.of(visitor, person)
-                await self._answers.tell(visitor, overview_activity(overview), instead=note(OPEN_A_CHAT))
+                grants = await self._desk.grants(person)
+                await self._answers.tell(visitor, overview_activity(overview, grants), instead=note(OPEN_A_CHAT))

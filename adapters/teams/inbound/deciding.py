@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal, cast
 
 from adapters.teams import actions
@@ -26,6 +27,7 @@ from bot.vocabulary import (
     SignInReply,
     Unknown,
 )
+from policies.grants import DURATIONS
 
 NOT_KNOWN = Unknown("This button is not known any more.")
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."
@@ -36,6 +38,9 @@ DECIDING = frozenset(
         actions.APPROVE,
         actions.REJECT,
         actions.EDIT,
+        actions.ALWAYS,
+        actions.TAKE_BACK,
+        actions.REVOKE,
         actions.ANSWER,
         actions.SIGNED_IN,
         actions.NOT_NOW,
@@ -45,7 +50,7 @@ DECIDING = frozenset(
     }
 )
 """Actions that settle one thing."""
-ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.REFRESH})
+ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, actions.REFRESH})
 
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 
@@ -54,17 +59,12 @@ async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
     """Have the desk judge and record a click that decides."""
     subject = click.subject
     match click.action:
-        case actions.APPROVE:
-            return await _decide(desk, Decision(click.key, person, (subject,), "approve"))
-        case actions.REJECT:
-            reason = words(click.data, actions.REASON).strip()
-            return await _decide(desk, Decision(click.key, person, (subject,), "reject", reason=reason))
-        case actions.EDIT:
-            form = await desk.edit_form(subject, person)
-            if not isinstance(form, Form):
-                return form
-            arguments = entries(click.data, form)
-            return await _decide(desk, Decision(click.key, person, (subject,), "approve", arguments=arguments))
+        case actions.APPROVE | actions.ALWAYS | actions.REJECT | actions.EDIT:
+            return await _decide(desk, click, person)
+        case actions.TAKE_BACK:
+            return await desk.take_back(click.key, subject, person)
+        case actions.REVOKE:
+            return await desk.revoke(subject, person)
         case actions.ANSWER:
             form = await desk.question_form(subject, person)
             if not isinstance(form, Form):
@@ -126,5 +126,20 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
     return "\n".join(lines)
 
 
-async def _decide(desk: Desk, decision: Decision) -> ClickResult:
-    return (await desk.decide(decision))[decision.approval_ids[0]]
+async def _decide(desk: Desk, click: Click, person: Person) -> ClickResult:
+    """Approve or reject one call, with what belongs to it."""
+    decision = Decision(click.key, person, (click.subject,), "approve")
+    match click.action:
+        case actions.ALWAYS:
+            seconds = DURATIONS.get(words(click.data, actions.DURATION))
+            if seconds is None:
+                return Invalid({"": "Please choose for how long."})
+            decision = replace(decision, always_for=seconds)
+        case actions.REJECT:
+            decision = replace(decision, verb="reject", reason=words(click.data, actions.REASON).strip())
+        case actions.EDIT:
+            form = await desk.edit_form(click.subject, person)
+            if not isinstance(form, Form):
+                return form
+            decision = replace(decision, arguments=entries(click.data, form))
+    return (await desk.decide(decision))[click.subject]

@@ -19,26 +19,32 @@ from adapters.teams.inbound.deciding import (
     settle,
 )
 from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.handing import FindColleague, hand_over
 from adapters.teams.inbound.replies import NOTHING, Reply, opened
 from adapters.teams.reading import words
+from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
+    Dialog,
+    always_dialog,
     answer_dialog,
     approve_all_dialog,
     edit_dialog,
+    hand_over_dialog,
     note_dialog,
     reject_dialog,
     show_all_dialog,
 )
 from adapters.teams.render.entries import entries
 from bot.platform import Desk
-from bot.vocabulary import ApprovalView, ClickResult, Form, Invalid, Person, Settled, Unknown, Unwelcome
+from bot.vocabulary import ApprovalView, ClickResult, Form, Invalid, Person, Refused, Settled, Unknown, Unwelcome
 
 
 class Dialogs:
     """What each dialog shows and does."""
 
-    def __init__(self, desk: Desk, answers: Answers) -> None:
+    def __init__(self, desk: Desk, answers: Answers, colleague: FindColleague) -> None:
         self._desk = desk
+        self._colleague = colleague
         self._answers = answers
         self._shows: dict[str, Callable[[Click, Person], Awaitable[Reply]]] = {
             actions.REJECT_DIALOG: self._reject,
@@ -46,6 +52,8 @@ class Dialogs:
             actions.SHOW_ALL: self._show_all,
             actions.APPROVE_ALL_DIALOG: self._approve_all,
             actions.ANSWER_DIALOG: self._answer,
+            actions.ALWAYS_DIALOG: self._always,
+            actions.HAND_OVER_DIALOG: self._hand_over,
             actions.PAGE: self._page,
         }
 
@@ -66,6 +74,8 @@ class Dialogs:
         if click.action == actions.APPROVE_ALL:
             results = await approve_all(self._desk, click, person)
             return closing(all_in_words(results)) if results else said(NOT_KNOWN.text)
+        if click.action == actions.HAND_OVER:
+            return await self._handed_over(click, person)
         if click.action not in DECIDING:
             return await self._show(click, person)
         result = await settle(self._desk, click, person)
@@ -78,10 +88,29 @@ class Dialogs:
         return await show(click, person) if show else said(NOT_KNOWN.text)
 
     async def _reject(self, click: Click, person: Person) -> Reply:
+        return await self._about(click, reject_dialog)
+
+    async def _always(self, click: Click, person: Person) -> Reply:
+        return await self._about(click, always_dialog)
+
+    async def _hand_over(self, click: Click, person: Person) -> Reply:
+        return await self._about(click, hand_over_dialog)
+
+    async def _handed_over(self, click: Click, person: Person) -> Reply:
+        result = await hand_over(self._desk, click, person, self._colleague)
+        if isinstance(result, Refused | Invalid):
+            view = await self._approval(click, click.subject)
+            if isinstance(view, ApprovalView) and view.status == "pending":
+                wrong = in_words(result)
+                return opened(hand_over_dialog(view, wrong, words(click.data, actions.ADDRESS)), wrong)
+        return closing(result.text if isinstance(result, Settled) else in_words(result))
+
+    async def _about(self, click: Click, dialog: Callable[[ApprovalView], Dialog]) -> Reply:
+        """A dialog about an approval, while it waits."""
         view = await self._approval(click, click.subject)
         if isinstance(view, Unknown):
             return said(view.text)
-        return opened(reject_dialog(view)) if view.status == "pending" else said(SETTLED_ALREADY)
+        return opened(dialog(view)) if view.status == "pending" else said(SETTLED_ALREADY)
 
     async def _edit(self, click: Click, person: Person) -> Reply:
         form = await self._desk.edit_form(click.subject, person)
@@ -108,7 +137,8 @@ class Dialogs:
         view = await self._approval(click, approval_id)
         if isinstance(view, Unknown):
             return said(view.text)
-        return opened(show_all_dialog(view, page, decides=await may_decide(self._desk, view, person)))
+        decides, asked = await may_decide(self._desk, view, person), has_asked(view, person.person_id)
+        return opened(show_all_dialog(view, page, decides=decides, asked=asked))
 
     async def _again(self, click: Click, person: Person, mistakes: Invalid) -> Reply:
         """The form that was submitted, with what is wrong in it and what was typed."""

@@ -226,5 +226,6 @@ def _is_web(href: str) -> bool:
 
 
 def _tidied(text: str) -> str:
-    lines = (line.rstrip() for line in text.replace("\u00a0", " ").splitlines())
+    # At no other kind of line break: what follows one in a quote would seem to stand outside of it.
+    lines = (line.rstrip() for line in text.replace("\u00a0", " ").split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from adapters.teams.ids import Spot, person_id, within_tenant
+from adapters.teams.render.cards import has_asked
 from adapters.teams.render.mentions import MOST as MOST_MENTIONED
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import Audience
@@ -32,7 +33,8 @@ async def audience_of(content: Content, spot: Spot, people: Addresses) -> Audien
     """For whom a post is drawn. Raises nothing."""
     if spot.kind == "personal":
         may = not isinstance(content, ApprovalView) or may_decide_alone(content, spot)
-        return Audience("personal", (), may_decide=may)
+        asked = isinstance(content, ApprovalView) and bool(spot.user) and has_asked(content, _owner(spot))
+        return Audience("personal", (), may_decide=may, asked=asked)
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return Audience("open")
     listed, named = listed_deciders(content, spot.tenant), named_others(content, spot.tenant)
@@ -74,11 +76,16 @@ def may_decide_alone(view: ApprovalView, spot: Spot) -> bool:
     """Whether the one person of a personal chat may decide, as far as the card can know: the click is judged anyway."""
     if not spot.user:
         return True
-    person = person_id(spot.tenant, spot.user)
+    person = _owner(spot)
     if view.four_eyes and person in view.requester_ids:
         return False
     listed = listed_deciders(view, spot.tenant)
     return listed is None or person in listed
+
+
+def _owner(spot: Spot) -> str:
+    """Whose personal chat it is."""
+    return person_id(spot.tenant, spot.user)
 
 
 def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:

@@ -7,13 +7,16 @@ from functools import partial
 from typing import Any
 
 from adapters.teams.actions import (
+    ALWAYS_DIALOG,
     APPROVE,
     APPROVE_ALL_DIALOG,
     EDIT_DIALOG,
+    HAND_OVER_DIALOG,
     REASON,
     REJECT,
     REJECT_DIALOG,
     SHOW_ALL,
+    TAKE_BACK,
     dialog_data,
 )
 from adapters.teams.render.arguments import Excerpt, edits, excerpt, spelled
@@ -59,27 +62,33 @@ _NAMES = 300
 _RULE = 200
 _RESULT = 500
 _TITLE = 120
+_QUOTE = 1_000
 
 
 def approval_card(
     view: ApprovalView,
     *,
     decides: bool,
+    asked: bool = False,
     hint: str = "",
     refresh: Mapping[str, Any] | None = None,
     mentions: Sequence[Mention] = (),
 ) -> Element:
-    """An approval as one person sees it. `decides`: they have the buttons. `hint`: what stands where those are not.
-    `refresh`: that property of the card. `mentions`: who is to hear of it, while it waits."""
+    """An approval as one person sees it.
 
+    `decides`: they have the buttons. `asked`: they asked for it, and may withdraw it. `hint`: what stands where the
+    buttons are not. `refresh`: that property of the card. `mentions`: who is to hear of it, while it waits.
+    """
     arguments = _arguments(view)
 
     def build(room: Room) -> Element:
         shown = arguments(room)
         if not is_open(view):
             return _settled(view, shown, room)
-        made = mentioning(_pending(view, shown, room, decides, hint), mentions)
-        return {**made, **(refresh or {})}
+        looking = [_show_all(view), *([_withdraw(view)] if asked else [])]
+        buttons = _deciding(view, asked=asked) if decides else looking
+        made = _pending(view, shown, room, buttons, "" if decides else hint)
+        return {**mentioning(made, mentions), **(refresh or {})}
 
     return fitted(build)
 
@@ -87,6 +96,11 @@ def approval_card(
 def is_open(view: ApprovalView) -> bool:
     """Whether it waits to be decided."""
     return view.status == "pending"
+
+
+def has_asked(view: ApprovalView, person: str) -> bool:
+    """Whether it is this person's own request."""
+    return view.requester_ids[:1] == (person,)
 
 
 def title_of(view: ApprovalView, room: Room) -> str:
@@ -149,18 +163,20 @@ def _arguments(view: ApprovalView) -> Callable[[Room], Excerpt]:
 # ------------------------------------------------------------------------------------------------ waiting
 
 
-def _pending(view: ApprovalView, shown: Excerpt, room: Room, decides: bool, hint: str) -> Element:  # noqa: FBT001 - see approval_card
+def _pending(view: ApprovalView, shown: Excerpt, room: Room, buttons: Sequence[Element], hint: str) -> Element:
     body = [
         heading(title_of(view, room)),
         rich(*_asks(view, room)),
+        *in_their_words(view, room),
         *fact_set(shown.pairs),
         *risk(view, room),
         *(rich(*fact, spacing="Small") for fact in _facts(view, room)),
         *([small(f"Open until {moment(view.expires_at)}")] if view.expires_at is not None else []),
+        *([small(f"Others may decide too from {moment(view.escalates_at)}")] if view.escalates_at is not None else []),
         *unseen_note(shown, " “Show all” has everything."),
-        *([small(escape(hint))] if hint and not decides else []),
+        *([small(escape(hint))] if hint else []),
     ]
-    return card(body, _buttons(view) if decides else [_show_all(view)], summary=summary_of(view))
+    return card(body, buttons, summary=summary_of(view))
 
 
 def _asks(view: ApprovalView, room: Room) -> Iterator[Words]:
@@ -173,32 +189,56 @@ def _asks(view: ApprovalView, room: Room) -> Iterator[Words]:
 def _facts(view: ApprovalView, room: Room) -> Iterator[tuple[Words, Words]]:
     yield bold("May decide: "), words(room.line(view.may_decide, 4 * _NAMES))
     if view.quorum > 1:
-        yield bold("Votes: "), words(_votes(view, room))
+        yield bold("Votes: "), words(_counted(view, "approve", f"of {view.quorum} approved", room))
+    if view.rejections > 1:
+        yield bold("Vetoes: "), words(_counted(view, "reject", f"of {view.rejections} rejected", room))
+    if view.handed_to:
+        yield bold("Also asked to decide: "), words(room.line(", ".join(view.handed_to), _NAMES))
     yield bold("Rule: "), words(room.line(view.rule, _RULE))
 
 
-def _votes(view: ApprovalView, room: Room) -> str:
-    names = [vote.name for vote in view.votes if vote.verb == "approve"]
+def _counted(view: ApprovalView, verb: str, goal: str, room: Room) -> str:
+    names = [vote.name for vote in view.votes if vote.verb == verb]
     by = f": {room.line(', '.join(names), _NAMES)}" if names else ""
-    return f"{len(names)} of {view.quorum} approved{by}"
+    return f"{len(names)} {goal}{by}"
 
 
-def _buttons(view: ApprovalView) -> list[Element]:
+def in_their_words(view: ApprovalView, room: Room) -> list[Element]:
+    """What the requester wrote to ask for this very call, where that is needed."""
+    if not view.quote.strip():
+        return []
+    said = rich(
+        bold(f"{room.line(view.requester, _NAMES)} wrote: "), words(room.passage(view.quote, _QUOTE), italic=True)
+    )
+    return [said]
+
+
+def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
+    """The buttons of whoever may decide, at most 5: as many stand beside each other in Teams, and a menu of others
+    (`mode: secondary`) is not in every client."""
     approval = view.approval_id
-    made = [execute("Approve", APPROVE, approval, style="positive"), _reject(view)]
-    if view.editable:
-        made.append(opens_dialog("Edit…", EDIT_DIALOG, approval))
-    made.append(_show_all(view))
-    if view.together > 1:
-        made.append(opens_dialog(f"Approve all {view.together:,}…", APPROVE_ALL_DIALOG, approval))
-    return made
+    edit = [opens_dialog("Edit…", EDIT_DIALOG, approval)] if view.editable else []
+    several = opens_dialog(f"Approve all {view.together:,}…", APPROVE_ALL_DIALOG, approval)
+    in_row, in_more = ([several], edit) if view.together > 1 else (edit, [])
+    rare = [
+        *in_more,
+        *([opens_dialog("Always allow…", ALWAYS_DIALOG, approval)] if view.always_offered else []),
+        opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval),
+        *([_withdraw(view)] if asked else []),
+    ]
+    more = unfolds("More…", [small("What else you can do:")], rare)
+    return [execute("Approve", APPROVE, approval, style="positive"), _reject(view), *in_row, _show_all(view), more]
+
+
+def _withdraw(view: ApprovalView) -> Element:
+    return execute("Withdraw", TAKE_BACK, view.approval_id)
 
 
 def _reject(view: ApprovalView) -> Element:
     """The reason and its button, unfolded below; a dialog where a client cannot unfold."""
     send = execute("Reject", REJECT, view.approval_id, inputs="auto", style="destructive")
     dialog = {"type": "Action.Submit", "title": "Reject…", "data": dialog_data(REJECT_DIALOG, view.approval_id)}
-    return unfolds("Reject…", [reason_input(view)], send, style="destructive", fallback=dialog)
+    return unfolds("Reject…", [reason_input(view)], [send], style="destructive", fallback=dialog)
 
 
 def _show_all(view: ApprovalView) -> Element:
@@ -213,6 +253,7 @@ def _settled(view: ApprovalView, shown: Excerpt, room: Room) -> Element:
     body = [
         heading(title_of(view, room)),
         container(_COLOURS.get(view.status, "emphasis"), *_decision(view, room)),
+        *in_their_words(view, room),
         *([small("Edited before it was approved: what was asked → what was approved.")] if edited else []),
         *fact_set(shown.pairs),
         *unseen_note(shown),

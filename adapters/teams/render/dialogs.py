@@ -8,16 +8,20 @@ from typing import Any
 
 from adapters.teams import actions
 from adapters.teams.render.arguments import Excerpt, argument_pages, excerpt, spelled
-from adapters.teams.render.cards import call_name, is_open, reason_input
+from adapters.teams.render.cards import call_name, in_their_words, is_open, reason_input
 from adapters.teams.render.elements import (
     Card,
     Element,
+    Words,
     bold,
     card,
     container,
+    menu,
+    people_picker,
     rich,
     small,
     submit,
+    text_line,
     unfolds,
     words,
 )
@@ -25,6 +29,7 @@ from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inp
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.text import escape, label
 from bot.vocabulary import ApprovalView, Form
+from policies.grants import DURATIONS
 
 _TITLE = 60
 _HEADING = 500
@@ -37,7 +42,13 @@ _KEPT = 600
 _MOST_CALLS = 40
 """Calls that one dialog approves."""
 _CALL_VALUE = 150
+_ADDRESS = 320
+"""Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
+ALWAYS_MEANS = (
+    "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
+    "asking. It holds for nobody else, and you can revoke it: write “approvals” to me."
+)
 _SEEN_AT_ONCE = 3
 """Inputs that fit into a dialog of medium height."""
 
@@ -56,21 +67,24 @@ class Dialog:
 # ------------------------------------------------------------------------------------------------ approvals
 
 
-def show_all_dialog(view: ApprovalView, page: int, *, decides: bool) -> Dialog:
+def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool = False) -> Dialog:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does.
 
-    `decides`: who opens it may decide, and has the buttons here too, for clients that do not refresh cards.
+    `decides`: who opens it may decide, and has the buttons here too, for clients that do not refresh cards. `asked`:
+    they asked for it, and may withdraw it.
     """
     pages = argument_pages(view.arguments)
     page = min(max(page, 0), len(pages) - 1)
     place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
-    name = label(call_name(view.server, view.tool), _NAME)
+    name = label(_name_of(view), _NAME)
     buttons = [
         *([_turn("Previous", page - 1, view)] if page > 0 else []),
         *([_turn("Next", page + 1, view)] if page + 1 < len(pages) else []),
         *(_decision_buttons(view) if decides and is_open(view) else [_close()]),
+        *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open(view) else []),
     ]
-    body = [rich(bold(f"{name}{place}")), *pages[page]]
+    quoted = in_their_words(view, Room()) if page == 0 else []
+    body = [rich(bold(f"{name}{place}")), *quoted, *pages[page]]
     return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
 
 
@@ -95,6 +109,40 @@ def edit_dialog(
     """The form to edit a waiting call with. Submitting it approves. `values`: what was typed, to be shown again."""
     send = submit("Approve with these changes", actions.EDIT, approval_id, style="positive")
     return _form_dialog("Edit and approve", form, send, errors or {}, values or {})
+
+
+def always_dialog(view: ApprovalView) -> Dialog:
+    """The form to approve a call with, and always to allow the same one for a while."""
+    arguments = spelled(view.arguments)
+
+    def build(room: Room) -> Element:
+        body = [
+            _call_in(bold(room.line(_name_of(view), _NAME)), excerpt(arguments, room, _CALL_VALUE)),
+            menu(actions.DURATION, "For", DURATIONS),
+            small(ALWAYS_MEANS),
+        ]
+        return card(
+            body, [submit("Approve", actions.ALWAYS, view.approval_id, style="positive")], summary="Always allow"
+        )
+
+    return Dialog("Always allow", fitted(build))
+
+
+def hand_over_dialog(view: ApprovalView, mistake: str = "", address: str = "") -> Dialog:
+    """The form to ask somebody else with; `mistake`: what was wrong with it, with what was typed."""
+    typed = text_line(actions.ADDRESS, "Or their e-mail address", longest=_ADDRESS)
+    body = [
+        rich(bold(label(_name_of(view), _NAME))),
+        *_mistakes({_WHOLE_FORM: mistake} if mistake else {}, {}),
+        people_picker(actions.COLLEAGUE, "Who should decide?"),
+        {**typed, "value": address} if 0 < len(address) <= _ADDRESS else typed,
+        small(
+            "They get the card in their direct chat with me. It has to be somebody who may decide this. The address is "
+            "for whoever this list does not have, such as somebody who has written to me in Slack."
+        ),
+    ]
+    buttons = [submit("Ask", actions.HAND_OVER, view.approval_id)]
+    return Dialog("Ask somebody else", card(body, buttons, summary="Ask somebody else"))
 
 
 def approve_all_dialog(views: Sequence[ApprovalView]) -> Dialog:
@@ -194,7 +242,7 @@ def _decision_buttons(view: ApprovalView) -> list[Element]:
     send = submit("Reject", actions.REJECT, view.approval_id, style="destructive")
     return [
         submit("Approve", actions.APPROVE, view.approval_id, inputs="none", style="positive"),
-        unfolds("Reject…", [reason_input(view)], send, style="destructive"),
+        unfolds("Reject…", [reason_input(view)], [send], style="destructive"),
     ]
 
 
@@ -216,11 +264,19 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
 
 def _call(number: int, view: ApprovalView) -> Element:
     arguments = spelled(view.arguments)
-    return fitted(lambda room: _call_in(number, view, excerpt(arguments, room, _CALL_VALUE), room), MAX_CARD_BYTES // 3)
+
+    def build(room: Room) -> Element:
+        name = bold(f"{number}. {room.line(_name_of(view), _NAME)}")
+        return _call_in(name, excerpt(arguments, room, _CALL_VALUE)) | {"separator": number > 1}
+
+    return fitted(build, MAX_CARD_BYTES // 3)
 
 
-def _call_in(number: int, view: ApprovalView, shown: Excerpt, room: Room) -> Element:
-    name = bold(f"{number}. {room.line(call_name(view.server, view.tool), _NAME)}")
+def _name_of(view: ApprovalView) -> str:
+    return call_name(view.server, view.tool)
+
+
+def _call_in(name: Words, shown: Excerpt) -> Element:
     pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
     unseen = [words(f"\nNot whole here: {shown.unseen}.", italic=True)] if shown.unseen else []
-    return rich(name, *pairs, *unseen, spacing="Medium", separator=number > 1)
+    return rich(name, *pairs, *unseen, spacing="Medium")

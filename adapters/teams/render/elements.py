@@ -142,9 +142,9 @@ def opens_page(title: str, url: str, **properties: Any) -> Element:
     return {"type": "Action.OpenUrl", "title": label(title, _TITLE), "url": url, **properties}
 
 
-def unfolds(title: str, body: Sequence[Element], action: Element, **properties: Any) -> Element:
-    """A button that shows more of the card: something to fill in, and the button that sends it."""
-    inner = {"type": "AdaptiveCard", "version": VERSION, "body": list(body), "actions": [action]}
+def unfolds(title: str, body: Sequence[Element], actions: Sequence[Element], **properties: Any) -> Element:
+    """A button that shows more of the card: something to fill in, and more buttons."""
+    inner = {"type": "AdaptiveCard", "version": VERSION, "body": list(body), "actions": list(actions)}
     return {"type": "Action.ShowCard", "title": label(title, _TITLE), "card": inner, **properties}
 
 
@@ -155,6 +155,28 @@ def text_input(name: str, title: str, *, required: bool, longest: int, **propert
     """An input for a text of several lines."""
     made = {"type": "Input.Text", "id": name, "label": title, "isMultiline": True, "maxLength": longest}
     return {**made, **needed(required=required), **properties}
+
+
+def text_line(name: str, title: str, *, longest: int) -> Element:
+    """An input for one line, which may stay empty."""
+    return {"type": "Input.Text", "id": name, "label": title, "maxLength": longest}
+
+
+def menu(name: str, title: str, choices: Iterable[str]) -> Element:
+    """A menu, the first of whose choices is chosen."""
+    offered = [{"title": each, "value": each} for each in choices]
+    made = {"type": "Input.ChoiceSet", "id": name, "label": title, "choices": offered, "value": offered[0]["value"]}
+    return {**made, **needed(required=True)}
+
+
+def people_picker(name: str, title: str) -> Element:
+    """Finds one person of the organisation; its value is their object id.
+
+    https://learn.microsoft.com/microsoftteams/platform/task-modules-and-cards/cards/people-picker
+    """
+    people = {"type": "Data.Query", "dataset": "graph.microsoft.com/users"}
+    made = {"type": "Input.ChoiceSet", "id": name, "label": title, "choices": [], "choices.data": people}
+    return {**made, "style": "filtered", "placeholder": "Type a name"}
 
 
 def needed(*, required: bool) -> Element:

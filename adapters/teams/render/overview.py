@@ -7,12 +7,13 @@ next state of its card, which would take the list's place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from urllib.parse import quote, urlencode
 
-from adapters.teams.actions import GET_LINK, SHOW_ALL
+from adapters.teams.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.teams.ids import channel_of, spot_of
 from adapters.teams.render.arguments import Excerpt, excerpt, spelled
-from adapters.teams.render.cards import call_name, outcome, result_line, title_of
+from adapters.teams.render.cards import call_name, outcome, result_line, title_of, unseen_note
 from adapters.teams.render.elements import (
     Element,
     action_set,
@@ -27,15 +28,16 @@ from adapters.teams.render.elements import (
     small,
     words,
 )
+from adapters.teams.render.moments import moment
 from adapters.teams.render.questions import answer_button
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
-from bot.vocabulary import ApprovalView, ClarificationView, OutcomeView, Overview, Shown, SignInView
+from bot.vocabulary import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Shown, SignInView
 
 _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12
 """Entries of a group."""
 _ENTRY_BYTES = 2_600
-_TO_DECIDE, _WAITING, _RECENT = 0.5, 0.25, 0.2
+_TO_DECIDE, _WAITING, _GRANTED, _RECENT = 0.4, 0.2, 0.2, 0.15
 """Share of each group in a card."""
 _ARGUMENTS = 5
 _VALUE = 120
@@ -44,13 +46,15 @@ _DETAIL = 300
 _LONGEST_LINK = 700
 
 
-def overview_card(overview: Overview) -> Element:
-    """What waits, with a way to what is shown of it, and what was settled lately."""
+def overview_card(overview: Overview, grants: Sequence[GrantView] = ()) -> Element:
+    """What waits, with a way to what is shown of it, what this person always allows themselves, and what was settled
+    lately."""
     waiting = _without(overview.waiting, overview.to_decide)
     body = [
-        *_group("Waiting for your decision", overview.to_decide, _TO_DECIDE),
-        *_group("You asked, and it waits", waiting, _WAITING),
-        *_group("Settled lately", overview.recent, _RECENT),
+        *_group("Waiting for your decision", map(_entry, overview.to_decide), len(overview.to_decide), _TO_DECIDE),
+        *_group("You asked, and it waits", map(_entry, waiting), len(waiting), _WAITING),
+        *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
+        *_group("Settled lately", map(_entry, overview.recent), len(overview.recent), _RECENT),
     ]
     nothing = rich(words("Nothing waits for you, and nothing that you asked for waits."))
     return card(body or [nothing], summary=overview_summary(overview))
@@ -68,19 +72,32 @@ def _without(some: Iterable[Shown], others: Iterable[Shown]) -> list[Shown]:
     return [shown for shown in some if shown.post.post_id not in seen]
 
 
-def _group(title: str, entries: Sequence[Shown], share: float) -> list[Element]:
-    """A heading and as many whole entries as fit into that share of a card."""
+def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
+    """A heading and as many whole entries, of `count`, as fit into that share of a card."""
     made: list[Element] = []
     room = int(share * (MAX_CARD_BYTES - 2_000))
-    for shown in entries[:_LISTED]:
-        entry = _entry(shown)
+    for entry in islice(entries, _LISTED):
         room -= weight(entry)
         if room < 0:
             break
         made.append(entry)
-    left = len(entries) - len(made)
+    left = count - len(made)
     more = [small(f"… and {left:,} more")] if left else []
-    return [heading(title), *made, *more] if entries else []
+    return [heading(title), *made, *more] if count else []
+
+
+def _granted(grant: GrantView) -> Element:
+    arguments = spelled(grant.arguments, _ARGUMENTS)
+    return fitted(lambda room: _granted_in(grant, excerpt(arguments, room, _VALUE), room), _ENTRY_BYTES)
+
+
+def _granted_in(grant: GrantView, arguments: Excerpt, room: Room) -> Element:
+    pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
+    told = [rich(words(room.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
+    name = rich(bold(room.line(call_name(grant.server, grant.tool), _QUESTION)))
+    until = small(f"Runs without asking you until {moment(grant.until)}")
+    revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
+    return container("default", name, *told, until, *unseen_note(arguments), revoke, separator=True)
 
 
 def _entry(shown: Shown) -> Element:

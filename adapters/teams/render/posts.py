@@ -30,6 +30,7 @@ from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
     Content,
+    GrantView,
     Notice,
     OutcomeView,
     Overview,
@@ -76,6 +77,8 @@ class Audience:
     """Addresses (`29:…`) of those for whom Teams asks what they are to see; 60 at most, the rest is left out."""
     may_decide: bool = True
     """Whether the one person of a direct chat may decide."""
+    asked: bool = False
+    """Whether the one person of a direct chat has asked for it."""
     mentions: tuple[Mention, ...] = ()
     """Those who are named as approvers and are in the conversation: they are to hear of it."""
 
@@ -91,14 +94,15 @@ def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
             return (_message(_posted_card(content, audience), _summary(content)),)
 
 
-def card_of(content: Content, *, decides: bool, mine: bool = True) -> Card:
+def card_of(content: Content, *, decides: bool, asked: bool = False, mine: bool = True) -> Card:
     """What one person sees, when Teams asks for them or they have clicked.
 
-    `decides`: they may decide the approval. `mine`: the question, the sign-in or the attempt is theirs.
+    `decides`: they may decide the approval. `asked`: they asked for it. `mine`: the question, the sign-in or the
+    attempt is theirs.
     """
     match content:
         case ApprovalView():
-            return approval_card(content, decides=decides)
+            return approval_card(content, decides=decides, asked=asked)
         case ClarificationView():
             return clarification_card(content, mine=mine)
         case SignInView():
@@ -126,9 +130,9 @@ def help_activity() -> Activity:
     )
 
 
-def overview_activity(overview: Overview) -> Activity:
-    """What concerns one person."""
-    return _message(overview_card(overview), overview_summary(overview))
+def overview_activity(overview: Overview, grants: Sequence[GrantView] = ()) -> Activity:
+    """What concerns one person, and what they always allow themselves."""
+    return _message(overview_card(overview, grants), overview_summary(overview))
 
 
 def greeting() -> str:
@@ -164,7 +168,7 @@ def _posted_card(content: _Card, audience: Audience) -> Element:
         return dict(card_of(content, decides=False))
     match audience.kind:
         case "personal":
-            return approval_card(content, decides=audience.may_decide)
+            return approval_card(content, decides=audience.may_decide, asked=audience.asked)
         case "open":
             refresh = _refresh(content, audience.user_ids)
             return approval_card(content, decides=True, refresh=refresh, mentions=audience.mentions)

@@ -3,6 +3,7 @@
 import { api, newId } from "./api.js";
 import { wireComposer } from "./composer.js";
 import { byId } from "./dom.js";
+import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
 import { addressOf, wireSidebar } from "./sidebar.js";
 import { ThreadView } from "./thread_view.js";
@@ -102,6 +103,7 @@ byId("sign-out").onclick = async () => {
   tabs.postMessage("changed");
   showDoor("");
 };
+wireGrants();
 wireSidebar(startNew);
 wireComposer((text) => view.send(text));
 tabs.onmessage = start;

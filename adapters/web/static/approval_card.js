@@ -20,12 +20,15 @@ const ENDS = {
   void: ["quiet", "No longer valid"],
 };
 
-/** `view` is the server's; `can` has approve(view), reject(view), edit(view); `memory` keeps the answer to a click on it. */
-export function approvalCard(view, { can, memory }) {
-  return view.status === "pending" ? pending(view, can, memory) : settled(view, memory);
+/**
+ * `view` is the server's; `me` is who one is, `people` who one can be; `can` has what the buttons do (`deciding.js`);
+ * `memory` keeps the answer to a click on it.
+ */
+export function approvalCard(view, { me, people, can, memory }) {
+  return view.status === "pending" ? pending(view, { me, people, can, memory }) : settled(view, memory);
 }
 
-function pending(view, can, memory) {
+function pending(view, { me, people, can, memory }) {
   const unseen = h("p", { className: "unseen" });
   const showHidden = (count) => {
     unseen.textContent = count ? `${count.toLocaleString("en")} characters are not shown above.` : "";
@@ -35,8 +38,11 @@ function pending(view, can, memory) {
   const buttons = [
     ["Approve", "approve", () => can.approve(view)],
     ["Reject", "danger", () => can.reject(view)],
+    ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
+    ...(view.always_offered ? [["Always allow…", "", () => can.always(view)]] : []),
+    ["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))],
+    ...(view.requester_id === me ? [["Withdraw", "", () => can.withdraw(view)]] : []),
   ];
-  if (view.editable) buttons.push(["Edit", "", () => can.edit(view)]);
   return card({
     kind: "approval",
     tone: "waiting",
@@ -45,12 +51,15 @@ function pending(view, can, memory) {
     heading: what(view),
     side: risks(view.risk),
     body: [
+      quote(view),
       list.node,
       h(
         "dl",
         { className: "facts" },
         fact("Asked by", [view.requester, " · ", time(view.asked_at, fromNow)]),
         fact("Who may decide", deciders(view)),
+        view.handed_to.length ? fact("Also asked to decide", view.handed_to.join(", ")) : null,
+        view.escalates_at === null ? null : fact("Others may decide too from", time(view.escalates_at, short)),
         view.expires_at === null ? null : fact("Until", [time(view.expires_at, short), h("span", { className: "muted" }, " (", time(view.expires_at, fromNow), ")")]),
       ),
       votes(view),
@@ -76,7 +85,7 @@ function settled(view, memory) {
       view.reason ? h("p", { className: "reason" }, h("span", { className: "muted" }, "Reason: "), view.reason) : null,
       view.result ? h("p", { className: `result ${view.result_tone}` }, h("span", { className: "muted" }, "Result: "), view.result) : null,
       lateAnswer(memory),
-      h("details", { className: "more" }, h("summary", {}, view.asked_arguments ? "What was asked, and changed" : "What was asked"), list.node,
+      h("details", { className: "more" }, h("summary", {}, view.asked_arguments ? "What was asked, and changed" : "What was asked"), quote(view), list.node,
         h("dl", { className: "facts" }, fact("Asked by", [view.requester, " · ", time(view.asked_at)]), fact("Rule", view.rule))),
     ],
   });
@@ -89,14 +98,26 @@ function risks(words) {
   }));
 }
 
+/** The words that ask for this very call, where the mode wants them. */
+function quote(view) {
+  return view.quote ? h("p", { className: "quote", dir: "auto" }, h("span", { className: "muted" }, `${view.requester} wrote: `), `“${view.quote}”`) : null;
+}
+
 function deciders(view) {
-  return view.quorum > 1 ? `${view.may_decide} (${view.quorum} must approve)` : view.may_decide;
+  const needed = [
+    ...(view.quorum > 1 ? [`${view.quorum} must approve`] : []),
+    ...(view.rejections > 1 ? [`${view.rejections} must reject`] : []),
+  ];
+  return needed.length ? `${view.may_decide} (${needed.join(", ")})` : view.may_decide;
 }
 
 function votes(view) {
-  if (!view.votes.length) return null;
-  const approvals = view.votes.filter((vote) => vote.verb === "approve");
-  return h("p", { className: "votes" }, `${approvals.length} of ${view.quorum} approved: `, approvals.map((vote) => vote.name).join(", "));
+  const counted = [
+    ["approve", view.quorum, "approved"],
+    ["reject", view.rejections, "rejected"],
+  ].map(([verb, needed, word]) => [view.votes.filter((vote) => vote.verb === verb), needed, word]);
+  const lines = counted.filter(([cast]) => cast.length).map(([cast, needed, word]) => `${cast.length} of ${needed} ${word}: ${cast.map((vote) => vote.name).join(", ")}`);
+  return lines.length ? h("p", { className: "votes" }, lines.join(" · ")) : null;
 }
 
 function fact(name, value) {

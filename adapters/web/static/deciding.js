@@ -2,6 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
+import { argumentList } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { makeForm } from "./forms.js";
@@ -16,6 +17,47 @@ export async function approve(view) {
 /** Approve several at once; resolves to the result of each, by id. */
 export async function approveAll(views) {
   return (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;
+}
+
+const DURATIONS = ["1 h", "8 h", "7 days"];
+
+/** Ask for how long, then approve, and always allow the same call. */
+export async function always(view) {
+  const menu = h("select", { id: "always-for" }, DURATIONS.map((words) => h("option", { value: words }, words)));
+  const help = "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without asking. It holds for nobody else, and you can revoke it under “Always allowed”.";
+  let said = null;
+  await openDialog({
+    title: `Always allow ${view.server} › ${view.tool}?`,
+    submit: "Approve",
+    tone: "approve",
+    body: [argumentList(view.arguments).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
+    async act() {
+      said = resultOf(await api.decide({ approvals: [view.id], verb: "approve", always_for: menu.value }), view.id);
+      return true;
+    },
+  });
+  return said;
+}
+
+/** Ask for whom, then ask them to decide. `people` are who one can be on this page. */
+export async function handOver(view, people) {
+  const menu = h("select", { id: "hand-over-to" }, people.map((person) => h("option", { value: person.person_id }, person.name)));
+  let said = null;
+  await openDialog({
+    title: `Ask somebody else about ${view.server} › ${view.tool}`,
+    submit: "Ask",
+    body: h("div", { className: "field" }, h("label", { for: "hand-over-to" }, "Who should decide?"), menu, h("p", { className: "field-help" }, "It has to be somebody who may decide this.")),
+    async act() {
+      said = await api.handOver(view.id, menu.value);
+      return true;
+    },
+  });
+  return said;
+}
+
+/** The requester does not want it any more. */
+export async function withdraw(view) {
+  return api.withdraw(view.id);
 }
 
 /** Ask for the reason, then reject. */

@@ -4,13 +4,13 @@ import { freshId, h } from "./dom.js";
 
 /**
  * Opens a dialog. `body` are its nodes, `submit` the name of its button, `act()` what the button does: it returns
- * true when the dialog is to close. Closes on Esc and Cancel. Resolves when it is closed.
+ * true when the dialog is to close; without `submit` it only shows. Closes on Esc and Cancel. Resolves when it is closed.
  */
 export function openDialog({ title, body, submit, tone = "primary", act }) {
   const titleId = freshId("dialog-title");
   const error = h("p", { className: "form-error", role: "alert" });
-  const button = h("button", { className: `button ${tone}`, type: "submit" }, submit);
-  const cancel = h("button", { className: "button", type: "button", onclick: () => dialog.close() }, "Cancel");
+  const button = h("button", { className: `button ${tone}`, type: "submit", hidden: !submit }, submit ?? "");
+  const cancel = h("button", { className: "button", type: "button", onclick: () => dialog.close() }, submit ? "Cancel" : "Close");
   const form = h(
     "form",
     { noValidate: true, className: "dialog-form" },
@@ -22,7 +22,7 @@ export function openDialog({ title, body, submit, tone = "primary", act }) {
 
   form.onsubmit = async (event) => {
     event.preventDefault();
-    if (button.disabled) return;
+    if (!submit || button.disabled) return;
     button.disabled = true;
     error.textContent = "";
     try {

@@ -5,7 +5,7 @@ import { Conversation } from "./conversation.js";
 import * as deciding from "./deciding.js";
 import { byId } from "./dom.js";
 import { Drafts, Entries } from "./entries.js";
-import { drawThreads } from "./sidebar.js";
+import { drawAsked, drawThreads } from "./sidebar.js";
 import { follow } from "./stream.js";
 
 const DRAFTS_LINGER = 3000;
@@ -21,6 +21,7 @@ export class ThreadView {
   #drafts = new Drafts();
   #stream = null;
   #threads = [];
+  #asked = [];
   #lingering = null;
   #connection = null;
   #frame = null;
@@ -46,7 +47,7 @@ export class ThreadView {
     this.#note("");
     byId("title").textContent = this.#title();
     this.#drawApproveAll();
-    drawThreads(this.#threads, threadId);
+    this.#drawLists();
     this.#stream = follow(threadId, this.#events());
   }
 
@@ -80,9 +81,10 @@ export class ThreadView {
       session: ({ me }) => {
         if (me.person_id !== this.session.me.person_id) this.sessionChanged();
       },
-      threads: ({ threads }) => {
+      threads: ({ threads, asked }) => {
         this.#threads = threads;
-        drawThreads(threads, this.threadId);
+        this.#asked = asked;
+        this.#drawLists();
         byId("title").textContent = this.#title();
       },
       thread: ({ entries, live }) => {
@@ -117,8 +119,13 @@ export class ThreadView {
   #draw() {
     const entries = this.#entries.list();
     this.#conversation.welcome(entries.length === 0);
-    this.#conversation.draw(entries, { me: this.session.me.person_id, can: deciding, retry: (entry) => this.send(entry.text, entry.client_id) });
+    this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, retry: (entry) => this.send(entry.text, entry.client_id) });
     this.#drawApproveAll();
+  }
+
+  #drawLists() {
+    drawThreads(this.#threads, this.threadId);
+    drawAsked(this.#asked, this.threadId);
   }
 
   #drawDraftsSoon() {

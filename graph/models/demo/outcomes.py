@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _REJECTED = re.compile(r"^Rejected by (?P<by>.+?)\. (?:No reason was given\.|Reason: (?P<reason>.*))", re.DOTALL)
-_TROUBLE = re.compile(r"^(?:Expired|Superseded|Blocked by policy|Failed|Outcome unknown)\b|^Skipped by ", re.IGNORECASE)
+_TROUBLE = re.compile(
+    r"^(?:Expired|Superseded|Blocked by policy|Limited|Failed|Outcome unknown)\b|^(?:Skipped|Withdrawn) by ",
+    re.IGNORECASE,
+)
 
 _CONFIRMED = re.compile(r"^Done, as .+? confirmed\b")
 

@@ -5,6 +5,7 @@ Nothing else is remembered anywhere, so a turn can go on after a restart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,8 +16,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from graph.models.demo.outcomes import NO_ANSWER, Outcome, read_answer, read_outcome
 from graph.models.demo.times import read_present
+from policies.quoting import own_words
 
 CLARIFY = "request_clarification"
+_REQUESTER = re.compile(r"^The requester is (.+)\.$", re.MULTILINE)
 LONGEST_REQUEST = 4000
 """Characters of a message that are looked at. Our own choice."""
 
@@ -53,6 +56,13 @@ def read_turn(messages: Sequence[BaseMessage]) -> Turn:
     began = max((i for i, message in enumerate(messages) if isinstance(message, HumanMessage)), default=len(messages))
     request = plain_text(messages[began])[:LONGEST_REQUEST] if began < len(messages) else ""
     return Turn(request, read_present(system_text(messages)), _steps(messages[began + 1 :]))
+
+
+def own_words_of(messages: Sequence[BaseMessage], turn: Turn) -> str:
+    """The longest passage of the request that its author wrote, without their name before it and what they quoted."""
+    named = _REQUESTER.search(system_text(messages))
+    written = turn.request.removeprefix(f"{named[1]}: ") if named else turn.request
+    return max(own_words(written), key=len, default="")
 
 
 def system_text(messages: Sequence[BaseMessage]) -> str:

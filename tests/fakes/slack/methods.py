@@ -20,6 +20,7 @@ OF_BOTS: dict[str, BotMethod] = {
     "auth.test": apps.auth_test,
     "auth.revoke": apps.auth_revoke,
     "bots.info": apps.bot_info,
+    "usergroups.users.list": conversations.user_group_members,
     "users.info": conversations.user_info,
     "chat.postMessage": chat.post_message,
     "chat.update": chat.update,

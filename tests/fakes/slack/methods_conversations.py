@@ -69,10 +69,26 @@ def user_info(world: World, caller: Caller, arguments: Json) -> Json:
     user = copy.deepcopy(world.user(caller.team, required(arguments, "user", "user_not_found")))
     if not yes(arguments, "include_locale"):
         user.pop("locale", None)
+    if "users:read.email" not in caller.workspace.scopes.split(","):
+        user["profile"].pop("email", None)
     return {"user": user}
 
 
+def user_group_members(world: World, caller: Caller, arguments: Json) -> Json:
+    """usergroups.users.list."""
+    _needs(caller, "usergroups:read")
+    group = required(arguments, "usergroup", "no_such_subteam")
+    if (caller.team, group) not in world.user_groups:
+        raise Refused("no_such_subteam")
+    return {"users": sorted(world.user_groups[caller.team, group])}
+
+
 # ------------------------------------------------------------------------------------------- parts
+
+
+def _needs(caller: Caller, scope: str) -> None:
+    if scope not in caller.workspace.scopes.split(","):
+        raise Refused("missing_scope")
 
 
 def as_read(channel: Channel, message: Json, arguments: Json) -> Json:

@@ -26,7 +26,7 @@ class Workspace:
     name: str
     bot_user: str
     bot_id: str
-    scopes: str = "app_mentions:read,chat:write,commands,im:history,users:read"
+    scopes: str = "app_mentions:read,chat:write,commands,im:history,users:read,users:read.email,usergroups:read"
 
     @property
     def domain(self) -> str:
@@ -82,6 +82,8 @@ class World:
         self.workspaces: dict[str, Workspace] = {}
         self.channels: dict[str, Channel] = {}
         self.users: dict[tuple[str, str], Json] = {}
+        self.user_groups: dict[tuple[str, str], set[str]] = {}
+        """Members of user groups, by team and group id."""
         self.tokens: dict[str, Token] = {}
         self.refresh_tokens: dict[str, str] = {}
         """The team of each refresh token that is still good."""

@@ -23,8 +23,8 @@ Found = Iterator[tuple[str, Json]]
 
 CARD_BYTES = 28 * 1024
 """Bytes of a card as JSON (Teams: 28 KB)."""
-MOST_PRIMARY = 5
-"""Primary actions in one row (our house; Teams shows six)."""
+MOST_BUTTONS = 5
+"""Beside each other, with those of `mode: secondary`, which not every client puts into a menu (our house)."""
 MOST_REFRESHED = 60
 """People for whom a card is refreshed by itself (Teams)."""
 _AT = re.compile(r"(?<!\\)<at>[^<\\]*</at>", re.IGNORECASE)
@@ -87,6 +87,8 @@ def _shape(node: Any, where: str, allowed: frozenset[str]) -> Iterator[str]:
     for name in sorted(known.required - set(node)):
         yield f"{where}/{name}: {kind} needs it"
     for name, value in node.items():
+        if name == "choices" and value == [] and "choices.data" in node:
+            continue  # people find them
         yield from _property(known, kind, name, value, f"{where}/{name}")
 
 
@@ -178,9 +180,8 @@ def _one(node: Json, kind: str, surface: Surface) -> Iterator[str]:
     if kind in INPUTS:
         yield from _input(node, kind)
     if "actions" in node:
-        shown = [action for action in node["actions"] if str(action.get("mode", "")).lower() != "secondary"]
-        if len(shown) > MOST_PRIMARY:
-            yield f"{len(shown)} primary actions, {MOST_PRIMARY} are allowed"
+        if len(node["actions"]) > MOST_BUTTONS:
+            yield f"{len(node['actions'])} buttons, {MOST_BUTTONS} are allowed"
         if any("title" not in action for action in node["actions"]):
             yield "an action without a title"
     if kind in ("Action.Execute", "Action.Submit"):

@@ -238,6 +238,7 @@ KINDS: dict[str, Kind] = {
     "Input.ChoiceSet": _input(
         "choices",
         lists={"choices": frozenset({"Input.Choice"})},
+        **{"choices.data": anything},
         isMultiSelect=flag,
         style=one_of("compact", "expanded", "filtered"),
         value=text,

@@ -84,6 +84,8 @@ def _sent(one: Json, value: Any) -> str:
 
 
 def _choice(one: Json, value: Any) -> str:
+    if "choices.data" in one:
+        return str(value)  # whoever the people picker has found
     for choice in one["choices"]:
         if str(value) in (choice["value"], choice["title"]):
             return str(choice["value"])

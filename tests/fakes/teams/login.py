@@ -22,6 +22,8 @@ def token(issuer: Issuer, tenants: Collection[str], secret: str, tenant: str, fo
         )
     if form.get("client_secret") != secret:
         return _error("invalid_client", 7000215, "Invalid client secret provided.", status=401)
+    if form.get("scope") == f"{issuer.service_url.removesuffix('/teams/')}/graph/.default":
+        return 200, {"token_type": "Bearer", "expires_in": LIFETIME, "access_token": issuer.give()}
     if form.get("scope") != f"{ISSUER}/.default":
         return _error("invalid_scope", 70011, f"The provided value for scope {form.get('scope')} is not valid.")
     return 200, {

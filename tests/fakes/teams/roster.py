@@ -35,14 +35,23 @@ def _account(user: User) -> Json:
     account: Json = {"id": user.address, "name": user.name, "userRole": user.role, "tenantId": user.tenant}
     if user.role == "anonymous":
         return account
-    mail = f"{user.name.lower().replace(' ', '.')}@example.com"
-    name = mail if user.role == "user" else f"{mail.replace('@', '_')}#EXT#@acme.onmicrosoft.com"
     return {
         **account,
         "aadObjectId": user.user,
         "objectId": user.user,
         "givenName": first,
         "surname": last,
-        "email": mail,
-        "userPrincipalName": name,
+        "email": mail_of(user),
+        "userPrincipalName": name_of(user),
     }
+
+
+def mail_of(user: User) -> str:
+    """The address of an account."""
+    return user.mail or f"{user.name.lower().replace(' ', '.')}@example.com"
+
+
+def name_of(user: User) -> str:
+    """The name of an account (`userPrincipalName`)."""
+    own = f"{user.name.lower().replace(' ', '.')}@example.com"
+    return own if user.role == "user" else f"{own.replace('@', '_')}#EXT#@acme.onmicrosoft.com"

@@ -104,6 +104,11 @@ class FakeTeams:
         """`IDENTITY_ENDPOINT` of a managed identity; `IDENTITY_SECRET` is its `IDENTITY_HEADER`."""
         return f"{self.base_url}/msi/token"
 
+    @property
+    def graph_url(self) -> str:
+        """Microsoft Graph."""
+        return f"{self.base_url}/graph"
+
     def config(self, **changes: Any) -> TeamsConfig:
         """A bot's settings that point here, with some of them changed."""
         cloud = Cloud(
@@ -112,6 +117,7 @@ class FakeTeams:
             token_issuer=ISSUER,
             token_scope=ISSUER,
             service_url=self.service_url,
+            graph_url=self.graph_url,
         )
         config = TeamsConfig(
             app_id=self.app_id,

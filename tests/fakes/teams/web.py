@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.teams import connector, login
+from tests.fakes.teams import connector, graph, login
 from tests.fakes.teams.calls import ApiCall, bearer, read_body
 from tests.fakes.teams.faults import CODES, Fault, Faults
 from tests.fakes.teams.refused import Refused
@@ -53,6 +53,12 @@ def routes(services: Services) -> list[web.RouteDef]:
 
         return handle
 
+    def graph_route(verb: str) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await _graph(services, verb, request)
+
+        return handle
+
     conversations = f"{SERVICE}/v3/conversations"
     one = f"{conversations}/{{conversation}}"
     return [
@@ -68,6 +74,8 @@ def routes(services: Services) -> list[web.RouteDef]:
         web.get("/v1/.well-known/openidconfiguration", login_route("metadata")),
         web.get("/v1/.well-known/keys", login_route("keys")),
         web.get("/msi/token", login_route("managed_identity")),
+        web.post("/graph/v1.0/users/{user}/checkMemberGroups", graph_route("member_groups")),
+        web.get("/graph/v1.0/users/{user}", graph_route("account")),
     ]
 
 
@@ -97,6 +105,28 @@ async def _connector(services: Services, verb: str, request: web.Request) -> web
     if fault is not None:
         return _cut(request)
     return web.Response(status=status) if answered is None else web.json_response(answered, status=status)
+
+
+async def _graph(services: Services, verb: str, request: web.Request) -> web.StreamResponse:
+    body = await request.json() if request.method == "POST" else {}
+    token = bearer(request)
+    services.login_calls.append(ApiCall(request.method, request.path, dict(request.query), body, token, verb))
+    await services.faults.held(verb)
+    fault = services.faults.of(verb, body)
+    if fault is not None:
+        return _failure(fault)
+    if not services.issuer.is_good(token):
+        return _refusal(Refused("InvalidAuthenticationToken", "Access token is empty.", status=401))
+    user = request.match_info["user"]
+    try:
+        answered = (
+            graph.member_groups(services.world, user, body)
+            if verb == "member_groups"
+            else graph.account(services.world, user)
+        )
+    except Refused as refused:
+        return _refusal(refused)
+    return web.json_response(answered)
 
 
 async def _login(services: Services, verb: str, request: web.Request) -> web.StreamResponse:

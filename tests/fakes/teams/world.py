@@ -58,6 +58,8 @@ class User:
     """Whether they have installed the app for themselves: only then there is a 1:1 chat."""
     time_zone: str = "Europe/Berlin"
     locale: str = "en-US"
+    mail: str = ""
+    """Empty: made from the name."""
 
     @property
     def address(self) -> str:
@@ -134,6 +136,10 @@ class World:
         self.users: dict[str, User] = {}
         self.conversations: dict[str, Conversation] = {}
         self.house_mistakes: list[str] = []
+        self.entra_groups: dict[str, set[str]] = {}
+        """Members of groups, by the group's object id."""
+        self.graph_permissions = {"GroupMember.Read.All", "User.Read.All"}
+        """What an administrator has let the app do in Microsoft Graph."""
         self.targeted = True
         """Whether the tenant has targeted messages."""
         self.limit: tuple[int, float] | None = None

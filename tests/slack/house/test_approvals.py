@@ -138,7 +138,7 @@ async def test_a_click_on_a_card_that_is_settled_is_told_so(talk: Talk, shop: Wo
     await talk.mentions("use make what=lamp")
     card = await talk.card()
     await talk.clicks(card, "approve")
-    await talk.settled(card, "Approved")
+    await talk.settled(card, "Approved", "made lamp")
     await talk.clicks(card, "approve")
     await talk.told("approved already", "Ana")
     await talk.clicks(card, "reject")

@@ -58,6 +58,7 @@ def connected(teams: FakeTeams) -> dict[str, str]:
         "TEAMS_LOGIN_URL": teams.login_url,
         "TEAMS_OPENID_METADATA_URL": teams.metadata_url,
         "TEAMS_SERVICE_URL": teams.service_url,
+        "TEAMS_GRAPH_URL": teams.graph_url,
     }
 
 

@@ -93,14 +93,30 @@ async def drawn(page: Drawing, all_cards: dict[str, Card]) -> dict[str, Drawn]:
     return dict(zip(all_cards, await page.check(list(all_cards.values())), strict=True))
 
 
+PEOPLE_PICKER = (
+    'UnsupportedProperty: Property "choices.data"',
+    "CollectionCantBeEmpty: An Input.ChoiceSet must have at least one choice defined.",
+)
+"""Teams finds people by itself in cards of any version; other clients have the input below it.
+https://learn.microsoft.com/microsoftteams/platform/task-modules-and-cards/cards/people-picker"""
+
+
+def complaints(drawn: dict[str, Drawn]) -> dict[str, list[str]]:
+    """By card, what is against it, but for what only Teams itself can do."""
+    found = {
+        name: [each for each in one.complaints if not each.startswith(PEOPLE_PICKER)] for name, one in drawn.items()
+    }
+    return {name: those for name, those in found.items() if those}
+
+
 async def test_microsofts_renderer_has_nothing_against_any_card(drawn: dict[str, Drawn]) -> None:
-    assert {name: one.complaints for name, one in drawn.items() if one.complaints} == {}
+    assert complaints(drawn) == {}
 
 
 async def test_nor_has_it_in_the_dark(page: Drawing, all_cards: dict[str, Card]) -> None:
     examples_only = shown()
     dark = await page.check(list(examples_only.values()), "dark")
-    assert {name: one.complaints for name, one in zip(examples_only, dark, strict=True) if one.complaints} == {}
+    assert complaints(dict(zip(examples_only, dark, strict=True))) == {}
 
 
 async def test_nothing_foreign_is_active_when_it_is_drawn(drawn: dict[str, Drawn]) -> None:

@@ -8,10 +8,10 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Locator, Route, expect
 
-from bot.vocabulary import ApprovalView, Decision, OutcomeView, SignInView
+from bot.vocabulary import ApprovalView, Decision, GrantView, Handover, OutcomeView, SignInView
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House
-from tests.web.stand_in_desk import an_approval
+from tests.web.stand_in_desk import NOW, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -175,3 +175,41 @@ async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: 
     await window.open(THREAD)
     await window.button(choice).click()
     await expect(window.log).to_contain_text("says Ana")
+
+
+async def test_always_allowing_asks_for_how_long(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
+    await window.open(THREAD)
+    await expect(card(window, "calendar")).to_contain_text("Ana wrote: “book the team meeting”")
+    await window.button("Always allow…").click()
+    await window.dialog.get_by_label("For").select_option("8 h")
+    await window.dialog.get_by_role("button", name="Approve", exact=True).click()
+    await expect(window.log).to_contain_text("Approved by Ana")
+    [decision] = house.desk.clicks
+    assert isinstance(decision, Decision)
+    assert decision.always_for == 28_800
+
+
+async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
+    await window.open(THREAD)
+    await window.button("Ask somebody else…").click()
+    await window.dialog.get_by_label("Who should decide?").select_option("Ben")
+    await window.dialog.get_by_role("button", name="Ask", exact=True).click()
+    await expect(card(window, "calendar")).to_contain_text("Also asked to decide")
+    [handover] = house.desk.clicks
+    assert isinstance(handover, Handover)
+    assert handover.to == "web:ben"
+    await window.button("Withdraw").click()
+    await expect(window.log).to_contain_text("Withdrawn by Ana")
+
+
+async def test_what_one_always_allows_is_listed_and_revoked(house: House, window: Window) -> None:
+    house.desk.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    await window.open(THREAD)
+    await window.button("Always allowed…").click()
+    await expect(window.dialog).to_contain_text("Standup")
+    await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
+    await expect(window.dialog).to_contain_text("every call that needs you asks you")
+    await window.dialog.get_by_role("button", name="Close", exact=True).click()
+    assert house.desk.given == {}

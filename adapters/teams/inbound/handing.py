@@ -1,0 +1,34 @@
+"""Asking somebody else to decide: whom a dialog names, by the people picker or in writing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from adapters.teams import actions
+from adapters.teams.ids import Spot, is_object_id
+from adapters.teams.inbound.gestures import Click
+from adapters.teams.reading import words
+from bot.platform import Desk
+from bot.vocabulary import ClickResult, Handover, Invalid, Person, Unwelcome
+
+CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
+CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
+
+FindColleague = Callable[[Spot, str], Awaitable[Person | Unwelcome]]
+"""Who the account of an object id is, as far as it can be found out."""
+
+
+async def hand_over(desk: Desk, click: Click, person: Person, colleague: FindColleague) -> ClickResult:
+    """Have the desk ask whom the dialog names."""
+    picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS).strip()
+    if picked and typed:
+        return Invalid({"": CHOOSE_ONE})
+    named = picked or typed
+    if not is_object_id(named):
+        if not typed or "@" not in typed:
+            return Invalid({"": CHOOSE_SOMEBODY})
+        return await desk.hand_over(Handover(click.key, person, click.subject, typed))
+    found = await colleague(click.visitor.spot, named.lower())
+    if isinstance(found, Unwelcome):
+        return Invalid({"": found.text})
+    return await desk.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))

@@ -1,0 +1,117 @@
+"""Writes the audit log, always in the transaction in which the end of a call becomes known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.audit.chain import link
+from bot.audit.entries import CallEnd, entry_of, key_of
+from bot.audit.judgement import judgement
+from bot.clock import Clock
+from bot.records import approvals, audit, threads
+from bot.records.attempts import AttemptRow
+from bot.records.database import Database, Transaction
+from graph.calls import digest_of
+from graph.ports import CallRecord, Unmade
+from policies.model import Call, Facts
+from policies.redaction import Redactor
+
+
+class AuditLog:
+    """Fills `graph.ports.Audit`; the ledger and the desk tell it the rest."""
+
+    def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._clock = clock
+        self._redactor = redactor
+
+    async def not_made(self, call: Unmade) -> None:
+        """Write down a call that ended without having been made, once however often it is told."""
+        async with self._database.writing() as tx:
+            approval = None
+            if call.approval_round is not None:
+                approval = await approvals.of_call(tx, call.call_id, call.approval_round)
+            now = self._clock()
+            end = CallEnd(
+                at=now,
+                thread_id=call.thread_id,
+                call_id=call.call_id,
+                requester=call.requester,
+                server=call.tool.server if call.tool else "",
+                tool=call.tool.name if call.tool else call.name,
+                arguments=call.arguments,
+                status=call.status,
+                judged=await self._judged(tx, call, quote=call.quote or (approval.asked.quote if approval else "")),
+                approval_id=approval.approval_id if approval else None,
+                digest=_digest(call),
+                note=call.text,
+            )
+            await self._write(tx, end)
+
+    async def begun(self, tx: Transaction, record: CallRecord) -> dict[str, Any] | None:
+        """How a call that begins was judged, for the ledger to keep until the call has ended."""
+        return await self._judged(tx, record, quote=record.quote)
+
+    async def ended(self, tx: Transaction, attempt: AttemptRow, status: str, output: str | None = None) -> None:
+        """Write down what came of an attempt. `status`: `done`, `failed` or `unknown`."""
+        now = self._clock()
+        end = replace(_end_of(attempt, now), status=status, output=output, duration=max(0.0, now - attempt.started_at))
+        await self._write(tx, end)
+
+    async def settled(self, tx: Transaction, attempt: AttemptRow, choice: str, by: str) -> None:
+        """Write down what a person said of an attempt whose outcome was unknown."""
+        status = "done" if choice == "it_was_done" else "unknown"
+        end = replace(_end_of(attempt, self._clock()), status=status, settled={"choice": choice, "by": by})
+        await self._write(tx, end)
+
+    async def _write(self, tx: Transaction, end: CallEnd) -> None:
+        key = key_of(end.call_id, end.attempt, end.status, end.settled)
+        if await audit.exists(tx, key):
+            return
+        whole = replace(end, votes=await audit.votes_on_call(tx, end.call_id))
+        before = await audit.newest(tx)
+        await audit.add(tx, link(before, key, entry_of(whole, self._redactor)), at=end.at)
+
+    async def _judged(self, tx: Transaction, call: CallRecord | Unmade, *, quote: str) -> dict[str, Any] | None:
+        if call.verdict is None or call.tool is None:
+            return None
+        facts = call.facts or await self._facts(tx, call)
+        return judgement(Call(call.tool, call.arguments, quote=quote), facts, call.verdict)
+
+    async def _facts(self, tx: Transaction, call: CallRecord | Unmade) -> Facts:
+        """What is still known of a call that was judged some time ago: it waited, and then was not made."""
+        thread = await threads.get(tx, call.thread_id)
+        return Facts(
+            mode=call.mode,
+            requester=call.requester,
+            platform=thread.place.platform if thread else "",
+            place=thread.place.channel if thread else "",
+            at=datetime.fromtimestamp(self._clock(), UTC),
+        )
+
+
+def _end_of(attempt: AttemptRow, now: float) -> CallEnd:
+    return CallEnd(
+        at=now,
+        thread_id=attempt.thread_id,
+        call_id=attempt.call_id,
+        requester=attempt.requester,
+        server=attempt.server,
+        tool=attempt.tool,
+        arguments=attempt.arguments,
+        status="",
+        attempt=attempt.number,
+        judged=attempt.judged,
+        approval_id=attempt.approval_id,
+        digest=attempt.digest,
+    )
+
+
+def _digest(call: Unmade) -> str:
+    """The digest of a call that was not made; empty where there is no such tool, or its arguments are no JSON."""
+    try:
+        return digest_of(call.tool, call.arguments) if call.tool else ""
+    except (TypeError, ValueError, RecursionError):
+        return ""

@@ -1,0 +1,65 @@
+"""What `python app.py` does besides serving: look into the audit log, try out a policy. Nothing here changes anything.
+
+`run` gets what it needs from the outside (`Surroundings`), so that each command is a function from arguments to lines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from bot.clock import Clock
+from bot.commands import auditing, policing, replaying
+from bot.commands.arguments import CommandError, parser
+from policies.model import Mode, Tool
+from policies.rules import PolicyError
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What commands work on. Each is asked for only by the commands that need it."""
+
+    database: Callable[[], Path]
+    """The file of the records."""
+    policy_file: Callable[[], Path]
+    mode: Callable[[], Mode]
+    find_tool: Callable[[str], Tool | None]
+    """The tool of that name, `{server}__{tool}`, from its server; `None`: there is none, or it is out of reach."""
+    clock: Clock
+
+
+def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> int:
+    """Run one command; its exit code: 0, 1 when what was looked for is wrong, 2 when it was asked wrongly."""
+    given = parser().parse_args(arguments)
+    try:
+        match given.area, given.verb:
+            case "audit", "verify":
+                return auditing.verify(around.database(), given.anchor, out)
+            case "audit", "export":
+                return auditing.export(around.database(), given, around.clock(), out)
+            case "policy", "check":
+                return policing.check(given.file, out, err)
+            case "policy", "explain":
+                file, mode = given.file or around.policy_file(), given.mode or around.mode()
+                return policing.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+            case _:
+                return replaying.replay(given.file, around.database(), given, now=around.clock(), out=out)
+    except PolicyError as error:
+        err.write(f"{error}\n")
+        return 1
+    except BrokenPipeError:
+        return _nobody_reads_on(out)
+    except CommandError as error:
+        err.write(f"countersign: {error}\n")
+        return 2
+
+
+def _nobody_reads_on(out: TextIO) -> int:
+    """`… | head` has seen enough. What is still buffered must not be written at exit, where it would be an error."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), out.fileno())
+    return 0

@@ -1,0 +1,108 @@
+"""The commands' arguments, and how moments and ranges are written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from policies.model import Mode
+
+_AGO = re.compile(r"([0-9]{1,5})([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_ANCHOR = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked; the message is a sentence about why."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands."""
+    top = argparse.ArgumentParser(
+        prog="python app.py", description="Without arguments: serve. With them: look into the records, change nothing."
+    )
+    areas = top.add_subparsers(dest="area", required=True, metavar="audit | policy")
+    _audit(areas.add_parser("audit", help="the log of every tool call"))
+    _policy(areas.add_parser("policy", help="the rules about who may do what"))
+    return top
+
+
+def _audit(area: argparse.ArgumentParser) -> None:
+    verbs = area.add_subparsers(dest="verb", required=True)
+    verify = verbs.add_parser("verify", help="find entries that were changed, taken out or moved")
+    verify.add_argument(
+        "--anchor", type=_anchor, help="an entry that was there before, NUMBER:HASH, as an earlier run printed it"
+    )
+    export = verbs.add_parser("export", help="write the entries of a time range")
+    _range(export)
+    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    export.add_argument("--output", type=Path, help="file to write (default: standard output)")
+
+
+def _policy(area: argparse.ArgumentParser) -> None:
+    verbs = area.add_subparsers(dest="verb", required=True)
+    check = verbs.add_parser("check", help="whether a policy file can be used")
+    check.add_argument("file", type=Path)
+    explain = verbs.add_parser("explain", help="how a call would be judged, and why")
+    explain.add_argument("--tool", required=True, help="{server}__{tool}, as the model calls it")
+    explain.add_argument("--args", type=_object, default={}, help="the arguments, a JSON object", dest="arguments")
+    explain.add_argument("--as", required=True, dest="person", help="who asks: slack:T1:U2, web:ana …")
+    explain.add_argument("--file", type=Path, help="another policy file than the one in force")
+    explain.add_argument("--platform", help="default: that of the person")
+    explain.add_argument("--channel", default="", help="where it is asked; default: in a direct chat")
+    explain.add_argument("--mode", type=Mode, choices=tuple(Mode), help="default: the one in force")
+    explain.add_argument("--at", help="when: 2026-11-21T09:30+01:00, or 2h (ago); default: now")
+    explain.add_argument("--group", action="append", default=[], help="a group that the person is in; all others: not")
+    explain.add_argument("--quote", default="", help="the person's words that ask for it (safeWrite)")
+    replay = verbs.add_parser("replay", help="what another policy would have decided about the recorded calls")
+    replay.add_argument("file", type=Path)
+    _range(replay)
+
+
+def _range(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--since", help="2026-11-01, 2026-11-01T08:00Z, or 30d (ago); default: the beginning")
+    verb.add_argument("--until", help="likewise, not included; default: now")
+
+
+def moment(written: str | None, now: float) -> float | None:
+    """Seconds since the epoch of a moment as people write it; without a zone it is UTC. Raises `CommandError`."""
+    if written is None:
+        return None
+    if ago := _AGO.fullmatch(written):
+        return now - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        read = datetime.fromisoformat(written)
+    except ValueError:
+        raise CommandError(
+            f"“{written}” is no moment: write 2026-11-01, 2026-11-01T08:00Z, or 30d for 30 days ago"
+        ) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def time_range(given: argparse.Namespace, now: float) -> tuple[float | None, float | None]:
+    """`--since` and `--until`. Raises `CommandError`, also for a range in which nothing can be."""
+    since, until = moment(given.since, now), moment(given.until, now)
+    if since is not None and until is not None and since >= until:
+        raise CommandError(f"nothing is since {given.since} and before {given.until}: the range ends before it begins")
+    return since, until
+
+
+def _object(written: str) -> dict[str, Any]:
+    try:
+        value = json.loads(written)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError('must be a JSON object, like \'{"what": "lamp"}\'')
+    return value
+
+
+def _anchor(written: str) -> tuple[int, str]:
+    read = _ANCHOR.fullmatch(written)
+    if read is None:
+        raise argparse.ArgumentTypeError("must be NUMBER:HASH, as `audit verify` prints it")
+    return int(read[1]), read[2]

@@ -1,0 +1,185 @@
+"""`audit verify` and `audit export`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from bot.audit.chain import Link, faults
+from bot.audit.entries import in_utc, key_of
+from bot.commands.arguments import CommandError, time_range
+from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
+
+COLUMNS = (
+    "seq",
+    "at",
+    "thread",
+    "call",
+    "attempt",
+    "requester",
+    "server",
+    "tool",
+    "input",
+    "mode",
+    "decision",
+    "rule",
+    "source",
+    "version",
+    "votes",
+    "approval",
+    "digest",
+    "duration",
+    "status",
+    "settled",
+    "note",
+    "output",
+    "hash",
+)
+_BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets calculate cells that begin so (OWASP: CSV injection)."""
+
+
+def verify(database: Path, anchor: tuple[int, str] | None, out: TextIO) -> int:
+    """Follow the chain from its beginning; 1 when anything is wrong with it."""
+    wrong = 0
+    with _log(database) as reader:
+        seen = _Seen(anchor)
+        for fault in faults(seen.all_of(reader.dated_links())):
+            out.write(f"{fault.what}\n")
+            wrong += 1
+        for seq in seen.misfiled:
+            out.write(f"entry {seq} is kept under another moment or another call than its own\n")
+            wrong += 1
+        if anchor and not seen.anchored:
+            out.write(f"entry {anchor[0]} is not the one whose hash was kept: it is missing or was changed\n")
+            wrong += 1
+        for key in reader.unwritten():
+            out.write(f"the entry of call {key} is missing: the ledger knows how it ended\n")
+            wrong += 1
+    if wrong:
+        out.write(f"{_counted(seen.count)}, {wrong} {'fault' if wrong == 1 else 'faults'}.\n")
+        return 1
+    out.write(f"{_counted(seen.count)}, all as they were written.\n")
+    if seen.last is not None:
+        out.write(f"To see later that none of them was cut off: --anchor {seen.last.seq}:{seen.last.hash}\n")
+    return 0
+
+
+class _Seen:
+    """What went by while the chain was followed."""
+
+    def __init__(self, anchor: tuple[int, str] | None) -> None:
+        self._anchor = anchor
+        self.anchored = False
+        self.count = 0
+        self.last: Link | None = None
+        self.misfiled: list[int] = []
+        """Entries that a time range or a search for their call would not find."""
+
+    def all_of(self, links: Iterator[tuple[Link, float]]) -> Iterator[Link]:
+        for link, at in links:
+            self.count, self.last = self.count + 1, link
+            if not _is_found_under(link, at):
+                self.misfiled.append(link.seq)
+            self.anchored = self.anchored or (link.seq, link.hash) == self._anchor
+            yield link
+
+
+def _is_found_under(link: Link, at: float) -> bool:
+    """Whether a moment and a key are those of the entry; of one that cannot be read, the hash says that already."""
+    try:
+        entry = json.loads(link.entry)
+        key = key_of(entry["call"], entry["attempt"], entry["status"], entry["settled"])
+        return bool(in_utc(at) == entry["at"] and link.key == key)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return False
+
+
+def _counted(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def export(database: Path, given: argparse.Namespace, now: float, out: TextIO) -> int:
+    """Write the entries of a time range, one after the other."""
+    since, until = time_range(given, now)
+    write = _write_csv if given.format == "csv" else _write_lines
+    if given.output is not None and given.output.resolve() == database.resolve():
+        raise CommandError(f"{given.output} is the log itself: write to another file")
+    with _log(database) as reader, _target(given.output, out) as target:
+        write(reader.links(since, until), target)
+    return 0
+
+
+def _write_lines(links: Iterator[Link], target: TextIO) -> None:
+    """Each entry as one JSON object with all it says, and what proves it."""
+    for link in links:
+        line = {"seq": link.seq, **_entry(link), "previous": link.previous, "hash": link.hash}
+        target.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _write_csv(links: Iterator[Link], target: TextIO) -> None:
+    """Each entry as one row for a spreadsheet; what replaying needs is left out."""
+    rows = csv.writer(target)
+    rows.writerow(COLUMNS)
+    for link in links:
+        entry = {"seq": link.seq, **_entry(link), "hash": link.hash}
+        rows.writerow([_cell(entry.get(column)) for column in COLUMNS])
+
+
+def _entry(link: Link) -> dict[str, Any]:
+    try:
+        entry = json.loads(link.entry)
+    except (TypeError, ValueError):
+        entry = None
+    if not isinstance(entry, dict):
+        raise CommandError(f"entry {link.seq} was changed and cannot be read: see `audit verify`")
+    return entry
+
+
+def _cell(value: Any) -> str | int | float:
+    match value:
+        case None:
+            return ""
+        case int() | float():
+            return value
+        case list():
+            return _harmless("; ".join(map(_vote_in_words, value)))
+        case dict():
+            return _harmless(f"{value['choice']} by {value['by']}" if value else "")
+        case _:
+            return _harmless(str(value))
+
+
+def _vote_in_words(vote: dict[str, Any]) -> str:
+    authority = f" ({vote['authority']})" if vote["authority"] else ""
+    return f"{vote['verb']} by {vote['name']} <{vote['person']}>{authority} at {vote['at']}"
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text
+
+
+@contextmanager
+def _log(database: Path) -> Iterator[AuditReader]:
+    try:
+        with sqlite_audit(database) as reader:
+            yield reader
+    except UnreadableLogError as error:
+        raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _target(path: Path | None, out: TextIO) -> Iterator[TextIO]:
+    if path is None:
+        yield out
+        return
+    try:
+        with path.open("w", encoding="utf-8", newline="") as target:
+            yield target
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,230 @@
+"""What the platforms say of people: their groups, their channels, which accounts are one human.
+
+Asked when somebody wants to decide, so the answers come within `PATIENCE` or are "could not be found out", which
+refuses. Nothing here raises, and nothing that is not known is taken for granted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from bot.clock import Clock
+from bot.platform import Platform
+from bot.records import threads
+from bot.records.database import Database
+from bot.vocabulary import Person
+from policies.references import home_of
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 2.0
+"""Seconds that somebody who clicks waits for look-ups: Slack and Teams wait 3 and 5 for the answer to a click."""
+REMEMBERED = 300.0
+"""Seconds for which an address is believed. Groups and channels are asked anew each time: leaving one counts at
+once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Something to ask of one platform."""
+
+    kind: Literal["group", "channel", "email", "name"]
+    platform: str
+    person_id: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """What a platform said of an account, and until when it is believed."""
+
+    email: str
+    until: float
+
+
+class Directory:
+    """Asks all platforms; the same question put twice at a time is asked once."""
+
+    def __init__(
+        self, platforms: Mapping[str, Platform], database: Database, clock: Clock, *, patience: float = PATIENCE
+    ) -> None:
+        self._platforms = platforms
+        self._database = database
+        self._clock = clock
+        self._patience = patience
+        self._addresses: dict[str, _Address] = {}
+        self._asking: dict[_Question, asyncio.Task[bool | str | None]] = {}
+
+    async def groups_of(self, person_id: str, groups: Iterable[str]) -> Mapping[str, bool | None]:
+        """Group reference → whether this person is in it, with any account of theirs."""
+        return await self._memberships("group", person_id, groups)
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether this person is in a channel (`Place.channel`), with any account of theirs."""
+        return (await self._memberships("channel", person_id, [channel]))[channel]
+
+    async def humans(self, person_ids: Iterable[str]) -> Mapping[str, str | None]:
+        """Person id → who that is: the same for all accounts for which platforms vouch for the same address."""
+        return await self._humans(person_ids, self._deadline())
+
+    async def other_accounts(self, person_id: str) -> tuple[str, ...]:
+        """The person ids, of those that were ever seen, of the same human."""
+        return await self._other_accounts(person_id, self._deadline())
+
+    async def accounts_with(self, email: str) -> tuple[str, ...]:
+        """The person ids, of those that were ever seen, for which a platform vouches for this address."""
+        address = proof_of_identity(email)
+        return await self._accounts_with(address, self._deadline()) if address else ()
+
+    async def names(self, person_ids: Iterable[str]) -> Mapping[str, str]:
+        """Names by person id, as far as their platforms tell them."""
+        questions = [_Question("name", person_id.partition(":")[0], person_id) for person_id in person_ids]
+        answers = await self._answers(questions, self._deadline())
+        return {question.person_id: name for question, name in answers.items() if isinstance(name, str) and name}
+
+    def meet(self, person: Person) -> None:
+        """What a platform has just said of somebody."""
+        if person.email:
+            self._remember(person.person_id, person.email)
+
+    async def close(self) -> None:
+        """Give up what is being asked."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    # ------------------------------------------------------------------------------------------- memberships
+
+    async def _memberships(
+        self, kind: Literal["group", "channel"], person_id: str, things: Iterable[str]
+    ) -> Mapping[str, bool | None]:
+        """What no platform knows of this account, one may know of another account of the same human."""
+        wanted, until = list(dict.fromkeys(things)), self._deadline()
+        found = await self._memberships_of([person_id], kind, wanted, until)
+        open_ = [thing for thing in wanted if found[thing] is None]
+        others = await self._other_accounts(person_id, until) if open_ else ()
+        return {**found, **await self._memberships_of(others, kind, open_, until)}
+
+    async def _memberships_of(
+        self, accounts: Sequence[str], kind: Literal["group", "channel"], things: Sequence[str], until: float
+    ) -> Mapping[str, bool | None]:
+        questions = [
+            _Question(kind, platform, account, thing)
+            for account in accounts
+            for thing in things
+            for platform in self._platforms
+        ]
+        answers = await self._answers(questions, until)
+        return {thing: _any_of([answers[q] for q in questions if q.about == thing]) for thing in things}
+
+    # ------------------------------------------------------------------------------------------- who is who
+
+    async def _humans(self, person_ids: Iterable[str], until: float) -> Mapping[str, str | None]:
+        wanted = list(dict.fromkeys(person_ids))
+        unknown = [person_id for person_id in wanted if self._remembered(person_id) is None]
+        questions = [_Question("email", person_id.partition(":")[0], person_id) for person_id in unknown]
+        for question, email in (await self._answers(questions, until)).items():
+            if isinstance(email, str) and email:
+                self._remember(question.person_id, email)
+        return {person_id: self._remembered(person_id) for person_id in wanted}
+
+    async def _other_accounts(self, person_id: str, until: float) -> tuple[str, ...]:
+        human = (await self._humans([person_id], until))[person_id]
+        if human is None:
+            return ()
+        others = [other for other in await self._accounts_with(human, until) if other != person_id]
+        homes = [home_of(account) for account in (person_id, *others)]
+        # Two in one workspace with the same address are two people, and nobody knows which of them has the others.
+        return tuple(others) if len(set(homes)) == len(homes) else ()
+
+    async def _accounts_with(self, email: str, until: float) -> tuple[str, ...]:
+        async with self._database.reading() as tx:
+            seen = await threads.with_address(tx, email)
+        # What was said of them once may be somebody else's address by now.
+        confirmed = await self._humans(seen, until)
+        return tuple(person_id for person_id in seen if confirmed[person_id] == email)
+
+    def _remember(self, person_id: str, email: str) -> None:
+        address = proof_of_identity(email)
+        if address is None:
+            self._addresses.pop(person_id, None)
+        else:
+            self._addresses[person_id] = _Address(address, self._clock() + REMEMBERED)
+
+    def _remembered(self, person_id: str) -> str | None:
+        address = self._addresses.get(person_id)
+        return address.email if address is not None and self._clock() < address.until else None
+
+    # ------------------------------------------------------------------------------------------- asking
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._patience
+
+    async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, bool | str | None]:
+        """What is known by then. What comes later is waited for by nobody."""
+        tasks = {question: self._asked(question) for question in questions}
+        if tasks:
+            left = until - asyncio.get_running_loop().time()
+            await asyncio.wait(tasks.values(), timeout=max(left, 0.0))
+        return {question: _result(task) for question, task in tasks.items()}
+
+    def _asked(self, question: _Question) -> asyncio.Task[bool | str | None]:
+        task = self._asking.get(question)
+        if task is None:
+            task = asyncio.create_task(self._ask(question), name=f"directory {question.kind}")
+            self._asking[question] = task
+            task.add_done_callback(lambda _: self._asking.pop(question, None))
+        return task
+
+    async def _ask(self, question: _Question) -> bool | str | None:
+        platform = self._platforms.get(question.platform)
+        if platform is None:
+            return None
+        try:
+            async with asyncio.timeout(self._patience):  # or nobody who asks the same could ever find it out
+                match question.kind:
+                    case "group":
+                        return await platform.in_group(question.person_id, question.about)
+                    case "channel":
+                        return await platform.in_channel(question.person_id, question.about)
+                    case "email":
+                        return await platform.email_of(question.person_id)
+                    case "name":
+                        return await platform.name_of(question.person_id)
+        except TimeoutError:
+            log.warning("directory_timeout", kind=question.kind, platform=question.platform)
+            return None
+        except Exception:
+            # The adapter broke its word. Whoever clicked is refused, not left without an answer.
+            log.exception("directory_defect", kind=question.kind, platform=question.platform)
+            return None
+
+
+def proof_of_identity(email: str) -> str | None:
+    """The one spelling of an address by which accounts are known to be one human's; `None`: it proves nothing.
+
+    Whoever has a mailbox has as many addresses `name+anything@…` as they like, one for each pair of eyes. And what is
+    not ASCII can be spelled so that it looks, or becomes in lower case, like somebody else's.
+    """
+    address = email.strip()
+    name, at, host = address.partition("@")
+    if not (name and at and host) or "+" in name or "@" in host or not address.isascii():
+        return None
+    return address.lower()
+
+
+def _any_of(answers: Sequence[bool | str | None]) -> bool | None:
+    """Only one platform knows a thing, the others say nothing of it."""
+    if any(answer is True for answer in answers):
+        return True
+    return False if any(answer is False for answer in answers) else None
+
+
+def _result(task: asyncio.Task[bool | str | None]) -> bool | str | None:
+    return task.result() if task.done() and not task.cancelled() else None

@@ -1,0 +1,66 @@
+"""The policy that holds now, and how another one takes its place without a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from policies.reading import load_policy
+from policies.rules import Policy, PolicyError
+
+log = structlog.get_logger(__name__)
+
+
+class PolicyInForce:
+    """The rules of one file, as they were when it could last be read. Raises `PolicyError` when it never could."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._policy = load_policy(path)
+
+    def __call__(self) -> Policy:
+        """The policy to judge by. Calls that wait are judged again by the one that holds when they are made."""
+        return self._policy
+
+    async def reload(self) -> bool:
+        """Read the file again; whether its rules hold now. A file that cannot be used changes nothing and is logged
+        with the line and the reason."""
+        read = await asyncio.to_thread(_read, self._path)
+        before = self._policy.version
+        if isinstance(read, PolicyError):
+            log.error("policy_refused", file=read.source, line=read.line, reason=read.reason, still_in_force=before)
+            return False
+        self._policy = read
+        log.info("policy_reloaded", file=read.source, rules=len(read.rules), version=read.version, before=before)
+        return True
+
+    @asynccontextmanager
+    async def reloading_whenever(self, wanted: asyncio.Event) -> AsyncIterator[None]:
+        """While the block runs, reload each time `wanted` is set."""
+        task = asyncio.create_task(self._reload_whenever(wanted), name="policy reloads")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _reload_whenever(self, wanted: asyncio.Event) -> None:
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            try:
+                await self.reload()
+            except Exception:
+                # A defect of the reader. Without this, nothing would ever be reloaded again, and nobody told.
+                log.exception("policy_not_reloaded", still_in_force=self._policy.version)
+
+
+def _read(path: Path) -> Policy | PolicyError:
+    try:
+        return load_policy(path)
+    except PolicyError as error:
+        return error

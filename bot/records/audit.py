@@ -1,0 +1,120 @@
+"""Rows of `audit`. Nothing here changes or deletes one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from bot.audit.chain import Link
+from bot.audit.entries import VoteCast
+from bot.records.database import Transaction
+from bot.records.tables import approvals, attempts, audit, votes
+from bot.records.upsert import insert
+
+AT_A_TIME = 500
+"""Entries that are read at once: a log of millions never has to fit into memory."""
+
+_NEWEST = sa.select(audit).order_by(audit.c.seq.desc()).limit(1)
+_EXISTS = sa.select(audit.c.seq).where(audit.c.key == sa.bindparam("of"))
+_VOTES = (
+    sa.select(votes, approvals.c.round)
+    .join(approvals, approvals.c.approval_id == votes.c.approval_id)
+    .where(approvals.c.call_id == sa.bindparam("call"))
+    .order_by(votes.c.at)
+)
+
+
+async def newest(tx: Transaction) -> Link | None:
+    """The last link of the chain; none before the first."""
+    row = await tx.one(_NEWEST)
+    return _link(row) if row else None
+
+
+async def exists(tx: Transaction, key: str) -> bool:
+    """Whether this end of a call has been written down."""
+    return await tx.one(_EXISTS, {"of": key}) is not None
+
+
+async def add(tx: Transaction, link: Link, *, at: float) -> None:
+    """Write the next link down. Raises `IntegrityError` where it is not the next: two writers must not both be."""
+    await tx.run(
+        insert(tx, audit).values(
+            seq=link.seq, key=link.key, at=at, entry=link.entry, previous=link.previous, hash=link.hash
+        )
+    )
+
+
+async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:
+    """The votes on all rounds of a call, oldest first."""
+    rows = await tx.all(_VOTES, {"call": call_id})
+    return [VoteCast(r.round, r.person_id, r.name, r.verb, r.authority, r.reason, r.at) for r in rows]
+
+
+def _link(row: sa.Row[Any]) -> Link:
+    return Link(row.seq, row.key, row.entry, row.previous, row.hash)
+
+
+class AuditReader:
+    """The log as anybody with the file may read it, also while the bot writes. Blocks: for commands only."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def links(self, since: float | None = None, until: float | None = None) -> Iterator[Link]:
+        """The entries by number; of a time range (seconds since the epoch, `until` not included) or all."""
+        yield from (link for link, _ in self.dated_links(since, until))
+
+    def dated_links(self, since: float | None = None, until: float | None = None) -> Iterator[tuple[Link, float]]:
+        """Likewise, each with the moment under which it is found."""
+        query = sa.select(audit).order_by(audit.c.seq).limit(AT_A_TIME)
+        query = query if since is None else query.where(audit.c.at >= since)
+        query = query if until is None else query.where(audit.c.at < until)
+        further = query
+        while rows := self._connection.execute(further).all():
+            yield from ((_link(row), row.at) for row in rows)
+            further = query.where(audit.c.seq > rows[-1].seq)
+
+    def unwritten(self) -> Iterator[str]:
+        """The attempts, as `{call_id}:{number}:{status}`, of which the ledger knows an end and the log does not."""
+        number = sa.cast(attempts.c.number, sa.Text)
+        key = attempts.c.call_id + ":" + number + ":" + attempts.c.status
+        query = (
+            sa.select(key.label("key"))
+            .where(attempts.c.judged.is_not(sa.null()), attempts.c.status.in_(["done", "failed", "unknown"]))
+            .where(~sa.exists().where(audit.c.key == key))
+            .order_by(attempts.c.started_at)
+        )
+        yield from (row.key for row in self._connection.execute(query))
+
+
+class UnreadableLogError(Exception):
+    """There is no audit log that could be read; the message says why."""
+
+
+@contextmanager
+def sqlite_audit(file: Path) -> Iterator[AuditReader]:
+    """The log in a database file, opened for reading only. Raises `UnreadableLogError`."""
+    if not file.is_file():
+        raise UnreadableLogError(f"{file}: there are no records yet")
+    engine = sa.create_engine("sqlite://", creator=lambda: _read_only(file), poolclass=NullPool, hide_parameters=True)
+    try:
+        with engine.connect() as connection:
+            yield AuditReader(connection)
+    except sa.exc.DBAPIError as error:
+        raise UnreadableLogError(f"{file}: the audit log cannot be read: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def _read_only(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)
+    # What is no text any more was touched: it must be read to be told of.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection

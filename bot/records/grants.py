@@ -1,0 +1,61 @@
+"""Rows of `grants`: what people always allow themselves, for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.tables import grants
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRow:
+    """One call that somebody always allows themselves."""
+
+    grant_id: str
+    person_id: str
+    approval_id: str
+    """The approval that it was given with."""
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    digest: str
+    given_at: float
+    until: float
+    revoked_at: float | None = None
+
+
+async def add(tx: Transaction, grant: GrantRow) -> None:
+    """Keep a grant; an earlier one of the same person for the same call ends."""
+    earlier = sa.update(grants).where(
+        grants.c.person_id == grant.person_id, grants.c.digest == grant.digest, _in_force(grant.given_at)
+    )
+    await tx.run(earlier.values(revoked_at=grant.given_at))
+    await tx.run(sa.insert(grants).values(**{**asdict(grant), "arguments": dict(grant.arguments)}))
+
+
+async def get(tx: Transaction, grant_id: str) -> GrantRow | None:
+    """The grant, or none."""
+    row = await tx.one(sa.select(grants).where(grants.c.grant_id == grant_id))
+    return GrantRow(**row._mapping) if row else None
+
+
+async def of_person(tx: Transaction, person_id: str, now: float) -> Sequence[GrantRow]:
+    """What somebody allows themselves now, the one that ends last first."""
+    query = sa.select(grants).where(grants.c.person_id == person_id, _in_force(now))
+    rows = await tx.all(query.order_by(grants.c.until.desc(), grants.c.grant_id))
+    return [GrantRow(**row._mapping) for row in rows]
+
+
+async def revoke(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:
+    """End a grant of this person's; false when there is none, or it is over."""
+    statement = sa.update(grants).where(grants.c.grant_id == grant_id, grants.c.person_id == person_id, _in_force(now))
+    return await tx.one(statement.values(revoked_at=now).returning(grants.c.grant_id)) is not None
+
+
+def _in_force(now: float) -> sa.ColumnElement[bool]:
+    return sa.and_(grants.c.revoked_at.is_(None), grants.c.until > now)

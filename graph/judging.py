@@ -1,0 +1,79 @@
+"""The judgement of a call with everything that has to be looked up for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from graph.ports import Ports
+from graph.state import ToolCallState
+from policies.deciding import Decider, groups_to_look_up
+from policies.grants import covered, under_grants
+from policies.judging import judge
+from policies.model import Ask, Call, Facts, Tool, Verdict
+from policies.quoting import is_quoted
+from policies.references import is_group
+from policies.rules import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A call, what the policy says of it, and on what grounds."""
+
+    call: Call
+    facts: Facts
+    verdict: Verdict
+
+    @property
+    def quote(self) -> str:
+        """The requester's words, as the model quotes them where they are needed, when they are in what they wrote."""
+        return self.call.quote if is_quoted(self.call.quote, self.facts.said) else ""
+
+
+def call_of(state: ToolCallState, tool: Tool) -> Call:
+    """The call as the policy knows it."""
+    return Call(tool, state["call"]["args"], quote=state["call"].get("quote", ""))
+
+
+async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> Judged:
+    """What the policy in force says of a call now, and what the requester always allows themselves.
+
+    `now`: seconds since the epoch. Only what the rules about this tool depend on is looked up.
+    """
+    policy, call = ports.policy(), call_of(state, tool)
+    facts = await facts_of(ports, policy, state, tool, now)
+    verdict: Verdict = judge(policy, call, facts)
+    if isinstance(verdict, Ask):
+        verdict = await _under_grants(ports, call, facts, verdict, now)
+    return Judged(call, facts, verdict)
+
+
+async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
+    """What a call is judged on."""
+    turn = state["turn"]
+    references = {r for rule in policy.candidates(tool.server, tool.name) for r in rule.match.requester if is_group(r)}
+    return Facts(
+        mode=ports.mode,
+        requester=turn["requester"],
+        platform=turn["platform"],
+        place=turn["channel"],
+        at=datetime.fromtimestamp(now, UTC),
+        groups=await ports.directory.groups_of(turn["requester"], references) if references else {},
+        said=tuple(state.get("said", ())),
+    )
+
+
+async def _under_grants(ports: Ports, call: Call, facts: Facts, ask: Ask, now: float) -> Verdict:
+    person = facts.requester
+    grants = await ports.grants.grants_of(person)
+    if covered(grants, call, person, now) is None:
+        return ask
+    references = groups_to_look_up(ask)
+    in_channel = "channel" in ask.approvers and await ports.directory.in_channel(person, facts.place)
+    decider = Decider(
+        person,
+        requesters=(person,),
+        groups=await ports.directory.groups_of(person, references) if references else {},
+        in_channel=in_channel,
+    )
+    return under_grants(ask, call, grants, decider, now)

@@ -1,0 +1,54 @@
+"""What the agent needs from the rooms above it: tools to call, a ledger to write in, somebody to show progress to."""
+
+from __future__ import annotations
+
+from graph.ports.agent import Picked, Ports, Router
+from graph.ports.asking import Approvals, SignIns, Spoken
+from graph.ports.audit import Audit, NotMade, Unmade
+from graph.ports.ledger import Begun, CallRecord, Ledger, NotPermitted, Recorded, Skipped, Undecided
+from graph.ports.live import Live, TaskState
+from graph.ports.people import Budget, Directory, Grants
+from graph.ports.tools import (
+    BrokeOff,
+    Caller,
+    Failed,
+    Progress,
+    SignInNeeded,
+    Succeeded,
+    ToolOutcome,
+    Tools,
+    Unavailable,
+)
+
+__all__ = [
+    "Approvals",
+    "Audit",
+    "Begun",
+    "BrokeOff",
+    "Budget",
+    "CallRecord",
+    "Caller",
+    "Directory",
+    "Failed",
+    "Grants",
+    "Ledger",
+    "Live",
+    "NotMade",
+    "NotPermitted",
+    "Picked",
+    "Ports",
+    "Progress",
+    "Recorded",
+    "Router",
+    "SignInNeeded",
+    "SignIns",
+    "Skipped",
+    "Spoken",
+    "Succeeded",
+    "TaskState",
+    "ToolOutcome",
+    "Tools",
+    "Unavailable",
+    "Undecided",
+    "Unmade",
+]

@@ -1,0 +1,37 @@
+"""Where questions to people are recorded and shown before the graph stops for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from graph.interrupts import ApprovalAsked
+from graph.ports.tools import SignInNeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something the model said."""
+
+    message_id: str
+    text: str
+    final: bool = True
+    """Whether the turn ends with it; false: a word on the way to its tool calls."""
+
+
+class Approvals(Protocol):
+    """Where questions to people are recorded and shown at once, before the graph stops for them."""
+
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
+        """Say what the model said before it, record the approval and post its card. Asking the same round again
+        changes nothing."""
+        ...
+
+
+class SignIns(Protocol):
+    """Where links that one person must open are kept; the graph sees only their id."""
+
+    async def ask(self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded) -> str:
+        """Keep the link, show its owner where it is, and return its id."""
+        ...

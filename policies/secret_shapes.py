@@ -1,0 +1,130 @@
+"""Secrets that give themselves away by how they look: tokens of known services, private keys, addresses with passwords.
+
+Shapes as their issuers document them. Everything is in bytes: a secret is found in the UTF-8 of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from policies.patterns import compiled
+from policies.placeholders import is_placeholder
+
+Span = tuple[int, int, str]
+"""Where a secret begins and ends, and its kind."""
+
+_KIND = re.compile(r"[a-z][a-z0-9 -]{0,39}")
+_BEFORE = r"(?:^|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])"
+"""What may stand before a token: no letter or digit, unless it ends an escape (JSON's `\\n`, an address's `%20`)."""
+
+
+@dataclass(frozen=True)
+class SecretPattern:
+    """One kind of secret. Raises `ValueError` with a sentence when the pattern or the kind is none."""
+
+    kind: str
+    """What the mask says: a few lower-case words."""
+    regex: str
+    """RE2. The secret is its first group, or all of it when it has none."""
+    needles: tuple[str, ...] = ()
+    """One of these is in every text that has such a secret: the quick way to see that there is none."""
+    shortest: int = 1
+    """Bytes of the shortest that counts."""
+
+    def __post_init__(self) -> None:
+        if not _KIND.fullmatch(self.kind):
+            raise ValueError(f"the kind “{self.kind[:40]}” must be a few lower-case words")
+        if self._compiled.search(b"") is not None:
+            raise ValueError("the pattern fits the empty text, so it would be found everywhere")
+
+    def spans(self, text: bytes) -> Iterator[Span]:
+        """Where it is found, in linear time."""
+        if self.needles and not any(needle in text for needle in self._needles):
+            return
+        group = min(1, self._compiled.groups)
+        for found in self._compiled.finditer(text):
+            start, end = found.span(group)
+            if end - start >= self.shortest and not is_placeholder(text[start:end]):
+                yield start, end, self.kind
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return compiled(self.regex)
+
+    @cached_property
+    def _needles(self) -> tuple[bytes, ...]:
+        return tuple(needle.encode() for needle in self.needles)
+
+
+def _token(kind: str, regex: str, *needles: str) -> SecretPattern:
+    return SecretPattern(kind, f"{_BEFORE}({regex})", needles)
+
+
+_PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?"
+_BASE64_LINES = r"(?:(?:\s|\\+[nr])*[A-Za-z0-9+/=]{16,})+"
+
+TOKENS = (
+    _token("aws key", r"(?:AKIA|ASIA)[0-9A-Z]{16}\b", "AKIA", "ASIA"),
+    _token("github token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _token("github token", r"github_pat_[A-Za-z0-9_]{40,}", "github_pat_"),
+    _token("gitlab token", r"gl(?:pat|ptt|dt|rt|cbt|soat|agent|imt|ft|ffct)-[A-Za-z0-9_.-]{20,}"),
+    _token("slack token", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}", "xox"),
+    _token("slack token", r"xapp-[0-9]-[A-Za-z0-9-]{10,}", "xapp-"),
+    SecretPattern(
+        "slack webhook",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
+        ("hooks.slack.com",),
+    ),
+    _token("google key", r"AIza[0-9A-Za-z_-]{35}", "AIza"),
+    _token("google token", r"ya29\.[0-9A-Za-z_-]{20,}", "ya29."),
+    _token("google token", r"1//0[0-9A-Za-z_-]{30,}", "1//0"),
+    _token("google secret", r"GOCSPX-[0-9A-Za-z_-]{20,}", "GOCSPX-"),
+    _token("azure secret", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,}", "Q~"),
+    _token("azure token", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "AZDO"),
+    SecretPattern("azure signature", r"(?:[?&;]|\\u0026)sig=([A-Za-z0-9%+/=_-]{30,})", ("sig=",)),
+    _token("api key", r"sk-(?:proj|svcacct|admin|ant|or|lf|live|test)-[A-Za-z0-9_-]{24,}", "sk-"),
+    _token("api key", r"sk-[A-Za-z0-9]{32,}", "sk-"),
+    _token("stripe key", r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,}", "k_live_", "k_test_"),
+    _token("stripe secret", r"whsec_[A-Za-z0-9+/=]{24,}", "whsec_"),
+    _token("npm token", r"npm_[A-Za-z0-9]{36,}", "npm_"),
+    _token("pypi token", r"pypi-[A-Za-z0-9_-]{50,}", "pypi-"),
+    _token("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", "eyJ"),
+    _token(
+        "jwt", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyJ"
+    ),
+    SecretPattern(
+        "private key",
+        rf"-----BEGIN {_PEM_NAME}-----[^\"]*?-----END {_PEM_NAME}-----",
+        ("PRIVATE KEY",),
+    ),
+    SecretPattern(  # cut off before its end
+        "private key",
+        rf"-----BEGIN {_PEM_NAME}-----{_BASE64_LINES}",
+        ("PRIVATE KEY",),
+    ),
+    SecretPattern("password", r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/@:\"'<>\\]*:([^\s/\"'<>\\]+)@[^\s@]", ("://",)),
+    SecretPattern(
+        "bearer token", r"(?i)\bbearer[ \t]+([a-z0-9._~+/-]*[0-9][a-z0-9._~+/-]*=*)", ("earer", "EARER"), shortest=16
+    ),
+    SecretPattern(
+        "authorization",
+        r"(?i)authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|bearer|token|digest|negotiate|apikey)[ \t]+"
+        r"([a-z0-9._~+/=-]{6,})",
+        ("uthorization", "UTHORIZATION"),
+    ),
+)
+"""What is always masked."""
+
+GUIDS = _token("guid", r"(?i:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b")
+"""Masked where the operator wants it."""
+
+EMAILS = _token(
+    "e-mail address",
+    r"(?i:[a-z0-9._%+-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24})\b",
+    "@",
+)
+"""Masked where the operator wants it."""

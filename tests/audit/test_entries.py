@@ -1,0 +1,107 @@
+"""What an entry says, and what it must not say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bot.audit.entries import CallEnd, VoteCast, entry_of
+from bot.audit.judgement import judged_again
+from policies.judging import judge
+from policies.model import Mode
+from policies.redaction import EMAILS, TOKENS, Redactor
+from tests.audit.calls import NOON, POLICY, READING, TOKEN, ended, judged, tool
+
+
+def said(end: CallEnd, redactor: Redactor | None = None) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(entry_of(end, redactor or Redactor()))
+    return read
+
+
+def test_an_entry_says_who_did_what_when_and_by_which_rule() -> None:
+    entry = said(ended(1, READING, {"what": "lamp"}))
+    assert entry["at"] == datetime.fromtimestamp(NOON + 1, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert (entry["thread"], entry["requester"], entry["server"], entry["tool"]) == (
+        "web:t1",
+        "web:ana",
+        "workshop",
+        "look",
+    )
+    assert (entry["mode"], entry["decision"], entry["rule"]) == ("default", "allow", "reading is free")
+    assert entry["source"] == "then.yaml:4"
+    assert entry["version"] == POLICY.version
+    assert (entry["status"], entry["duration"], entry["digest"]) == ("done", 0.25, "d" * 64)
+    assert entry["input"] == '{"what":"lamp"}'
+
+
+def test_an_entry_says_who_voted_what_and_under_which_authority() -> None:
+    vote = VoteCast(1, "slack:T1:U2", "Ben", "approve", "member of slack-group:T1:S1", "", NOON)
+    (kept,) = said(ended(votes=[vote]))["votes"]
+    assert (kept["person"], kept["verb"], kept["authority"]) == (
+        "slack:T1:U2",
+        "approve",
+        "member of slack-group:T1:S1",
+    )
+
+
+def test_the_output_is_hashed_by_its_first_four_kilobytes() -> None:
+    long = "ä" * 5_000
+    assert said(ended(output=long))["output"] == hashlib.sha256(long.encode()[:4096]).hexdigest()
+    assert said(ended(output=None))["output"] is None
+
+
+@pytest.mark.parametrize("size", [10, 199, 200, 201, 10_000])
+def test_the_short_input_has_200_characters_at_most(size: int) -> None:
+    assert len(said(ended(arguments={"what": "x" * size}))["input"]) <= 200
+
+
+def test_long_arguments_are_cut_and_it_says_so() -> None:
+    entry = said(ended(arguments={"what": "lamp", "text": "x" * 9_000}))
+    assert entry["arguments_cut"]
+    assert entry["arguments"]["what"] == "lamp"
+    assert len(entry["arguments"]["text"]) == 300
+    assert not said(ended())["arguments_cut"]
+
+
+def test_too_many_arguments_are_left_out() -> None:
+    entry = said(ended(arguments={f"field{n}": n for n in range(2_000)}))
+    assert entry["arguments_cut"]
+    assert entry["arguments"] is None
+
+
+def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
+    arguments = {"what": TOKEN, "nested": {"list": [TOKEN, 1]}, TOKEN: 1}
+    about = tool(input_schema={"properties": {"left_out": {"default": TOKEN}}})
+    vote = VoteCast(1, "web:ana", "Ana", "reject", "", f"not with {TOKEN}", NOON)
+    end = ended(1, about, arguments, votes=[vote], note=f"blocked {TOKEN}", output=TOKEN)
+    end = ended(
+        1, about, arguments, votes=[vote], note=f"blocked {TOKEN}", judged=judged(about, arguments, said=(TOKEN,))
+    )
+    text = entry_of(end, Redactor())
+    assert TOKEN not in text
+    assert "[secret: github token]" in text
+    assert json.loads(text)["arguments_masked"]
+
+
+def test_a_secret_at_the_edge_of_the_short_input_is_not_cut_in_half() -> None:
+    text = entry_of(ended(arguments={"what": "x" * 180 + " " + TOKEN}), Redactor())
+    assert TOKEN[:12] not in text
+
+
+def test_what_the_operator_wants_masked_is_masked() -> None:
+    end = ended(arguments={"to": "ana@example.com"})
+    assert "ana@example.com" in entry_of(end, Redactor())
+    assert "ana@example.com" not in entry_of(end, Redactor((*TOKENS, EMAILS)))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_judgement_comes_back_as_the_same_judgement(mode: Mode) -> None:
+    command = tool("cli", input_schema={"properties": {"command": {"type": "string"}}, "required": ["command"]})
+    for about, arguments in ((READING, {}), (command, {"command": "list teams"}), (tool("wipe"), {"what": "all"})):
+        kept = json.loads(json.dumps(judged(about, arguments, mode=mode, said=("please do make a lamp",))))
+        call, facts, verdict = judged_again(kept, arguments)
+        assert judge(POLICY, call, facts) == verdict

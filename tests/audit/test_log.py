@@ -1,0 +1,174 @@
+"""Every end of a call is written down once, whatever is killed when; nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.audit.chain import faults
+from bot.audit.log import AuditLog
+from bot.ledger import AttemptLedger
+from bot.posts import Posts
+from bot.records import attempts, threads
+from bot.records.audit import sqlite_audit
+from bot.records.database import Database, sqlite_database
+from bot.records.schema import upgrade_sqlite
+from bot.vocabulary import Place
+from graph.ports import Begun, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
+from policies.model import Allow, Deny, Mode, Tool
+from policies.redaction import Redactor
+from tests.audit.calls import NOON, tool
+
+THREAD = "web:t1"
+
+
+class Records:
+    """A ledger and an audit log over real records; `again` is the same after a restart."""
+
+    def __init__(self, file: Path, database: Database) -> None:
+        numbers = count(1)
+        self.file = file
+        self.database = database
+        self.audit = AuditLog(database, lambda: NOON, Redactor())
+        posts = Posts(database, lambda: NOON, {})
+        self.ledger = AttemptLedger(database, posts, lambda: NOON, lambda: f"id{next(numbers)}", self.audit)
+
+    def entries(self) -> list[dict[str, Any]]:
+        with sqlite_audit(self.file) as reader:
+            links = list(reader.links())
+            assert list(faults(links)) == []
+            assert list(reader.unwritten()) == []
+        return [json.loads(link.entry) for link in links]
+
+    def statuses(self) -> list[str]:
+        return [entry["status"] for entry in self.entries()]
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[Records]:
+    file = tmp_path / "records.db"
+    await asyncio.to_thread(upgrade_sqlite, file)
+    database = sqlite_database(file)
+    await database.open()
+    async with database.writing() as tx:
+        await threads.ensure(tx, THREAD, Place("web", THREAD, channel="C1"), "hello", NOON)
+    yield Records(file, database)
+    await database.close()
+
+
+def call(about: Tool | None = None) -> CallRecord:
+    return CallRecord(
+        thread_id=THREAD,
+        call_id="m1.0.0",
+        requester="web:ana",
+        tool=about or tool(),
+        arguments={"what": "lamp"},
+        digest="d" * 64,
+        approval_round=None,
+        verdict=Allow(rule="all is allowed", source="policy.yaml:3", version="abc"),
+        mode=Mode.DEFAULT,
+    )
+
+
+def unmade(status: NotMade = "denied") -> Unmade:
+    return Unmade(
+        call_id="m1.0.0",
+        thread_id=THREAD,
+        requester="web:ana",
+        name="workshop__make",
+        tool=tool(),
+        arguments={"what": "lamp"},
+        status=status,
+        text="Blocked by policy: no.",
+        mode=Mode.DEFAULT,
+        verdict=Deny(rule="never", reason="no."),
+        approval_round=None,
+    )
+
+
+@pytest.mark.parametrize(("outcome", "status"), [(Succeeded("made"), "done"), (Failed("broken"), "failed")])
+async def test_what_came_of_a_call_is_written_once_though_it_is_told_twice(
+    records: Records, outcome: Succeeded | Failed, status: str
+) -> None:
+    assert await records.ledger.begin(call()) == Begun(1)
+    assert records.statuses() == []
+    for _ in range(2):
+        await records.ledger.finish(call(), 1, outcome)
+    (entry,) = records.entries()
+    assert (entry["status"], entry["rule"], entry["source"]) == (status, "all is allowed", "policy.yaml:3")
+    assert (entry["judged"]["platform"], entry["judged"]["place"]) == ("web", "C1")
+
+
+async def test_a_call_that_a_crash_cut_off_is_unknown_once(records: Records) -> None:
+    await records.ledger.begin(call())
+    for _ in range(2):  # taken up again after the crash, and once more after another
+        assert await records.ledger.begin(call()) == Undecided(1)
+    await records.ledger.close("m1.0.0")
+    assert records.statuses() == ["unknown"]
+
+
+async def test_a_crash_and_an_ended_turn_leave_one_entry(records: Records) -> None:
+    await records.ledger.begin(call())
+    for _ in range(2):
+        await records.ledger.close("m1.0.0")
+    assert records.statuses() == ["unknown"]
+
+
+async def test_each_try_of_a_repeatable_call_that_reached_its_server_is_written(records: Records) -> None:
+    repeatable = call(tool(repeatable=True))
+    assert await records.ledger.begin(repeatable) == Begun(1)
+    assert await records.ledger.begin(repeatable) == Begun(2)
+    await records.ledger.finish(repeatable, 2, Succeeded("made"))
+    assert [(entry["attempt"], entry["status"]) for entry in records.entries()] == [(1, "unknown"), (2, "done")]
+
+
+@pytest.mark.parametrize("choice", ["it_was_done", "skip", "try_again"])
+async def test_what_a_person_said_of_it_is_written_once(records: Records, choice: str) -> None:
+    await records.ledger.begin(call())
+    await records.ledger.broke_off(call(), 1)
+    async with records.database.writing() as tx:
+        latest = await attempts.latest(tx, "m1.0.0")
+        assert latest is not None
+        await attempts.choose(tx, latest.attempt_id, choice, "Ana", key="click")
+    for _ in range(2):
+        await records.ledger.begin(call())
+    second = records.entries()[1]
+    assert second["settled"] == {"choice": choice, "by": "Ana"}
+    assert second["status"] == ("done" if choice == "it_was_done" else "unknown")
+
+
+@pytest.mark.parametrize("status", ["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"])
+async def test_a_call_that_was_not_made_is_written_once_though_it_is_told_twice(
+    records: Records, status: NotMade
+) -> None:
+    for _ in range(2):
+        await records.audit.not_made(unmade(status))
+    (entry,) = records.entries()
+    assert (entry["status"], entry["attempt"], entry["note"]) == (status, None, "Blocked by policy: no.")
+    assert len(entry["digest"]) == 64
+
+
+async def test_nothing_is_written_when_the_transaction_fails(records: Records) -> None:
+    await records.ledger.begin(call())
+    with pytest.raises(RuntimeError):
+        async with records.database.writing() as tx:
+            latest = await attempts.latest(tx, "m1.0.0")
+            assert latest is not None
+            await records.audit.ended(tx, latest, "done", "made")
+            raise RuntimeError("the disk is full")
+    assert records.statuses() == []
+    await records.ledger.finish(call(), 1, Succeeded("made"))
+    assert records.statuses() == ["done"]
+
+
+async def test_many_ends_at_once_make_one_chain(records: Records) -> None:
+    from dataclasses import replace
+
+    await asyncio.gather(*(records.audit.not_made(replace(unmade(), call_id=f"m{n}.0.0")) for n in range(30)))
+    assert len(records.entries()) == 30

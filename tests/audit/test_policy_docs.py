@@ -1,0 +1,83 @@
+"""What `docs/policies.md` shows can be used as it stands, and does what it says."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.commands import NAMES
+from policies.judging import judge
+from policies.match import Match
+from policies.model import Call, Facts, Mode, Tool
+from policies.reading import parse_policy
+from policies.reading_ask import ASK_KEYS
+
+DOCS = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
+EXAMPLES = {
+    match[1]: match[2]
+    for match in re.finditer(r"^##+ ([^\n]+)\n(?:(?!^##).)*?```yaml\n(.*?)```", DOCS, re.MULTILINE | re.DOTALL)
+}
+MONDAY = datetime(2026, 11, 23, 10, tzinfo=UTC)
+SUNDAY = datetime(2026, 11, 22, 10, tzinfo=UTC)
+COMMAND = {"properties": {"command": {"type": "string"}}, "required": ["command"]}
+
+
+def decided(example: str, server: str, tool: str, arguments: dict[str, Any], **facts: Any) -> str:
+    """The rule that decides, of the example under this heading."""
+    policy = parse_policy(EXAMPLES[example], "docs")
+    given = {"mode": Mode.DEFAULT, "requester": "slack:T0ACME:U0ANA", "platform": "slack", "place": "", "at": MONDAY}
+    schema = COMMAND if "command" in arguments else {}
+    return judge(policy, Call(Tool(server, tool, input_schema=schema), arguments), Facts(**{**given, **facts})).rule
+
+
+def test_every_example_is_found() -> None:
+    assert len(EXAMPLES) == DOCS.count("```yaml\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_a_policy(example: str) -> None:
+    assert parse_policy(EXAMPLES[example], "docs").rules
+
+
+@pytest.mark.parametrize(("amount", "rule"), [(1000, "large"), (999, "payments"), ("1000", "large")])
+def test_large_payments_need_two(amount: object, rule: str) -> None:
+    assert decided("Two people for large payments", "bank", "pay", {"amount": amount}).startswith(rule)
+
+
+@pytest.mark.parametrize(("at", "rule"), [(MONDAY, "releases in"), (SUNDAY, "no releases")])
+def test_production_is_changed_in_working_hours(at: datetime, rule: str) -> None:
+    arguments = {"environment": "production"}
+    assert decided("Production only in working hours", "deploy", "release", arguments, at=at).startswith(rule)
+
+
+@pytest.mark.parametrize(("email", "rule"), [("ben@acme.example", "our own"), ("x@other.example", "guests")])
+def test_guests_are_noticed(email: str, rule: str) -> None:
+    arguments = {"attendees": [{"email": "ana@acme.example"}, {"email": email}]}
+    assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith(rule)
+
+
+@pytest.mark.parametrize(
+    ("place", "rule"), [("slack:T0ACME:C0SUPPORT", "support"), ("slack:T0ACME:C0OTHER", "refunds"), ("", "refunds")]
+)
+def test_refunds_belong_in_their_channel(place: str, rule: str) -> None:
+    groups = {"slack-group:T0ACME:S0SUPPORT": True}
+    decision = decided("One team, one channel", "shop", "refund", {"amount": 20}, place=place, groups=groups)
+    assert decision.startswith(rule)
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [("m365 teams list", "listing"), ("m365 teams remove --id 1", "nobody"), ("m365 teams add", "what is changed")],
+)
+def test_command_lines_are_judged_by_their_words(command: str, rule: str) -> None:
+    heading = next(name for name in EXAMPLES if name.startswith("A command line"))
+    assert decided(heading, "m365", "run", {"command": command}).startswith(rule)
+
+
+def test_every_key_and_field_is_told_of() -> None:
+    for word in (*ASK_KEYS, *Match.__dataclass_fields__, *NAMES):
+        assert f"`{word}`" in DOCS, word

@@ -1,0 +1,154 @@
+"""Which accounts are one human: what an address proves, and what it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from bot.directory import Directory, proof_of_identity
+from bot.records import threads
+from bot.records.database import Database
+from bot.vocabulary import Person, Refused, Settled
+from tests.bot.conftest import RecordingPlatform, SetClock
+from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
+
+FINANCE = "chat-group:w1:finance"
+OTHER_WORKSPACE = Person("chat:w9:ana", "Ana")
+
+
+@pytest.mark.parametrize(
+    ("email", "proof"),
+    [
+        (" Ana@Example.COM ", "ana@example.com"),
+        ("ana+purchases@example.com", None),
+        ("", None),
+        ("  ", None),
+        ("ana", None),
+        ("@example.com", None),
+        ("ana@", None),
+        ("ana@home@example.com", None),
+        ("ana@e\u212aample.com", None),  # the sign of Kelvin, which in lower case is a k
+        ("\u0430na@example.com", None),  # a Cyrillic a
+        ("\ud800@example.com", None),
+    ],
+)
+def test_what_an_address_proves(email: str, proof: str | None) -> None:
+    assert proof_of_identity(email) == proof
+
+
+async def test_an_address_with_a_tag_makes_nobody_a_second_pair_of_eyes(desks: Desks) -> None:
+    desks.same_human(ANA)
+    desks.mail.emails[ANA_BY_MAIL.person_id] = "ana+purchases@example.com"
+    approval_id = await desks.ask(FAR, self_approval="fourEyes")
+    assert isinstance(await desks.click(ANA_BY_MAIL, approval_id), Refused)
+
+
+async def test_nor_two_voters_of_a_quorum(desks: Desks) -> None:
+    desks.same_human(BEN)
+    desks.mail.emails[BEN_BY_MAIL.person_id] = "ben+two@example.com"
+    approval_id = await desks.ask(FAR, quorum=2)
+    await desks.click(BEN, approval_id)
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Refused)
+    assert (await desks.row(approval_id)).status == "pending"
+
+
+async def test_an_empty_address_is_nobodys(desks: Desks) -> None:
+    """Two accounts without an address are not one human, and neither borrows what the other may."""
+    approval_id = await desks.ask(FAR, approvers=(BEN.person_id,))
+    desks.mail.emails[CARA.person_id] = desks.chat.emails[BEN.person_id] = " "
+    assert isinstance(await desks.click(replace(CARA, email=" "), approval_id), Refused)
+
+
+async def test_two_workspaces_of_one_platform_are_told_apart_by_the_address_too(desks: Desks) -> None:
+    approval_id = await desks.ask("chat:w9:hall", self_approval="fourEyes")
+    assert isinstance(await desks.click(OTHER_WORKSPACE, approval_id), Refused)  # nobody knows who they are
+    desks.chat.emails[ANA.person_id] = desks.chat.emails[OTHER_WORKSPACE.person_id] = "ana@example.com"
+    refused = await desks.click(OTHER_WORKSPACE, approval_id)
+    assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
+
+
+async def test_who_shares_an_address_within_a_workspace_may_not_what_the_other_may(desks: Desks) -> None:
+    for person in (BEN, CHLOE):
+        desks.chat.emails[person.person_id] = "purchasing@example.com"
+    desks.same_human(CARA)
+    approval_id = await desks.ask(approvers=(BEN.person_id, CARA.person_id))
+    assert isinstance(await desks.click(CHLOE, approval_id), Refused)
+    assert isinstance(await desks.click(BEN, approval_id), Settled)
+
+
+async def test_who_shares_an_address_within_a_workspace_is_one_vote(desks: Desks) -> None:
+    approval_id = await desks.ask(quorum=2)
+    for person in (BEN, CHLOE):
+        await desks.click(replace(person, email="purchasing@example.com"), approval_id)
+    assert [vote.name for vote in await desks.votes(approval_id)] == ["Ben"]
+
+
+async def test_an_address_of_two_people_lends_neither_of_them_a_third_account(
+    database: Database, clock: SetClock
+) -> None:
+    chat, mail = RecordingPlatform("chat"), RecordingPlatform("mail")
+    directory = Directory({"chat": chat, "mail": mail}, database, clock)
+    chat.groups[FINANCE] = {BEN.person_id: True}
+    shared = "purchasing@example.com"
+    mail.emails = {BEN_BY_MAIL.person_id: shared, CARA.person_id: shared}
+    chat.emails = {BEN.person_id: shared}
+    async with database.writing() as tx:
+        for person in (BEN, BEN_BY_MAIL, CARA):
+            await threads.remember(tx, replace(person, email=shared), 0.0)
+    assert await directory.other_accounts(CARA.person_id) == ()
+    assert await directory.groups_of(CARA.person_id, [FINANCE]) == {FINANCE: None}
+    del mail.emails[BEN_BY_MAIL.person_id]
+    clock.move(3600)
+    assert await directory.other_accounts(CARA.person_id) == (BEN.person_id,)
+    await directory.close()
+
+
+async def test_whose_address_has_changed_is_who_the_new_one_says(desks: Desks) -> None:
+    desks.same_human(ANA)
+    desks.mail.emails[ANA_BY_MAIL.person_id] = "ana@example.com"
+    approval_id = await desks.ask(FAR, self_approval="fourEyes")
+    assert isinstance(await desks.click(replace(ANA_BY_MAIL, email="cara@example.com"), approval_id), Settled)
+
+
+async def test_what_is_recorded_of_somebody_is_what_was_said_last(desks: Desks) -> None:
+    for number, name in enumerate(("Ben", "Benjamin", "Ben")):
+        await desks.click(replace(BEN, name=name), await desks.ask(call_id=f"c{number}"))
+        async with desks.database.reading() as tx:
+            assert (await threads.names(tx, [BEN.person_id]))[BEN.person_id] == name
+
+
+async def test_a_question_that_never_gets_an_answer_is_put_again(database: Database, clock: SetClock) -> None:
+    chat = RecordingPlatform("chat", silent=asyncio.Event(), groups={FINANCE: {ANA.person_id: True}})
+    directory = Directory({"chat": chat}, database, clock, patience=0.1)
+    assert await directory.groups_of(ANA.person_id, [FINANCE]) == {FINANCE: None}
+    chat.silent = None  # the platform answers again, though never what was asked before
+    async with asyncio.timeout(5):
+        while await directory.groups_of(ANA.person_id, [FINANCE]) != {FINANCE: True}:
+            pass
+    await directory.close()
+
+
+async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_one_after_the_other(
+    desks: Desks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slack waits 3 seconds. Whose address it is takes almost all the patience there is; then the group hangs."""
+
+    async def slow(person_id: str) -> str:
+        await asyncio.sleep(1.8)
+        return "ben@example.com"
+
+    async with desks.database.writing() as tx:
+        await threads.remember(tx, replace(BEN, email="ben@example.com"), 0.0)
+    desks.chat.groups[FINANCE] = {CHLOE.person_id: True}
+    approval_id = await desks.ask(approvers=(FINANCE, CHLOE.person_id))
+    monkeypatch.setattr(desks.chat, "email_of", slow)
+    desks.chat.silent = asyncio.Event()
+    before = time.monotonic()
+    said = await desks.hand_to(CHLOE, approval_id, "ben@example.com")
+    assert isinstance(said, Refused)
+    assert said.text.endswith("could not be found out. Try again in a moment.")
+    assert time.monotonic() - before < 2.9
+    desks.chat.silent.set()

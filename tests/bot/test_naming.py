@@ -1,0 +1,34 @@
+"""Cards say who may decide by name, also of people whom a policy names and nobody has met."""
+
+from __future__ import annotations
+
+from bot.records import threads
+from bot.vocabulary import ApprovalView
+from tests.bot.desks import ANA, BEN, HERE, Desks
+from tests.bot.rows import asked
+
+
+async def who_may_decide(desks: Desks) -> str:
+    request = asked(requesters=(ANA.person_id,), approvers=(BEN.person_id,))
+    async with desks.database.writing() as tx:
+        await threads.ensure(tx, HERE.key, HERE, "hello", desks.clock())
+    await desks.books.approvals.ask(HERE.key, request, [])
+    [shown] = (await desks.desk.overview(ANA, HERE.key)).waiting
+    assert isinstance(shown.post.content, ApprovalView)
+    return shown.post.content.may_decide
+
+
+async def test_somebody_whom_nobody_has_met_is_called_as_their_platform_calls_them(desks: Desks) -> None:
+    desks.chat.names[BEN.person_id] = "Ben Baker"
+    assert await who_may_decide(desks) == "Ben Baker"
+
+
+async def test_a_name_that_is_known_is_not_asked_for_again(desks: Desks) -> None:
+    desks.chat.names[BEN.person_id] = "Somebody else"
+    async with desks.database.writing() as tx:
+        await threads.remember(tx, BEN, desks.clock())
+    assert await who_may_decide(desks) == "Ben"
+
+
+async def test_whoever_has_no_name_is_shown_by_the_reference_that_their_platform_can_show(desks: Desks) -> None:
+    assert await who_may_decide(desks) == BEN.person_id

@@ -1,0 +1,302 @@
+"""One human, one vote: who counts, under which authority, and what settles."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bot.directory import REMEMBERED
+from bot.vocabulary import AlreadySettled, Decision, Invalid, Person, Place, Refused, Settled
+from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
+
+FINANCE = "chat-group:w1:finance"
+
+
+async def authorities(desks: Desks, approval_id: str) -> list[tuple[str, str]]:
+    return [(vote.name, vote.authority) for vote in await desks.votes(approval_id)]
+
+
+# --------------------------------------------------------------------------------------------------- four eyes
+
+
+async def test_under_four_eyes_a_second_account_is_no_second_pair_of_eyes(desks: Desks) -> None:
+    desks.same_human(ANA, ANA_BY_MAIL)
+    approval_id = await desks.ask(FAR, self_approval="fourEyes")
+    refused = await desks.click(ANA_BY_MAIL, approval_id)
+    assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
+    assert not await desks.desk.permitted(approval_id, ANA_BY_MAIL)
+
+
+async def test_under_four_eyes_somebody_else_may_decide_on_another_platform_once_it_is_known_who_they_are(
+    desks: Desks,
+) -> None:
+    desks.same_human(ANA, ANA_BY_MAIL)
+    approval_id = await desks.ask(FAR, self_approval="fourEyes")
+    assert isinstance(await desks.click(CARA, approval_id), Refused)
+    desks.same_human(CARA)
+    assert await desks.click(CARA, approval_id) == Settled("Approved.")
+
+
+async def test_what_a_platform_has_just_said_of_somebody_is_believed(desks: Desks) -> None:
+    desks.same_human(ANA)
+    approval_id = await desks.ask(FAR, self_approval="fourEyes")
+    cara = Person(CARA.person_id, CARA.name, email="cara@example.com")
+    assert isinstance(await desks.click(cara, approval_id), Settled)
+    assert (CARA.person_id, "email") not in desks.mail.asked
+
+
+async def test_four_eyes_exclude_the_requester_however_they_are_listed(desks: Desks) -> None:
+    desks.chat.groups[FINANCE] = {ANA.person_id: True}
+    desks.chat.channels["chat:w1:room"] = {ANA.person_id}
+    listed = ("requester", "any", "channel", FINANCE, ANA.person_id)
+    approval_id = await desks.ask(
+        approvers=listed, self_approval="fourEyes", escalate_after=10.0, escalate_to=(ANA.person_id,)
+    )
+    desks.clock.move(10)
+    assert isinstance(await desks.hand(BEN, approval_id, ANA), Refused)
+    for verb in ("approve", "reject"):
+        assert isinstance(await desks.click(ANA, approval_id, verb), Refused)
+        assert isinstance(await desks.click(ANA, approval_id, verb, arguments={"what": "chair"}), Refused)
+    assert isinstance(await desks.click(BEN, approval_id), Settled)
+
+
+async def test_four_eyes_exclude_whoever_edited_with_every_account_of_theirs(desks: Desks) -> None:
+    for person in (ANA, BEN, CARA):
+        desks.same_human(person)
+    desks.same_human(BEN, BEN_BY_MAIL)
+    approval_id = await desks.ask(FAR, requesters=(ANA.person_id, BEN.person_id), self_approval="fourEyes")
+    for person in (ANA, BEN, BEN_BY_MAIL):
+        assert isinstance(await desks.click(person, approval_id), Refused)
+        assert isinstance(await desks.hand(CHLOE, approval_id, person), Refused)
+    assert isinstance(await desks.click(CARA, approval_id), Settled)
+
+
+async def test_the_vote_of_whoever_is_found_out_to_be_the_requester_later_does_not_count(desks: Desks) -> None:
+    """Three accounts, two humans: the second account was somebody else's when it voted, by what was known then."""
+    desks.same_human(ANA)
+    desks.mail.emails[ANA_BY_MAIL.person_id] = "another@example.com"
+    approval_id = await desks.ask(FAR, self_approval="fourEyes", quorum=2)
+    assert isinstance(await desks.click(ANA_BY_MAIL, approval_id), Settled)
+    desks.clock.move(REMEMBERED)
+    desks.chat.emails[ANA.person_id] = "another@example.com"
+    desks.same_human(BEN)
+    assert await desks.click(BEN, approval_id) == Settled("Counted: 1 of 2.", final=False)
+
+
+# --------------------------------------------------------------------------------------------------- quorum
+
+
+async def test_a_quorum_counts_people_across_platforms(desks: Desks) -> None:
+    desks.same_human(BEN)
+    desks.same_human(CARA)
+    approval_id = await desks.ask(FAR, quorum=2)
+    assert await desks.click(BEN, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    assert await desks.click(CARA, approval_id) == Settled("Approved.")
+    assert [vote.human for vote in await desks.votes(approval_id)] == ["ben@example.com", "cara@example.com"]
+    assert desks.engine.woken == ["chat:w1:room:1"]
+
+
+async def test_one_human_with_two_accounts_is_no_quorum_of_two(desks: Desks) -> None:
+    desks.same_human(BEN, BEN_BY_MAIL)
+    approval_id = await desks.ask(FAR, quorum=2)
+    await desks.click(BEN, approval_id)
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), AlreadySettled)
+    assert (await desks.row(approval_id)).status == "pending"
+
+
+async def test_an_account_whose_owner_cannot_be_found_out_is_refused_on_the_other_platform(desks: Desks) -> None:
+    desks.same_human(BEN)
+    approval_id = await desks.ask(FAR, quorum=2)
+    refused = await desks.click(CARA, approval_id)
+    assert isinstance(refused, Refused)
+    assert refused.text.endswith("please decide it in Chat, where it was asked.")
+    assert await desks.votes(approval_id) == []
+
+
+async def test_somebody_may_change_their_mind_with_another_account(desks: Desks) -> None:
+    desks.same_human(BEN, BEN_BY_MAIL)
+    approval_id = await desks.ask(FAR, quorum=2, rejections=2)
+    await desks.click(BEN, approval_id)
+    said = await desks.click(BEN_BY_MAIL, approval_id, "reject")
+    assert said == Settled("Counted: 1 of 2 rejections.", final=False)
+    assert [(vote.person_id, vote.verb) for vote in await desks.votes(approval_id)] == [
+        (BEN_BY_MAIL.person_id, "reject")
+    ]
+
+
+async def test_of_two_at_once_who_are_one_human_one_counts(desks: Desks) -> None:
+    desks.same_human(BEN, BEN_BY_MAIL)
+    approval_id = await desks.ask(FAR, quorum=2)
+    results = await asyncio.gather(*(desks.click(person, approval_id) for person in (BEN, BEN_BY_MAIL)))
+    assert sorted(type(result).__name__ for result in results) == ["AlreadySettled", "Settled"]
+    assert (await desks.row(approval_id)).status == "pending"
+
+
+@pytest.mark.parametrize("verbs", [("approve", "approve"), ("approve", "reject"), ("reject", "reject")])
+async def test_of_two_deciders_at_once_one_settles(desks: Desks, verbs: tuple[Any, Any]) -> None:
+    approval_id = await desks.ask()
+    clicks = zip((BEN, CHLOE), verbs, strict=True)
+    results = await asyncio.gather(*(desks.click(person, approval_id, verb) for person, verb in clicks))
+    assert sorted(type(result).__name__ for result in results) == ["AlreadySettled", "Settled"]
+    assert desks.engine.woken == ["chat:w1:room:1"]
+
+
+# --------------------------------------------------------------------------------------------------- rejections
+
+
+async def test_one_rejection_is_a_veto(desks: Desks) -> None:
+    approval_id = await desks.ask(quorum=3)
+    await desks.click(BEN, approval_id)
+    assert await desks.click(CHLOE, approval_id, "reject", reason="no") == Settled("Rejected.")
+    row = await desks.row(approval_id)
+    assert (row.status, row.reason) == ("rejected", "no")
+
+
+async def test_where_the_policy_says_so_several_must_reject(desks: Desks) -> None:
+    approval_id = await desks.ask(quorum=2, rejections=2)
+    assert await desks.click(BEN, approval_id, "reject", reason="too dear") == Settled(
+        "Counted: 1 of 2 rejections.", final=False
+    )
+    assert isinstance(await desks.click(BEN, approval_id, "reject"), AlreadySettled)
+    assert await desks.click(ANA, approval_id) == Settled("Counted: 1 of 2.", final=False)
+    desks.clock.move(1)
+    assert await desks.click(CHLOE, approval_id, "reject", reason="too late") == Settled("Rejected.")
+    assert (await desks.row(approval_id)).reason == "Ben: too dear; Chloe: too late"
+    view = await desks.view(approval_id)
+    assert (view.rejections, view.decided_by) == (2, ("Ben", "Chloe"))
+
+
+async def test_a_rejection_without_a_reason_counts_for_nothing_where_one_is_needed(desks: Desks) -> None:
+    approval_id = await desks.ask(reason_required=True, rejections=2)
+    assert isinstance(await desks.click(BEN, approval_id, "reject", reason="  "), Invalid)
+    assert await desks.votes(approval_id) == []
+
+
+# --------------------------------------------------------------------------------------------------- approvers
+
+
+async def test_members_of_a_group_may_decide_and_others_may_not(desks: Desks) -> None:
+    desks.chat.groups[FINANCE] = {BEN.person_id: True, CHLOE.person_id: False}
+    approval_id = await desks.ask(approvers=(FINANCE,))
+    assert await desks.click(CHLOE, approval_id) == Refused("You are not one of the people who may decide this.")
+    assert await desks.click(BEN, approval_id) == Settled("Approved.")
+    assert await authorities(desks, approval_id) == [("Ben", f"member of {FINANCE}")]
+
+
+async def test_a_group_that_cannot_be_looked_up_refuses_and_says_so(desks: Desks) -> None:
+    approval_id = await desks.ask(approvers=(FINANCE,))
+    refused = await desks.click(BEN, approval_id)
+    assert refused == Refused(f"Whether you are in {FINANCE} could not be found out. Try again in a moment.")
+    assert isinstance(await desks.desk.edit_form(approval_id, BEN), Refused)
+    assert (await desks.desk.overview(BEN, "chat:w1:")).to_decide == ()
+    assert await desks.desk.together(approval_id, BEN) == ()
+    assert await desks.votes(approval_id) == []
+
+
+async def test_leaving_a_group_counts_at_once(desks: Desks) -> None:
+    desks.chat.groups[FINANCE] = {BEN.person_id: True}
+    approval_id = await desks.ask(approvers=(FINANCE,))
+    assert await desks.desk.permitted(approval_id, BEN)
+    desks.chat.groups[FINANCE] = {BEN.person_id: False}
+    assert isinstance(await desks.click(BEN, approval_id), Refused)
+
+
+async def test_a_member_may_decide_with_their_account_on_another_platform(desks: Desks) -> None:
+    desks.same_human(BEN, BEN_BY_MAIL)
+    desks.chat.groups[FINANCE] = {BEN.person_id: True}
+    approval_id = await desks.ask(FAR, approvers=(FINANCE,))
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Refused)  # Ben was never seen in chat
+    await desks.click(Person(BEN.person_id, "Ben", email="ben@example.com"), await desks.ask(call_id="another"))
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Settled)
+
+
+async def test_somebody_named_may_decide_with_another_account_of_theirs(desks: Desks) -> None:
+    approval_id = await desks.ask(FAR, approvers=(BEN.person_id,))
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Refused)
+    desks.same_human(BEN, BEN_BY_MAIL)
+    assert isinstance(await desks.click(BEN_BY_MAIL, approval_id), Settled)
+    assert await authorities(desks, approval_id) == [("Ben", "named")]
+
+
+async def test_members_of_the_channel_may_decide(desks: Desks) -> None:
+    approval_id = await desks.ask(approvers=("channel",))
+    assert isinstance(await desks.click(BEN, approval_id), Refused)
+    desks.chat.channels["chat:w1:room"] = {BEN.person_id}
+    assert isinstance(await desks.click(CHLOE, approval_id), Refused)
+    assert isinstance(await desks.click(BEN, approval_id), Settled)
+    assert await authorities(desks, approval_id) == [("Ben", "in the channel")]
+
+
+async def test_in_a_direct_chat_nobody_but_the_requester_is_in_the_channel(desks: Desks) -> None:
+    chat = Place("chat", "chat:w1:dm", {}, direct=True)
+    approval_id = await desks.ask(place=chat, approvers=("channel",))
+    assert isinstance(await desks.click(BEN, approval_id), Refused)
+    assert isinstance(await desks.click(ANA, approval_id), Settled)
+    assert desks.chat.asked == []
+
+
+@pytest.mark.parametrize(
+    ("approvers", "person", "authority"), [(("requester",), ANA, "requester"), (("any",), BEN, "any")]
+)
+async def test_a_vote_says_under_which_authority_it_was_cast(
+    desks: Desks, approvers: tuple[str, ...], person: Person, authority: str
+) -> None:
+    approval_id = await desks.ask(approvers=approvers)
+    await desks.click(person, approval_id)
+    assert await authorities(desks, approval_id) == [(person.name, authority)]
+
+
+# --------------------------------------------------------------------------------------------------- looking up
+
+
+async def test_where_nothing_has_to_be_known_nothing_is_looked_up(desks: Desks) -> None:
+    approval_id = await desks.ask(approvers=(FINANCE, "any"))
+    await desks.desk.overview(BEN, "chat:w1:")
+    await desks.click(BEN, approval_id)
+    assert desks.chat.asked == []
+
+
+async def test_in_one_workspace_nobody_has_to_be_known_to_be_told_apart(desks: Desks) -> None:
+    approval_id = await desks.ask(self_approval="fourEyes")
+    assert await desks.desk.permitted(approval_id, BEN)
+    assert not await desks.desk.permitted(approval_id, ANA)
+    assert desks.chat.asked == []
+
+
+async def test_an_overview_asks_about_a_group_once_however_many_approvals_need_it(desks: Desks) -> None:
+    desks.chat.groups[FINANCE] = {BEN.person_id: True}
+    for number in range(5):
+        await desks.ask(approvers=(FINANCE,), call_id=f"c{number}")
+    assert len((await desks.desk.overview(BEN, "chat:w1:")).to_decide) == 5
+    assert desks.chat.asked == [(BEN.person_id, FINANCE)]
+
+
+async def test_what_changed_while_it_was_looked_up_is_judged_with_what_is_known(desks: Desks) -> None:
+    """Asked of nobody's groups when the click came: the row is read again in the transaction, and refuses."""
+    approval_id = await desks.ask(approvers=(FINANCE,))
+    known = await desks.books.facts.for_voting(BEN.person_id, [])
+    async with desks.database.writing() as tx:
+        result = await desks.books.voting.decide(tx, Decision("k", BEN, (approval_id,), "approve"), approval_id, known)
+    assert isinstance(result, Refused)
+
+
+# --------------------------------------------------------------------------------------------------- editing
+
+
+async def test_an_edit_voids_what_others_said_and_its_author_requests_the_edited_call(desks: Desks) -> None:
+    approval_id = await desks.ask(quorum=2)
+    await desks.click(BEN, approval_id)
+    changed = await desks.edit(CHLOE, approval_id, {"what": "chair"})
+    assert isinstance(changed, Settled)
+    assert "somebody else" in changed.text
+    row = await desks.row(approval_id)
+    assert (row.edited_by, row.approved_digest, row.approved_arguments) == (CHLOE.person_id, None, {"what": "chair"})
+    assert [vote.name for vote in await desks.votes(approval_id)] == ["Chloe"]
+
+
+async def test_of_an_edit_and_an_approval_at_once_one_counts(desks: Desks) -> None:
+    approval_id = await desks.ask()
+    results = await asyncio.gather(desks.edit(BEN, approval_id, {"what": "chair"}), desks.click(CHLOE, approval_id))
+    assert sorted(type(result).__name__ for result in results) == ["AlreadySettled", "Settled"]

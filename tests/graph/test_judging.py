@@ -1,0 +1,199 @@
+"""What is looked up before a call is judged, how grants and limits count, and what the audit log is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from graph.calls import digest_of
+from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
+from graph.ports import SignInNeeded
+from graph.state import Silent
+from policies.grants import Grant
+from policies.model import Annotations, Deny
+from tests.graph.parts import Bench, calls, does, rig, tool, turn
+
+LIVE = Silent()
+ADMINS = "slack-group:T1:S1"
+FOR_ADMINS = f"""
+version: 1
+rules:
+  - {{name: others, match: {{tool: "other*", requester: ["slack-group:T1:S2"]}}, decide: allow}}
+  - {{name: admins, match: {{tool: "free*", requester: ["{ADMINS}"]}}, decide: allow}}
+  - {{name: nobody else, match: {{tool: "*"}}, decide: deny, reason: not here}}
+"""
+HARMLESS: dict[str, Any] = {
+    "annotations": Annotations(destructive=False, open_world=False),
+    "annotations_trusted": True,
+}
+
+
+def granted(name: str, until: float, person: str = "web:ana") -> Grant:
+    return Grant(person, "s", name, digest_of(tool(name, **HARMLESS), {"k": 1}), until)
+
+
+@pytest.mark.parametrize(("answer", "called"), [(True, 1), (False, 0), (None, 0)])
+async def test_the_requesters_groups_are_looked_up_before_judging(
+    tmp_path: Path, *, answer: bool | None, called: int
+) -> None:
+    bench = Bench(["free"], groups={ADMINS: answer})
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert len(bench.called) == called
+        assert set(bench.looked_up) == {("web:ana", frozenset([ADMINS]))}
+
+
+async def test_nothing_is_looked_up_for_a_tool_whose_rules_name_no_group(tmp_path: Path) -> None:
+    bench = Bench(["plain"])
+    async with rig(tmp_path, does("plain"), bench, policy=FOR_ADMINS) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert bench.looked_up == []
+
+
+async def test_nothing_is_looked_up_for_grants_that_nobody_gave(tmp_path: Path) -> None:
+    policy = f'version: 1\nrules:\n  - {{name: x, match: {{tool: "*"}}, decide: ask, approvers: ["{ADMINS}"]}}\n'
+    bench = Bench(["ask_a"])
+    async with rig(tmp_path, does("ask_a"), bench, policy=policy) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (len(bench.asked), bench.looked_up) == (1, [])
+
+
+async def test_what_the_requester_always_allows_themselves_runs_without_asking(tmp_path: Path) -> None:
+    bench = Bench(["ask_a"], given=[granted("ask_a", until=60.0)], more=HARMLESS)
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (look.waits, bench.asked, len(bench.called)) == ((), [], 1)
+        assert bench.records[0].verdict is not None
+        assert bench.records[0].verdict.rule == "always allow by web:ana until 1970-01-01 00:01 UTC"
+
+
+@pytest.mark.parametrize(
+    ("name", "grant"),
+    [
+        ("ask_a", granted("ask_a", until=0.0)),
+        ("ask_a", granted("ask_a", until=60.0, person="web:ben")),
+        ("ask_a", granted("ask_b", until=60.0)),
+        ("ask_four", granted("ask_four", until=60.0)),
+    ],
+    ids=["over", "another's", "another tool", "four eyes"],
+)
+async def test_other_grants_change_nothing(tmp_path: Path, name: str, grant: Grant) -> None:
+    bench = Bench([name], given=[grant], more=HARMLESS)
+    async with rig(tmp_path, does(name), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (len(bench.asked), bench.called) == (1, [])
+
+
+async def test_a_grant_that_was_revoked_while_the_call_waited_for_a_sign_in_is_asked_about(tmp_path: Path) -> None:
+    def signing_in(_: Any) -> SignInNeeded:
+        bench.given.clear()
+        return SignInNeeded("https://x/", "")
+
+    bench = Bench(["ask_a"], {"ask_a": signing_in}, given=[granted("ask_a", until=60.0)], more=HARMLESS)
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert [w.asked.kind for w in look.waits] == ["sign_in"]
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        assert [w.asked.kind for w in look.waits] == ["approval"]
+
+
+async def test_calls_over_the_limit_of_a_turn_are_not_made_and_the_model_is_told(tmp_path: Path) -> None:
+    bench = Bench(["free"])
+    async with rig(tmp_path, does("free", "free", "free"), bench, calls_a_turn=2) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert sorted(bench.called) == ["m1.0.0", "m1.0.1"]
+        assert "Limited: one turn may make 2 tool calls, and this one was over that" in look.spoken[-1].text
+        assert [(u.call_id, u.status) for u in bench.unmade] == [("m1.0.2", "limited")]
+        await r.agent.begin(turn("m2"), "go", LIVE)
+        assert sorted(bench.called)[2:] == ["m2.0.0", "m2.0.1"], "the next turn has its own"
+
+
+async def test_the_limit_counts_the_calls_of_all_steps_of_a_turn(tmp_path: Path) -> None:
+    bench = Bench(["free"])
+
+    def again_and_again(messages: Any) -> AIMessage:
+        done = [m for m in messages if m.type == "tool"]
+        return AIMessage("enough") if len(done) == 3 else calls("free")
+
+    async with rig(tmp_path, again_and_again, bench, calls_a_turn=2) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert bench.called == ["m1.0.0", "m1.1.0"]
+        assert [u.call_id for u in bench.unmade] == ["m1.2.0"]
+
+
+async def test_who_has_used_up_their_tokens_is_told_so_without_asking_the_model(tmp_path: Path) -> None:
+    bench = Bench(["free"], used_up="You have used up your tokens.")
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert ([s.text for s in look.spoken], r.model.seen) == (["You have used up your tokens."], [])
+
+
+async def test_what_an_answer_cost_is_counted(tmp_path: Path) -> None:
+    bench = Bench([])
+    usage: Any = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+    async with rig(tmp_path, lambda _: AIMessage("hi", usage_metadata=usage), bench) as r:
+        await r.agent.begin(turn("m1"), "hello", LIVE)
+        assert bench.tokens == 15
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Rejected(by="Ben", reason="no"), "Rejected by Ben. Reason: no"),
+        (Expired(), "Expired: nobody decided in time. The call was not made."),
+        (Withdrawn(by="Ana"), "Withdrawn by Ana, who asked for it."),
+        (Superseded(reason="Ana wrote something new"), "Superseded: Ana wrote something new. The call was not made."),
+    ],
+)
+async def test_a_call_that_was_not_approved_is_told_to_the_model_and_written_down_once(
+    tmp_path: Path, answer: Answer, told: str
+) -> None:
+    bench = Bench(["ask_a"])
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: answer}, LIVE)
+        assert look.spoken[-1].text.startswith(told)
+        (unmade,) = bench.unmade
+        assert (unmade.status, unmade.approval_round, unmade.verdict) == (answer.kind, 1, bench.asked[0].ask)
+        assert unmade.facts is not None
+
+
+async def test_what_the_policy_denies_and_what_does_not_exist_is_written_down_with_the_reason(tmp_path: Path) -> None:
+    bench = Bench(["deny_a"])
+    async with rig(tmp_path, does("deny_a", "unheard_of"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        denied, unheard = sorted(bench.unmade, key=lambda u: u.call_id)
+        assert isinstance(denied.verdict, Deny)
+        assert (denied.status, denied.verdict.source, denied.tool is not None) == ("denied", "policy.yaml:6", True)
+        assert (unheard.status, unheard.tool, unheard.verdict) == ("failed", None, None)
+
+
+async def test_what_is_given_up_unmade_is_written_down_and_what_was_made_is_the_ledgers(tmp_path: Path) -> None:
+    bench = Bench(["ask_a", "free"])
+    async with rig(tmp_path, does("ask_a", "free"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        await r.agent.settle("t", "m2", "Ana wrote something new")
+        assert [(u.call_id, u.status) for u in bench.unmade] == [("m1.0.0", "superseded")]
+
+
+async def test_a_call_whose_tool_has_gone_when_it_is_approved_is_written_down_as_failed(tmp_path: Path) -> None:
+    bench = Bench(["ask_a"])
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.names = []
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert look.spoken[-1].text == "Failed: there is no tool called s__ask_a any more."
+        assert [(u.status, u.approval_round) for u in bench.unmade] == [("failed", 1)]
+
+
+async def test_a_call_that_was_started_before_its_tool_went_is_told_to_be_unknown(tmp_path: Path) -> None:
+    bench = Bench(["ask_a"])
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.names, bench.attempts["m1.0.0"] = [], "started"
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert look.spoken[-1].text.startswith("Outcome unknown")
+        assert bench.unmade == []

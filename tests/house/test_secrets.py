@@ -1,0 +1,109 @@
+"""A secret in what a tool says is nowhere: not in the records, the logs, the page, nor in what the model is sent."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fakes.openai_server import FakeOpenAI
+from tests.support.house import HouseFolder, house_here, house_process
+from tests.support.planted import COLD, LEAKS, TOKEN, assert_nowhere, files_of, plant
+from tests.support.tools import Workshop
+from tests.support.visitor import Thread, visiting
+
+ALLOWED = "version: 1\nrules:\n  - {name: all is allowed, match: {}, decide: allow}\n"
+ASKED = "version: 1\nrules: []\n"
+
+
+@pytest.fixture
+def leaky(workshop_home: HouseFolder, shop: Workshop) -> HouseFolder:
+    """A house whose tools tell secrets."""
+    plant(workshop_home, shop)
+    workshop_home.policy(ALLOWED)
+    return workshop_home
+
+
+async def all_leaks(thread: Thread) -> None:
+    await thread.send(LEAKS)
+    await thread.says("results:", "[secret: github token]")
+
+
+async def test_a_seeded_secret_is_in_no_record_no_card_and_no_request_to_the_model(
+    leaky: HouseFolder, model: FakeOpenAI
+) -> None:
+    async with house_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await all_leaks(thread)
+        shown = json.dumps([*thread.entries.values(), thread.live_texts, thread.statuses], ensure_ascii=False)
+        while_it_runs = list(files_of(leaky.folder))
+    files = [*while_it_runs, *files_of(leaky.folder)]
+    assert {"countersign.db", "countersign.db-wal", "countersign.checkpoints.db"} <= {name for name, _ in files}
+    assert sum("[secret: github token]" in text for _, text in files) >= 3
+    for name, text in files:
+        assert_nowhere(name, text)
+    assert_nowhere("the page", shown)
+    assert "[secret: badge]" in shown
+    assert len(model.requests) >= 2
+    assert "Signs in with [secret: github token]" in json.dumps(model.requests)
+    for written in (json.dumps(model.requests, ensure_ascii=False), json.dumps(model.requests)):
+        assert_nowhere("what the model was sent", written)
+
+
+async def test_what_masked_results_say_is_still_of_use(leaky: HouseFolder, model: FakeOpenAI) -> None:
+    async with house_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send("use leak_in_halves what=e; leak_what_it_was_given what=f")
+        said = await thread.says("results:")
+    assert "e begins [secret: github token] and ends" in said
+    assert "f: [redacted], [secret: known value], [secret: known value], [secret: known value]" in said
+
+
+async def test_a_seeded_secret_is_on_no_card_of_an_approval_nor_in_the_audit_log(leaky: HouseFolder) -> None:
+    leaky.policy(ASKED)
+    async with house_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send(f"use leak what={TOKEN}")
+        (card,) = await thread.waiting()
+        assert_nowhere("the card", json.dumps(card))
+        assert "github token" in json.dumps(card["arguments"])
+        async with visiting(url) as again, again.thread(thread.thread_id) as reopened:
+            (seen,) = await reopened.waiting()
+            assert_nowhere("the card of a page that is opened again", json.dumps(seen))
+        await thread.approve(card["id"])
+        done = await thread.card(card["id"], "approved", result="done")
+        assert_nowhere("the decided card", json.dumps(done))
+    assert_nowhere("the audit log", "\n".join(entries(leaky)))
+
+
+async def test_a_form_shows_the_mask_and_what_is_not_touched_in_it_runs_as_it_was(
+    leaky: HouseFolder, shop: Workshop
+) -> None:
+    leaky.policy(ASKED)
+    async with house_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send(f"use make what={TOKEN} count=1")
+        (card,) = await thread.waiting()
+        form = (await ana.get(f"/api/approvals/{card['id']}/form")).body
+        assert_nowhere("the form", json.dumps(form))
+        mask = form["values"]["what"]
+        assert mask == "[secret: github token]"
+        refused = await thread.approve(card["id"], values={"what": f"my {mask}", "count": 2})
+        assert "masked" in json.dumps(refused)
+        assert shop.done == []
+        await thread.approve(card["id"], values={"what": mask, "count": 2})
+        await thread.card(card["id"], "approved", result="done")
+    assert shop.done == [f"make {TOKEN} 2"]
+
+
+async def test_a_seeded_secret_is_not_in_the_logs_of_the_process(leaky: HouseFolder) -> None:
+    async with house_process(leaky) as house, visiting(house.url) as ana, ana.thread(within=COLD) as thread:
+        await all_leaks(thread)
+        await house.terminate()
+        assert "tool_called" in house.log()
+        assert_nowhere("the log", house.log())
+
+
+def entries(home: HouseFolder) -> list[str]:
+    """The entries of the audit log."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(home.folder / "data" / "countersign.db")) as connection:
+        return [entry for (entry,) in connection.execute("SELECT entry FROM audit")]

@@ -1,0 +1,269 @@
+"""The ceilings: nothing but known reads in readOnly, nothing unasked-for in safeWrite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from policies.judging import judge
+from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Tool
+from tests.policies.builders import READS, SILENT, WRITES, a_call, a_command, a_policy, a_tool, facts, judged
+
+READ_ONLY, SAFE_WRITE, DEFAULT = Mode.READ_ONLY, Mode.SAFE_WRITE, Mode.DEFAULT
+ALLOW_ALL = "match: {}, decide: allow"
+ASK_ALL = "match: {}, decide: ask"
+NAMES_TOOL = "match: {tool: create_event}, decide: allow"
+NAMES_SERVER = "match: {server: calendar}, decide: allow"
+NAMES_NOTHING = "match: {tool: '*'}, decide: allow"
+READS_BY_RULE = "match: {tool: create_event}, decide: allow, reads: true"
+SAID = "Please create the board meeting on Monday"
+QUOTE = "create the board meeting"
+
+
+def listing(says: Annotations = SILENT, *, trusted: bool = True, name: str = "list_events") -> Tool:
+    return a_tool(name, says=says, trusted=trusted)
+
+
+READING = [
+    (ALLOW_ALL, a_tool(), Deny),
+    (NAMES_TOOL, a_tool(), Deny),
+    (ASK_ALL, a_tool(), Deny),
+    (READS_BY_RULE, a_tool(), Allow),
+    (READS_BY_RULE, a_tool(trusted=False), Allow),
+    ("match: {tool: create_event}, decide: ask, reads: true", a_tool(), Ask),
+    ("match: {tool: create_event}, decide: allow, reads: false", a_tool(), Deny),
+    ("match: {tool: other}, decide: allow, reads: true", a_tool(), Deny),
+    (ALLOW_ALL, a_tool(says=READS), Allow),
+    (ALLOW_ALL, a_tool(says=READS, trusted=False), Deny),
+    (ALLOW_ALL, a_tool(says=Annotations()), Deny),
+    (ASK_ALL, a_tool(says=READS), Ask),
+    ("match: {}, decide: deny", a_tool(says=READS), Deny),
+    (ALLOW_ALL, listing(), Allow),
+    (ALLOW_ALL, listing(name="searchMail"), Allow),
+    (ALLOW_ALL, listing(name="GetUser"), Allow),
+    (ALLOW_ALL, listing(name="status"), Allow),
+    (ALLOW_ALL, listing(trusted=False), Deny),
+    (ALLOW_ALL, listing(Annotations(read_only=False)), Deny),
+    (ALLOW_ALL, listing(Annotations(destructive=True)), Deny),
+    (ALLOW_ALL, listing(name="get_or_create_user"), Deny),
+    (ALLOW_ALL, listing(name="list_and_delete"), Deny),
+    (ALLOW_ALL, listing(name="get_and_invite"), Deny),
+    (ALLOW_ALL, listing(name="read_write_file"), Deny),
+    (ALLOW_ALL, listing(name="searchReplace"), Deny),
+    (ALLOW_ALL, listing(name="get_post"), Allow),
+    (ALLOW_ALL, listing(name="unlist_event"), Deny),
+    (ALLOW_ALL, listing(name="listen"), Deny),
+    (ALLOW_ALL, listing(name="event_list"), Deny),
+    (ALLOW_ALL, listing(name="获取"), Deny),
+]
+
+
+@pytest.mark.parametrize(("rule", "tool", "verdict"), READING)
+def test_in_read_only_mode_nothing_runs_that_is_not_known_to_read(rule: str, tool: Tool, verdict: type) -> None:
+    assert isinstance(judge(a_policy(rule), a_call(tool), facts(mode=READ_ONLY)), verdict)
+
+
+WRITING = [
+    (ALLOW_ALL, a_tool(), QUOTE, Deny),
+    (NAMES_NOTHING, a_tool(), QUOTE, Deny),
+    ("match: {tool: '?*'}, decide: allow", a_tool(), QUOTE, Deny),
+    ("match: {command: '* *'}, decide: allow", a_tool(), QUOTE, Deny),
+    ("match: {tool: other}, decide: allow", a_tool(), QUOTE, Deny),
+    (NAMES_TOOL, a_tool(), QUOTE, Allow),
+    (NAMES_TOOL, a_tool(), SAID.upper(), Allow),
+    (NAMES_TOOL, a_tool(), "", Deny),
+    (NAMES_TOOL, a_tool(), "delete the board meeting", Deny),
+    (NAMES_TOOL, a_tool(), "board meeting", Deny),
+    (NAMES_SERVER, a_tool(), QUOTE, Allow),
+    (NAMES_SERVER, a_tool(), "", Deny),
+    ("match: {tool: create_event}, decide: ask", a_tool(), QUOTE, Ask),
+    ("match: {tool: create_event}, decide: ask", a_tool(), "", Deny),
+    ("match: {tool: create_event}, decide: deny", a_tool(), QUOTE, Deny),
+    (READS_BY_RULE, a_tool(), "", Allow),
+    (ALLOW_ALL, a_tool(says=READS), "", Allow),
+    (ALLOW_ALL, listing(), "", Allow),
+    (ALLOW_ALL, listing(trusted=False), "", Deny),
+]
+
+
+@pytest.mark.parametrize(("rule", "tool", "quote", "verdict"), WRITING)
+def test_in_safe_write_mode_a_write_needs_a_rule_that_names_it_and_the_requesters_own_words(
+    rule: str, tool: Tool, quote: str, verdict: type
+) -> None:
+    call = Call(tool, {}, quote)
+    assert isinstance(judge(a_policy(rule), call, facts(mode=SAFE_WRITE, said=(SAID,))), verdict)
+
+
+def test_what_was_said_by_nobody_is_no_quote() -> None:
+    assert isinstance(judge(a_policy(NAMES_TOOL), Call(a_tool(), {}, QUOTE), facts(mode=SAFE_WRITE)), Deny)
+
+
+COMMANDS = [
+    ("m365 teams team list", True),
+    ("m365 teams team get --id 7", True),
+    ("m365 status", True),
+    ("list teams", True),
+    ("Get-Team", True),
+    ("m365 teams team list --output json --query 'x'", True),
+    ("kubectl get pods my-pod", True),
+    ("aws s3api list-buckets", True),
+    ("m365 teams team remove --id 7", False),
+    ("delete team XYZ", False),
+    ("m365 spo list remove --id 7", False),
+    ("m365 spo list --debug remove", False),
+    ("m365 spo list --debug 'remove'", False),
+    ("m365 spo site-remove list", False),
+    ("m365 list removeUser", False),
+    ("m365 spo listitem add", False),
+    ("m365 teams 'team remove' list", False),
+    ("m365 flow run list", False),
+    ("m365 teams", False),
+    ("", False),
+    ("--help list", False),
+    ("m365 team list; m365 team remove", False),
+    ("m365 team list && x", False),
+    ("m365 team list | tee x", False),
+    ("m365 team list > x", False),
+    ("m365 team list $(x)", False),
+    ("m365 team list `x`", False),
+    ("m365 team list\nm365 team remove", False),
+    ("m365 team list\u2028x", False),
+    ("m365 team list\u00a0remove", False),
+    ("m365 team list %PATH%", False),
+    ("m365 team 'list", False),
+    ("m365 team list \\", False),
+    ("bash list", False),
+    ("python3.11 get", False),
+    ("SUDO list", False),
+    ("./list", False),
+    ("/tmp/x list", False),
+    ("X=1 list", False),
+    ("reboot # list", False),
+    ("git commit list", False),
+    ("kubectl scale deployment list", False),
+    ("busybox list", False),
+    ("deploy.sh list", False),
+    ("@args list", False),
+    ("m365 team list –-force", False),
+    ("m365 team list ’x’", False),
+    ("m365 team rеmove list", False),
+    ("m365 team ｒｅｍｏｖｅ list", False),
+    ("m365 team list；x", False),
+    ("m365 team list --delete", False),
+    ("m365 team list --force-remove x", False),
+    ("gh api status --method=DELETE", False),
+    ("gh api status -XDELETE", False),
+    ("Get-Item -Action:Remove", False),
+    ("schtasks list /delete", False),
+    ("schtasks /x list", False),
+    ("m365 team list --x 'team remove'", False),
+    ("m365 team list --start-time 2026-01-01", True),
+    ("m365 user get --name Jürgen", True),
+    ("показать list", True),
+    ("list " + "x" * 5_000, False),
+    (None, False),
+    (["list"], False),
+]
+
+
+@pytest.mark.parametrize(("command", "reads"), COMMANDS, ids=[repr(c[0])[:40] for c in COMMANDS])
+def test_a_command_is_judged_by_its_words(command: Any, *, reads: bool) -> None:
+    verdict = judge(a_policy(ALLOW_ALL), a_command(command), facts(mode=READ_ONLY))
+    assert isinstance(verdict, Allow if reads else Deny)
+
+
+def test_the_seed_cases() -> None:
+    """“List all teams” runs, “delete team XYZ” is blocked with an answer that people understand."""
+    policy = a_policy("match: {server: m365}, decide: allow")
+    around = facts(mode=READ_ONLY)
+    assert isinstance(judge(policy, a_command("m365 teams team list"), around), Allow)
+    blocked = judged(policy, a_command("m365 teams team remove --name XYZ"), around)
+    assert blocked == Deny(
+        rule="mode readOnly",
+        reason="In readOnly mode nothing may be changed, and the command “m365 teams team remove” for run_command of "
+        "m365 is not known to only read.",
+    )
+    unasked = judge(policy, a_command("m365 teams team remove --name XYZ"), facts(mode=SAFE_WRITE, said=("Hello",)))
+    assert isinstance(unasked, Deny)
+    assert "needs a quote" in unasked.reason
+
+
+SHAPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"properties": {"command": {"type": "string"}}}, {"command": "list"}),
+    ({"properties": {"command": {"type": "string"}}, "required": []}, {"command": "list"}),
+    ({"properties": {"text": {"type": "string"}}, "required": ["text"]}, {"text": "list"}),
+    ({"properties": {"command": {"type": "array"}}, "required": ["command"]}, {"command": "list"}),
+    (
+        {"properties": {"command": {"type": "string"}, "cwd": {"type": "string"}}, "required": ["command"]},
+        {"command": "list"},
+    ),
+    ({"properties": {"command": {"type": "string"}}, "required": ["command"]}, {"command": "list", "cwd": "/"}),
+    ({}, {"command": "list"}),
+]
+
+
+@pytest.mark.parametrize(("schema", "arguments"), SHAPES)
+def test_a_tool_that_takes_more_or_other_than_one_command_is_not_judged_by_words(
+    schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    tool = a_tool("run", trusted=False, schema=schema)
+    assert isinstance(judge(a_policy(ALLOW_ALL), Call(tool, arguments), facts(mode=READ_ONLY)), Deny)
+
+
+@pytest.mark.parametrize("name", ["command", "cmd", "command_line", "commandLine", "cli"])
+def test_a_command_may_be_called_by_several_names(name: str) -> None:
+    tool = a_tool("run", trusted=False, schema={"properties": {name: {"type": "string"}}, "required": [name]})
+    assert isinstance(judge(a_policy(ALLOW_ALL), Call(tool, {name: "list teams"}), facts(mode=READ_ONLY)), Allow)
+
+
+def test_a_rule_may_say_that_a_command_reads_whatever_its_words() -> None:
+    policy = a_policy("match: {command: 'm365 flow run list'}, decide: allow, reads: true", ALLOW_ALL)
+    assert isinstance(judge(policy, a_command("m365 flow run list"), facts(mode=READ_ONLY)), Allow)
+    assert isinstance(judge(policy, a_command("m365 flow run cancel"), facts(mode=READ_ONLY)), Deny)
+    assert isinstance(judge(policy, a_command("m365 flow run list; x"), facts(mode=READ_ONLY)), Deny)
+
+
+def test_an_annotation_makes_an_unclear_command_a_read_but_not_one_that_writes() -> None:
+    for command, verdict in (
+        ("m365 teams", Allow),
+        ("m365 team remove", Deny),
+        ("m365 list; x", Deny),
+        ("/x list", Deny),
+    ):
+        call = a_command(command, says=READS, trusted=True)
+        assert isinstance(judge(a_policy(ALLOW_ALL), call, facts(mode=READ_ONLY)), verdict)
+
+
+def test_the_name_of_a_tool_that_takes_a_command_says_nothing_about_the_command() -> None:
+    call = a_command("m365 teams", trusted=True)
+    renamed = replace(call, tool=replace(call.tool, name="get_command_output"))
+    assert isinstance(judge(a_policy(ALLOW_ALL), renamed, facts(mode=READ_ONLY)), Deny)
+
+
+def test_a_write_that_a_rule_names_by_its_command_may_run_where_it_was_asked_for() -> None:
+    policy = a_policy("match: {command: '* team add'}, decide: allow")
+    said = facts(mode=SAFE_WRITE, said=("Please add a team called Ops",))
+    command = "m365 teams team add --name Ops"
+    assert isinstance(judge(policy, a_command(command, quote="add a team called Ops"), said), Allow)
+    assert isinstance(judge(policy, a_command(command), said), Deny)
+    assert isinstance(judge(policy, a_command("m365 team remove", quote="add a team called Ops"), said), Deny)
+
+
+def test_what_a_mode_denies_comes_with_a_sentence_to_pass_on() -> None:
+    for mode in (READ_ONLY, SAFE_WRITE):
+        verdict = judge(a_policy(), a_call(), facts(mode=mode))
+        assert isinstance(verdict, Deny)
+        assert (verdict.rule, verdict.source) == (f"mode {mode}", "")
+        assert "create_event of calendar" in verdict.reason
+
+
+def test_what_a_rule_denies_keeps_its_own_reason_in_every_mode() -> None:
+    policy = a_policy("match: {}, decide: deny, reason: Never.")
+    for mode in Mode:
+        assert judged(policy, a_call(a_tool(says=WRITES)), facts(mode=mode)) == Deny(rule="r1", reason="Never.")
+
+
+def test_the_default_mode_leaves_everything_to_the_rules() -> None:
+    assert isinstance(judge(a_policy(ALLOW_ALL), a_command("m365 team remove; x"), facts(mode=DEFAULT)), Allow)

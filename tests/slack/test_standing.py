@@ -1,0 +1,184 @@
+"""What Slack knows of somebody that policies ask for: found out, or not found out, never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from adapters.slack.config import SlackConfig
+from adapters.slack.web_api.client import WebApi
+from adapters.slack.web_api.members import MOST_PAGES, PAGE, Members
+from adapters.slack.web_api.people import People
+from adapters.slack.web_api.standing import REINSTALL, Standing
+from adapters.slack.web_api.user_groups import KEEP, UserGroups
+from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.slack.moments import Moments
+
+ANA, GROUP = "slack:T1:U1", "slack-group:T1:S1"
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    async with fake_slack() as running:
+        running.world.user_groups["T1", "S1"] = {"U1"}
+        yield running
+
+
+@asynccontextmanager
+async def standing_in(slack: FakeSlack, moments: Moments | None = None, **config: Any) -> AsyncIterator[Standing]:
+    async def one_token(_team: str) -> str:
+        return "xoxb-1"
+
+    moments = moments or Moments()
+    api = WebApi(one_token, slack.api_url)
+    people, members = People(api, SlackConfig(**config), moments.clock), Members(api, moments.clock)
+    groups = UserGroups(api, moments.clock)
+    try:
+        yield Standing(people, members, groups, within=0.5)
+    finally:
+        for each in (groups, members, people, api):
+            await each.close()
+
+
+async def test_who_is_in_a_user_group_is_and_who_is_not_is_not(slack: FakeSlack) -> None:
+    async with standing_in(slack) as standing:
+        assert await standing.in_group(ANA, GROUP) is True
+        assert await standing.in_group("slack:T1:U2", GROUP) is False
+
+
+async def test_a_group_is_asked_for_once_in_a_while_however_many_click(slack: FakeSlack) -> None:
+    moments = Moments()
+    async with standing_in(slack, moments) as standing:
+        await asyncio.gather(*(standing.in_group(f"slack:T1:U{n}", GROUP) for n in range(5)))
+        assert len(slack.calls_of("usergroups.users.list")) == 1
+        slack.world.user_groups["T1", "S1"].clear()
+        moments.now += KEEP + 1
+        assert await standing.in_group(ANA, GROUP) is False
+
+
+NOT_OURS = [
+    ("slack:T2:U1", GROUP),
+    ("teams:T1:U1", GROUP),
+    (ANA, "slack-group:T2:S1"),
+    (ANA, "entra-group:T1:S1"),
+    (ANA, "slack-group:T1"),
+    (ANA, "slack-group:T1:S1:x"),
+    (ANA, "slack-group::S1"),
+    (ANA, ""),
+]
+
+
+@pytest.mark.parametrize(("person", "group"), NOT_OURS)
+async def test_what_is_not_of_this_persons_workspace_could_not_be_found_out(
+    slack: FakeSlack, person: str, group: str
+) -> None:
+    async with standing_in(slack) as standing:
+        assert await standing.in_group(person, group) is None
+    assert slack.calls == []
+
+
+async def test_a_group_that_does_not_exist_could_not_be_found_out(slack: FakeSlack) -> None:
+    async with standing_in(slack) as standing:
+        with capture_logs() as logs:
+            assert await standing.in_group(ANA, "slack-group:T1:S404") is None
+    assert "no_such_subteam" in logs[0]["error"]
+
+
+async def test_without_the_scope_a_group_could_not_be_found_out(slack: FakeSlack) -> None:
+    slack.world.workspaces["T1"].scopes = "users:read"
+    async with standing_in(slack) as standing:
+        assert await standing.in_group(ANA, GROUP) is None
+
+
+@pytest.mark.parametrize("trouble", [{"status": 503}, {"error": "missing_scope"}])
+async def test_while_slack_does_not_answer_nothing_could_be_found_out(slack: FakeSlack, trouble: Any) -> None:
+    for method in ("usergroups.users.list", "conversations.members", "users.info"):
+        slack.fail(method, times=math.inf, **trouble)
+    async with standing_in(slack) as standing:
+        assert await standing.in_group(ANA, GROUP) is None
+        assert await standing.in_channel(ANA, "slack:T1:C1") is None
+        assert await standing.email_of(ANA) is None
+
+
+async def test_nobody_waits_longer_than_a_click_may_take(slack: FakeSlack) -> None:
+    held = slack.hold("usergroups.users.list")
+    async with standing_in(slack) as standing, asyncio.timeout(5):
+        assert await standing.in_group(ANA, GROUP) is None
+        held.release()
+
+
+async def test_members_of_a_channel_are_in_it_and_others_are_not(slack: FakeSlack) -> None:
+    slack.add_channel("C7", members=["U1"])
+    async with standing_in(slack) as standing:
+        assert await standing.in_channel(ANA, "slack:T1:C7") is True
+        assert await standing.in_channel("slack:T1:U2", "slack:T1:C7") is False
+        assert await standing.in_channel(ANA, "slack:T1:C404") is None
+        assert await standing.in_channel(ANA, "slack:T2:C7") is None
+
+
+async def test_of_a_channel_too_large_to_read_it_is_not_said_who_is_not_in_it(slack: FakeSlack) -> None:
+    slack.add_channel("C8", members=[f"U{n:06d}" for n in range(MOST_PAGES * PAGE + 1)])
+    async with standing_in(slack) as standing:
+        assert await standing.in_channel("slack:T1:U000001", "slack:T1:C8") is True
+        assert await standing.in_channel("slack:T1:UX", "slack:T1:C8") is None
+
+
+def add_with_email(slack: FakeSlack, email: object, **facts: Any) -> None:
+    slack.add_user("U9", name="Zoë", **facts)
+    slack.world.users["T1", "U9"]["profile"]["email"] = email
+
+
+async def test_the_address_is_slacks_in_lower_case(slack: FakeSlack) -> None:
+    add_with_email(slack, "Zoe@Example.com")
+    async with standing_in(slack) as standing:
+        assert await standing.email_of("slack:T1:U9") == "zoe@example.com"
+
+
+NO_ADDRESS: list[tuple[str, object, dict[str, Any]]] = [
+    ("none", None, {}),
+    ("no address at all", "zoe", {}),
+    ("not confirmed", "zoe@example.com", {"is_email_confirmed": False}),
+    ("of another company", "zoe@example.com", {"team_id": "T9"}),
+    ("a bot's", "zoe@example.com", {"is_bot": True}),
+    ("of somebody who has left", "zoe@example.com", {"deleted": True}),
+]
+
+
+@pytest.mark.parametrize(("email", "facts"), [n[1:] for n in NO_ADDRESS], ids=[n[0] for n in NO_ADDRESS])
+async def test_an_address_that_nobody_vouches_for_does_not_count(
+    slack: FakeSlack, email: object, facts: dict[str, Any]
+) -> None:
+    add_with_email(slack, email, **facts)
+    async with standing_in(slack) as standing:
+        assert await standing.email_of("slack:T1:U9") is None
+
+
+async def test_partners_are_let_in_but_not_vouched_for(slack: FakeSlack) -> None:
+    add_with_email(slack, "boss@example.com", team_id="T9")
+    async with standing_in(slack, allowed_teams=frozenset({"T9"})) as standing:
+        assert await standing.email_of("slack:T1:U9") is None
+
+
+async def test_without_the_scope_nobody_has_an_address(slack: FakeSlack) -> None:
+    add_with_email(slack, "zoe@example.com")
+    slack.world.workspaces["T1"].scopes = "users:read"
+    async with standing_in(slack) as standing:
+        assert await standing.email_of("slack:T1:U9") is None
+
+
+async def test_what_stays_so_until_it_is_installed_anew_is_in_the_log_once_and_how_to_mend_it(slack: FakeSlack) -> None:
+    slack.world.workspaces["T1"].scopes = "users:read"
+    async with standing_in(slack) as standing:
+        with capture_logs() as logs:
+            for _ in range(3):
+                assert await standing.in_group(ANA, GROUP) is None
+            assert await standing.in_group(ANA, "slack-group:T1:S2") is None
+    told = [entry for entry in logs if entry["event"] == "slack_not_found_out"]
+    assert [(entry["log_level"], entry["hint"]) for entry in told] == [("warning", REINSTALL)]
+    assert "missing_scope" in told[0]["error"]

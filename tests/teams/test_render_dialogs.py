@@ -1,0 +1,120 @@
+"""What dialogs, notes and the overview say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from adapters.teams.render.arguments import argument_pages
+from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
+from adapters.teams.render.posts import (
+    activities,
+    card_of,
+    greeting,
+    help_activity,
+    note,
+    open_a_chat_first,
+    overview_activity,
+)
+from bot.vocabulary import Notice, Overview, Said
+from tests.teams.examples import OVERVIEW
+from tests.teams.reading_cards import CHAT, buttons, said
+from tests.teams.shown import a_post, an_approval
+
+# ------------------------------------------------------------------------------------------------ dialogs
+
+
+def test_show_all_has_every_character_of_every_argument() -> None:
+    notes, deep = "".join(f"line {n}\n" for n in range(4_000)), {"a": ["ΩΩ"] * 900}
+    pages = argument_pages({"notes": notes, "empty": "", "deep": deep})
+    assert len(pages) > 2
+    texts: dict[str, str] = {}
+    for box in (box for page in pages for box in page):
+        title, *words = (run["text"] for run in box["inlines"])
+        name = title.strip().removesuffix(" (continued)")
+        texts[name] = texts.get(name, "") + "".join(words) + "\n"
+    assert texts["Notes"].split() == notes.split()
+    assert json.loads(texts["Deep"].replace("\n", "")) == deep
+    assert texts["Empty"] == "(empty)\n"
+
+
+def test_show_all_gives_the_buttons_to_whoever_may_decide() -> None:
+    assert buttons(show_all_dialog(an_approval(), 0, decides=True).card) == {
+        "Approve": "approve call-1.1",
+        "Reject…": "reject call-1.1",
+    }
+    assert list(buttons(show_all_dialog(an_approval(), 0, decides=False).card)) == ["Close"]
+    assert list(buttons(show_all_dialog(an_approval(), 0, decides=False, asked=True).card)) == ["Close", "Withdraw"]
+    assert list(buttons(show_all_dialog(an_approval(status="expired"), 0, decides=True).card)) == ["Close"]
+
+
+def test_show_all_turns_its_pages() -> None:
+    view = an_approval(arguments={"notes": "word " * 12_000})
+    first, middle, last = (buttons(show_all_dialog(view, page, decides=False).card) for page in (-1, 1, 99))
+    assert first == {"Next": "page 1:call-1.1", "Close": "close "}
+    assert middle["Previous"] == "page 0:call-1.1"
+    assert middle["Next"] == "page 2:call-1.1"
+    assert list(last) == ["Previous", "Close"]
+
+
+def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> None:
+    card = approve_all_dialog([an_approval(), an_approval("call-1.2", tool="delete_event")]).card
+    assert buttons(card) == {"Approve 2": "approve_all call-1.1 call-1.2"}
+    assert "2. calendar: delete_event" in said(card)
+    many = approve_all_dialog([an_approval(f"call-{number}") for number in range(60)]).card
+    assert len(many["actions"][0]["data"]["id"].split()) == 40
+    assert "20 more wait and are not in this list: approve these first." in said(many)
+    assert said(approve_all_dialog([]).card) == "Nothing waits any more."
+
+
+def test_a_reason_that_was_refused_is_shown_again_with_why() -> None:
+    dialog = reject_dialog(an_approval(reason_required=True), {"reason": "A reason is needed."}, "no")
+    assert "Reason: A reason is needed." in said(dialog.card)
+    assert dialog.card["body"][-1]["value"] == "no"
+
+
+# ------------------------------------------------------------------------------------------------ the rest
+
+
+def test_a_notice_has_a_sign_for_its_tone_and_is_literal() -> None:
+    texts = [activities(a_post(Notice("*Careful*.", tone)), CHAT)[0]["text"] for tone in ("info", "warning", "error")]
+    assert texts == ["\\*Careful\\*.", "⚠ \\*Careful\\*.", "❗ \\*Careful\\*."]
+    assert note("<at>Ana</at>\n# x")["text"] == "&lt;at&gt;Ana&lt;/at&gt;  \n\\# x"
+
+
+def test_text_is_not_shown_as_a_card() -> None:
+    with pytest.raises(ValueError, match="as text"):
+        card_of(Said("x"), decides=False)
+
+
+def test_the_help_names_every_command() -> None:
+    assert all(word in help_activity()["text"] for word in ("approvals", "new", "stop", "help"))
+    assert "help" in greeting()
+
+
+def test_who_cannot_be_reached_is_asked_to_open_a_chat() -> None:
+    assert open_a_chat_first("*Ana*")["text"].startswith("\\*Ana\\*, I cannot reach you privately.")
+
+
+def test_the_overview_leads_to_what_can_be_decided_and_to_where_it_is_shown() -> None:
+    card = overview_activity(OVERVIEW)["attachments"][0]["content"]
+    entries = [element for element in card["body"] if element["type"] == "Container"]
+    actions = [buttons(entry["items"][-1]) for entry in entries]
+    assert actions[0]["Look and decide…"] == "show_all call-1.1"
+    assert actions[0]["Open"].startswith("https://teams.microsoft.com/l/message/19%3Ax%40thread.v2/1700000000001?")
+    assert actions[2] == {"Answer…": "answer_dialog q1"}
+    assert actions[3] == {"Get my link": "get_link s1"}
+    assert "2 wait for your decision; 3 of your requests wait." in card["fallbackText"]
+
+
+def test_the_overview_shows_nothing_twice_and_counts_what_is_not_shown() -> None:
+    [first, second] = OVERVIEW.to_decide
+    twice = overview_activity(Overview((first, second), (first, second), ()))
+    assert "You asked" not in said(twice["attachments"][0]["content"])
+    many = overview_activity(Overview((first,) * 500, (), ()))["attachments"][0]["content"]
+    assert "… and 488 more" in said(many)
+
+
+def test_a_dialog_that_only_says_something_can_be_closed() -> None:
+    assert buttons(note_dialog("That was settled already.").card) == {"Close": "close "}

@@ -1,0 +1,201 @@
+"""What Microsoft knows of somebody that policies ask for: found out, or not found out, never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from adapters.teams.connector.client import BotConnector
+from adapters.teams.connector.entra import KEEP
+from adapters.teams.connector.people import People
+from adapters.teams.connector.standing import CONSENT, Standing
+from adapters.teams.connector.tokens import tokens_of
+from adapters.teams.ids import Caller, Spot
+from bot.vocabulary import Person
+from tests.fakes.teams.server import ANA, BEN, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
+from tests.teams.moments import Moments
+
+DBAS = "e1000000-0000-4000-8000-0000000000e1"
+GROUP = f"entra-group:{TENANT}:{DBAS}"
+MAIL = "ana.alvarez@example.com"
+
+
+@pytest.fixture
+async def teams() -> AsyncIterator[FakeTeams]:
+    async with fake_teams() as running:
+        running.world.entra_groups[DBAS] = {ANA}
+        yield running
+
+
+@asynccontextmanager
+async def parts_of(
+    teams: FakeTeams, moments: Moments | None = None, **config: Any
+) -> AsyncIterator[tuple[People, Standing]]:
+    moments = moments or Moments()
+    settings = teams.config(**config)
+    tokens = tokens_of(settings, environ={}, clock=moments.clock)
+    connector = BotConnector(settings, tokens)
+    people = People(connector, settings, clock=moments.clock)
+    standing = Standing(people, settings, clock=moments.clock, within=0.5)
+    try:
+        yield people, standing
+    finally:
+        for each in (standing, people, connector, tokens):
+            await each.close()
+
+
+@asynccontextmanager
+async def standing_in(teams: FakeTeams, moments: Moments | None = None, **config: Any) -> AsyncIterator[Standing]:
+    async with parts_of(teams, moments, **config) as (_, standing):
+        yield standing
+
+
+def person(user: str, tenant: str = TENANT) -> str:
+    return f"teams:{tenant}:{user}"
+
+
+async def test_who_is_in_an_entra_group_is_and_who_is_not_is_not(teams: FakeTeams) -> None:
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(person(ANA), GROUP) is True
+        assert await standing.in_group(person(BEN), GROUP) is False
+
+
+async def test_a_group_is_asked_for_once_in_a_while(teams: FakeTeams) -> None:
+    moments = Moments()
+    async with standing_in(teams, moments) as standing:
+        await asyncio.gather(*(standing.in_group(person(ANA), GROUP) for _ in range(5)))
+        assert len(teams.calls_of("member_groups")) == 1
+        teams.world.entra_groups[DBAS].clear()
+        moments.now += KEEP + 1
+        assert await standing.in_group(person(ANA), GROUP) is False
+
+
+NOT_OURS = [
+    (person(ANA, OTHER_TENANT), GROUP),
+    (person(ANA), f"entra-group:{OTHER_TENANT}:{DBAS}"),
+    (person(ANA, OTHER_TENANT), f"entra-group:{OTHER_TENANT}:{DBAS}"),
+    (f"slack:{TENANT}:{ANA}", GROUP),
+    (person(ANA), f"slack-group:{TENANT}:{DBAS}"),
+    (person(ANA), f"entra-group:{DBAS}"),
+    (person(ANA), f"entra-group:{TENANT}:../users"),
+    (person("../users"), GROUP),
+]
+
+
+@pytest.mark.parametrize(("somebody", "group"), NOT_OURS)
+async def test_what_is_not_of_this_persons_tenant_could_not_be_found_out(
+    teams: FakeTeams, somebody: str, group: str
+) -> None:
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(somebody, group) is None
+    assert teams.calls_of("member_groups") == []
+
+
+async def test_without_the_permission_nothing_could_be_found_out(teams: FakeTeams) -> None:
+    teams.world.graph_permissions.clear()
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(person(ANA), GROUP) is None
+        assert await standing.email_of(person(ANA)) is None
+
+
+async def test_a_group_that_does_not_exist_could_not_be_found_out(teams: FakeTeams) -> None:
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(person(ANA), f"entra-group:{TENANT}:{BEN}") is None
+
+
+async def test_while_microsoft_does_not_answer_nothing_could_be_found_out(teams: FakeTeams) -> None:
+    for verb in ("member_groups", "account", "member"):
+        teams.fail(verb, status=503, times=math.inf)
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(person(ANA), GROUP) is None
+        assert await standing.in_channel(person(ANA), f"teams:{TENANT}:{teams.channel}") is None
+        assert await standing.email_of(person(ANA)) is None
+
+
+async def test_a_token_that_graph_does_not_take_is_renewed(teams: FakeTeams) -> None:
+    async with standing_in(teams) as standing:
+        assert await standing.in_group(person(ANA), GROUP) is True
+        teams.revoke_tokens()
+        assert await standing.in_group(person(BEN), GROUP) is None
+        assert await standing.in_group(person(BEN), GROUP) is False
+
+
+async def test_nobody_waits_longer_than_a_click_may_take(teams: FakeTeams) -> None:
+    held = teams.hold("member_groups")
+    async with standing_in(teams) as standing, asyncio.timeout(5):
+        assert await standing.in_group(person(ANA), GROUP) is None
+        held.release()
+
+
+async def test_members_of_a_conversation_are_in_it_and_others_are_not(teams: FakeTeams) -> None:
+    teams.add_channel("19:few@thread.tacv2", members=[ANA])
+    async with standing_in(teams) as standing:
+        few = f"teams:{TENANT}:19:few@thread.tacv2"
+        assert await standing.in_channel(person(ANA), few) is True
+        assert await standing.in_channel(person(BEN), few) is False
+        assert await standing.in_channel(person(BEN, OTHER_TENANT), few) is None
+        assert await standing.in_channel(person(ANA), "slack:T1:C1") is None
+        assert await standing.in_channel(person(ANA), f"teams:{TENANT}:19:none@thread.tacv2") is None
+
+
+async def test_the_address_is_asked_of_graph_and_in_lower_case(teams: FakeTeams) -> None:
+    teams.world.users[ANA].mail = "Ana.Alvarez@Example.com"
+    async with standing_in(teams) as standing:
+        assert await standing.email_of(person(ANA)) == MAIL
+
+
+async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) -> None:
+    teams.world.graph_permissions.clear()
+    async with parts_of(teams) as (people, standing):
+        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
+        ana = await people.admitted(spot, Caller(TENANT, ANA, teams.address(ANA)))
+        assert isinstance(ana, Person)
+        assert ana.email == MAIL
+        assert await standing.email_of(person(ANA)) == MAIL
+    assert teams.calls_of("account") == []
+
+
+async def test_guests_are_not_vouched_for_even_where_they_are_welcome(teams: FakeTeams) -> None:
+    async with parts_of(teams, allow_guests=True) as (people, standing):
+        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
+        gus = await people.admitted(spot, Caller(TENANT, GUS, teams.address(GUS)))
+        assert isinstance(gus, Person)
+        assert gus.email == ""
+        assert await standing.email_of(person(GUS)) is None
+
+
+async def test_of_several_tenants_each_vouches_for_its_own_domains_only(teams: FakeTeams) -> None:
+    both = frozenset({TENANT, OTHER_TENANT})
+    async with standing_in(teams, allowed_tenants=both) as standing:
+        assert await standing.email_of(person(ANA)) == MAIL
+        teams.world.users[BEN].mail = "boss@acme.example"
+        assert await standing.email_of(person(BEN)) is None
+
+
+async def test_local_clients_say_nothing_of_anybody(teams: FakeTeams) -> None:
+    local: dict[str, Any] = {
+        "app_id": "",
+        "app_password": None,
+        "local_unauthenticated": True,
+        "allowed_tenants": frozenset({TENANT}),
+    }
+    async with standing_in(teams, **local) as standing:
+        assert await standing.in_group(person(ANA), GROUP) is None
+        assert await standing.in_channel(person(ANA), f"teams:{TENANT}:{teams.channel}") is None
+        assert await standing.email_of(person(ANA)) is None
+
+
+async def test_what_stays_so_until_an_administrator_consents_is_in_the_log_once(teams: FakeTeams) -> None:
+    teams.world.graph_permissions.clear()
+    async with standing_in(teams) as standing:
+        with capture_logs() as logs:
+            for user in (ANA, BEN, ANA):
+                assert await standing.in_group(person(user), GROUP) is None
+    told = [entry for entry in logs if entry["event"] == "teams_not_found_out"]
+    assert [(entry["log_level"], entry["hint"]) for entry in told] == [("warning", CONSENT)]
