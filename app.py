@@ -17,19 +17,22 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
-from adapters.tool_servers import ConfigError, ToolServers, load_config, look_up
-from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
+from adapters.tool_servers import ConfigError, ToolServers, ToolServersConfig, load_config, look_up
+from bot.accounts.addresses import Address
+from bot.accounts.office import Outside
 from bot.clock import system_clock
 from bot.house import House, HouseParts, open_house
 from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
-from bot.platform import Platform
 from bot.policy_in_force import PolicyInForce
+from bot.records.opening import open_records
 from bot.records.schema import NewerSchemaError
 from bot.redacting import log_redactor_of, redactor_of
-from bot.secrets import Sealer, kept_key
-from bot.settings import Settings, SettingsError, load_settings, plain
-from graph.models import DEMO, ModelProblem
+from bot.secrets import KeyFileError, kept_key
+from bot.settings import Settings, SettingsError, load_settings
+from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
+from composition.platforms import NotConnected, make_platforms
+from graph.models import ModelProblem
 from policies.model import Tool
 from policies.rules import PolicyError
 
@@ -41,12 +44,10 @@ log = structlog.get_logger(__name__)
 
 
 POLICY = web.AppKey("policy", PolicyInForce)
+ADDRESS = web.AppKey("address", Address)
+"""To be told on which port it listens."""
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
-NO_MODEL = (
-    "No language model is connected: the built-in demo model answers by rules. "
-    "Set OPENAI_API_KEY (see the README) to talk with a real one."
-)
 
 
 class ConfigurationError(Exception):
@@ -58,10 +59,60 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     database = database_file(settings)
     folder = database.parent
+    tool_config, account_config, policy = _configuration(settings)
+    async with AsyncExitStack() as stack:
+        try:
+            stack.enter_context(folder_lock(folder))
+            records = await stack.enter_async_context(open_records(database))
+            given = settings.encryption_key
+            key = given.get_secret_value().encode() if given else kept_key(folder)
+        except (FolderInUseError, KeyFileError, NewerSchemaError) as error:
+            raise ConfigurationError(str(error)) from error
+        # What we hand to tool servers is secret too.
+        handed = (secret for server in tool_config.servers for secret in server.secrets)
+        values = {*key.decode().split(","), *handed, *account_config.secrets}
+        redactor = redactor_of(settings, values)
+        opened = open_accounts(account_config, settings, records.database, key, system_clock)
+        accounts = await stack.enter_async_context(opened)
+        masked = redactor.redact
+        tools = ToolServers(tool_config, redact=masked, tokens=accounts.tokens, catalogues=accounts.catalogues)
+        await tools.start()
+        stack.push_async_callback(tools.close)
+        platforms = make_platforms(settings, tools, database, key)
+        for chat in platforms.chats:
+            stack.push_async_callback(chat.close)  # after the house, which may still be posting
+        address = Address(settings)
+        outside = Outside(accounts.services, accounts.proofs, address, tools.forget)
+        parts = HouseParts(settings, records, key, tools, policy, platforms.by_name, system_clock, redactor, outside)
+        house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
+        tools.connect(house.sign_ins.completed)
+        application = web.Application(client_max_size=1024**2)
+        application[POLICY], application[ADDRESS] = policy, address
+        health = partial(_health, house=house, tools=tools, settings=settings, chats=platforms.chats)
+        application.router.add_get("/health-check", health)
+        page = platforms.page
+        if page is not None:
+            application.add_routes(page.routes(house.desk))
+            stack.push_async_callback(page.close)
+        application.add_routes(account_routes(account_config, house, settings, page.visitor if page else None))
+        for chat in platforms.chats:
+            chat.connect(house.desk)
+            application.add_routes(chat.routes())
+            stack.push_async_callback(chat.stop)
+        try:
+            await platforms.start()
+        except NotConnected as refusal:
+            raise ConfigurationError(str(refusal)) from refusal
+        yield application
+
+
+def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce]:
+    """What the files say, checked before anything is opened."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
+        account_config = accounts_config(tool_config, settings, _variables())
         policy = PolicyInForce(settings.policy_file)
-    except (ConfigError, PolicyError) as error:
+    except (ConfigError, AccountsError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
@@ -69,47 +120,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
-    async with AsyncExitStack() as stack:
-        try:
-            stack.enter_context(folder_lock(folder))
-        except FolderInUseError as error:
-            raise ConfigurationError(str(error)) from error
-        key = settings.encryption_key.get_secret_value().encode() if settings.encryption_key else kept_key(folder)
-        # What we hand to tool servers is secret too.
-        values = {key.decode(), *(secret for server in tool_config.servers for secret in server.secrets)}
-        redactor = redactor_of(settings, values)
-        tools = ToolServers(tool_config, redact=redactor.redact)
-        await tools.start()
-        stack.push_async_callback(tools.close)
-        page = _web_platform(settings, tools, key) if settings.web_enabled else None
-        slack = _slack_platform(settings, database, key) if settings.slack_configured else None
-        teams = _teams_platform(settings) if settings.teams_configured else None
-        chats = [chat for chat in (slack, teams) if chat is not None]
-        for chat in chats:
-            stack.push_async_callback(chat.close)  # after the house, which may still be posting
-        platforms: dict[str, Platform] = {platform.name: platform for platform in (page, *chats) if platform}
-        parts = HouseParts(settings, database, key, tools, policy, platforms, system_clock, redactor)
-        try:
-            house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
-        except NewerSchemaError as error:
-            raise ConfigurationError(str(error)) from error
-        application = web.Application(client_max_size=1024**2)
-        application[POLICY] = policy
-        application.router.add_get(
-            "/health-check", partial(_health, house=house, tools=tools, settings=settings, chats=chats)
-        )
-        if page is not None:
-            application.add_routes(page.routes(house.desk))
-            stack.push_async_callback(page.close)
-        for chat in chats:
-            chat.connect(house.desk)
-            application.add_routes(chat.routes())
-            stack.push_async_callback(chat.stop)
-        if slack is not None:
-            await _start_slack(slack)
-        if teams is not None:
-            await _start_teams(teams)
-        yield application
+    return tool_config, account_config, policy
 
 
 def database_file(settings: Settings) -> Path:
@@ -143,50 +154,9 @@ async def _health(
         "mode": settings.mode.value,
         "tool_servers": servers,
         "deliveries": await house.health(),
+        "connections": await house.connections(),
     }
     return web.json_response(body | {chat.name: chat.facts() for chat in chats})
-
-
-def _web_platform(settings: Settings, tools: ToolServers, key: bytes) -> WebPlatform:
-    password = plain(settings.web_password)
-    config = WebConfig(settings.host, settings.port, settings.public_url, password, secret=key)
-    notice = NO_MODEL if settings.model_name == DEMO else ""
-
-    def facts() -> PageFacts:
-        servers = tuple(ToolServerFacts(s.server, s.state, s.tools, s.reason) for s in tools.status())
-        return PageFacts(notice, settings.mode.value, servers)
-
-    return WebPlatform(config, facts)
-
-
-def _slack_platform(settings: Settings, database: Path, key: bytes) -> SlackPlatform:
-    from adapters.slack import Installations, SlackPlatform, config_from  # noqa: PLC0415  # half a second of importing
-
-    return SlackPlatform(config_from(settings), installations=Installations(database, Sealer(key)))
-
-
-def _teams_platform(settings: Settings) -> TeamsPlatform:
-    from adapters.teams import TeamsPlatform, config_from  # noqa: PLC0415  # a second and a half of importing
-
-    return TeamsPlatform(config_from(settings))
-
-
-async def _start_slack(slack: SlackPlatform) -> None:
-    from adapters.slack import SlackNotConnected  # noqa: PLC0415  # as above
-
-    try:
-        await slack.start()
-    except SlackNotConnected as refusal:
-        raise ConfigurationError(refusal.sentence) from refusal
-
-
-async def _start_teams(teams: TeamsPlatform) -> None:
-    from adapters.teams import TeamsNotConnected  # noqa: PLC0415  # as above
-
-    try:
-        await teams.start()
-    except TeamsNotConnected as refusal:
-        raise ConfigurationError(refusal.sentence) from refusal
 
 
 async def serve(settings: Settings) -> None:
@@ -207,6 +177,7 @@ async def serve(settings: Settings) -> None:
                 f"HOST, PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}"
             ) from error
         host, port = runner.addresses[0][:2]
+        application[ADDRESS].listens_on(port)
         # What was imported stays: searching it for garbage again and again would hold up everybody for 0.1 s each time.
         gc.collect()
         gc.freeze()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.accounts.listening import Codes
+from bot.accounts.managing import ConnectionBook
+from bot.accounts.sign_ins import SignInBook
 from bot.approvals import ApprovalBook
 from bot.clarifications import ClarificationBook
-from bot.connections import SignInBook
 from bot.facts import Facts
 from bot.grants import GrantBook
 from bot.handing import Handing
@@ -27,4 +29,6 @@ class Books:
     facts: Facts
     clarifications: ClarificationBook
     sign_ins: SignInBook
+    codes: Codes
+    connections: ConnectionBook
     presence: Presence

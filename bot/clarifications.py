@@ -1,17 +1,20 @@
-"""Questions of the model to the requester, answered by a form or by a plain reply."""
+"""Questions to the requester, of the model or of a tool, answered by a form or by a plain reply."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bot.clock import Clock
-from bot.forms import FormErrors, read_answers
+from bot.forms import FormErrors, read_answers, read_elicited
 from bot.ids import NewId
 from bot.posts import Posts
 from bot.records import clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import NewPost
-from bot.vocabulary import AlreadySettled, ClickResult, FormAnswer, Invalid, Refused, Settled, Unknown
-from graph.interrupts import Answer, Answered, ClarificationAsked, Superseded
+from bot.vocabulary import AlreadySettled, ClickResult, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
+from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
 
 NO_SUCH = Unknown("This question does not exist (any more).")
 
@@ -24,7 +27,7 @@ class ClarificationBook:
         self._clock = clock
         self._new_id = new_id
 
-    async def record(self, tx: Transaction, thread_id: str, asked: ClarificationAsked) -> None:
+    async def record(self, tx: Transaction, thread_id: str, asked: ClarificationAsked | ElicitationAsked) -> None:
         """Record a question and post its card; what is recorded already stays as it is."""
         clarification_id = self._new_id()
         if await clarifications.add(tx, clarification_id, thread_id, asked, self._clock()):
@@ -38,7 +41,7 @@ class ClarificationBook:
             return NO_SUCH, None
         if row.requester != answer.person.person_id:
             return Refused("This question is for somebody else."), None
-        values = read_answers(row.fields, answer.values)
+        values = _read(row, answer.values)
         if isinstance(values, FormErrors):
             return Invalid(values.errors), None
         if row.settled_key == answer.key:  # the same form, delivered twice
@@ -47,9 +50,34 @@ class ClarificationBook:
             return AlreadySettled("This question was settled already."), None
         return Settled("Thank you."), row.thread_id
 
-    async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool:
-        """Record a plain reply; false when the question was settled before."""
-        return await self._settle(tx, row, "answered", key, {"text": text})
+    async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool | FormErrors:
+        """Record a plain reply; false when the question was settled before. A tool's question has to be answered as
+        its schema wants, which a plain reply can do only where it asks for one thing."""
+        if row.server is None:
+            return await self._settle(tx, row, "answered", key, {"text": text})
+        if len(row.fields) != 1:
+            return FormErrors({"": f"{row.server} asks for several things. Please answer with the form."})
+        values = _read(row, {row.fields[0].name: text})
+        if isinstance(values, FormErrors):
+            return values
+        return await self._settle(tx, row, "answered", key, {"values": values})
+
+    async def dismiss(self, tx: Transaction, dismissal: Dismissal) -> tuple[ClickResult, str | None]:
+        """Record that the requester does not answer a tool's question; with the thread to resume when that settled
+        it."""
+        row = await clarifications.get(tx, dismissal.clarification_id)
+        if row is None:
+            return NO_SUCH, None
+        if row.requester != dismissal.person.person_id:
+            return Refused("This question is for somebody else."), None
+        if row.server is None:
+            return Refused("This question has to be answered. To go on without, write something else."), None
+        status = _DISMISSED[dismissal.action]
+        if row.settled_key == dismissal.key:  # the same click, delivered twice
+            return Settled("Noted."), None
+        if not await self._settle(tx, row, status, dismissal.key, None):
+            return AlreadySettled("This question was settled already."), None
+        return Settled("All right, no answer." if status == "declined" else "Cancelled."), row.thread_id
 
     async def supersede(self, tx: Transaction, row: ClarificationRow, key: str) -> None:
         """The turn went on without it."""
@@ -66,6 +94,16 @@ class ClarificationBook:
         return settled
 
 
+_DISMISSED = {"decline": "declined", "cancel": "cancelled"}
+
+
+def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:
+    """What was typed, as values that the asker can take."""
+    if row.server is None:
+        return read_answers(row.fields, values)
+    return read_elicited(row.fields, row.schema or {}, values)
+
+
 def answer_of(row: ClarificationRow) -> Answer | None:
     """What a settled question tells the graph; `None` while it is open."""
     match row.status:
@@ -74,5 +112,9 @@ def answer_of(row: ClarificationRow) -> Answer | None:
         case "answered":
             answer = row.answer or {}
             return Answered(text=answer.get("text", ""), values=answer.get("values", {}))
+        case "declined":
+            return Dismissed(action="decline")
+        case "cancelled":
+            return Dismissed(action="cancel")
         case _:
             return Superseded()

@@ -13,6 +13,7 @@ from bot.clock import Clock
 from bot.endings import Endings
 from bot.failing import Failing
 from bot.failures import MAX_DEATHS, for_author, reference_of
+from bot.forms import FormErrors
 from bot.inbox.engine import Engine
 from bot.introductions import Introductions
 from bot.limits import TurnLimit
@@ -158,7 +159,10 @@ class Conversation:
             case AnswersClarification(clarification_id=clarification_id):
                 answered = await self._answer(delivery, clarification_id)
                 look = await self._resume_settled(delivery, look, live)
-                if answered:
+                if isinstance(answered, FormErrors):
+                    sentence = " ".join(answered.errors.values())
+                    await self._endings.conclude(delivery, look, for_author(f"form:{delivery.key}", delivery, sentence))
+                elif answered:
                     await self._endings.conclude(delivery, look)
                 else:
                     await self._interpret(delivery, thread, look, live)
@@ -174,8 +178,9 @@ class Conversation:
             case Ignored():
                 await self._endings.conclude(delivery, look)
 
-    async def _answer(self, delivery: Delivery, clarification_id: str) -> bool:
-        """Take the message as the answer; false when a form was submitted since we looked."""
+    async def _answer(self, delivery: Delivery, clarification_id: str) -> bool | FormErrors:
+        """Take the message as the answer; false when a form was submitted since we looked. A tool's question may not
+        take it."""
         async with self._s.database.writing() as tx:
             question = await clarifications.get(tx, clarification_id)
             if question is None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from bot.books import Books
 from bot.clock import Clock
+from bot.inbox.editing import Editing
 from bot.inbox.engine import Engine
+from bot.inbox.resuming import Resuming
 from bot.inbox.sessions import current_thread
 from bot.meaning import is_stop
 from bot.overviews import Overviews
@@ -15,7 +17,7 @@ from bot.platform import Reference
 from bot.posts import Posts
 from bot.records import attempts, deliveries, posts, threads
 from bot.records import feedback as feedback_rows
-from bot.records.database import Database, Transaction
+from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.redacting import PLAIN
 from bot.turns import requesters
@@ -23,7 +25,10 @@ from bot.vocabulary import (
     AlreadySettled,
     ApprovalView,
     ClickResult,
+    CodeEntry,
+    ConnectionView,
     Decision,
+    Dismissal,
     Feedback,
     Form,
     FormAnswer,
@@ -69,6 +74,8 @@ class FrontDesk:
         self._books = books
         self._posts = outbox
         self._clock = clock
+        self._resuming = Resuming(engine, clock)
+        self._editing = Editing(database, books.codes)
         self._overviews = Overviews(database, books.facts, clock, redactor)
         self._met: dict[str, Person] = {}
         """By person id, what is recorded of them."""
@@ -76,14 +83,15 @@ class FrontDesk:
     # ------------------------------------------------------------------------------------------- turn lane
 
     async def accept(self, message: Message) -> bool:
-        """Keep a message durably. "Stop" does not queue."""
+        """Keep a message durably. "Stop" does not queue, and a code is for no record, model or log."""
+        if (taken := await self._books.codes.taken(message)) is not None:
+            return taken
         if is_stop(message.text):
             async with self._database.reading() as tx:
                 if await deliveries.exists(tx, message.key):
                     return False
                 thread_id = await current_thread(tx, message.place, message.author.person_id)
-            result = await self.stop(message.key, thread_id or "", message.author, text=message.text)
-            if isinstance(result, Settled):
+            if isinstance(await self.stop(message.key, thread_id or "", message.author, text=message.text), Settled):
                 return True
         accepted = await self._books.acceptance.accept(message)
         if accepted.is_new:
@@ -92,19 +100,11 @@ class FrontDesk:
 
     async def amend(self, key: str, text: str) -> bool:
         """A message was edited. False: it is being handled or was, so the edit changes nothing."""
-        async with self._database.writing_urgently() as tx:
-            message = await deliveries.queued(tx, key)
-            if message is not None:
-                await deliveries.set_body(tx, key, {**message.body, "text": storable(text)})
-        return message is not None
+        return await self._editing.amend(key, text)
 
     async def withdraw(self, key: str) -> bool:
         """A message was deleted. False: it is being handled or was, so that changes nothing."""
-        async with self._database.writing_urgently() as tx:
-            message = await deliveries.queued(tx, key)
-            if message is not None:
-                await deliveries.drop(tx, [key])
-        return message is not None
+        return await self._editing.withdraw(key)
 
     async def arrived(self, key: str, place: Place, greeting: str) -> bool:
         """The bot was brought to a place: greet there, once until it has left."""
@@ -133,21 +133,36 @@ class FrontDesk:
                 if isinstance(result, Settled) and result.final:
                     settled.setdefault(await self._books.approvals.thread_of(tx, approval_id), []).append(approval_id)
             for thread_id, approval_ids in settled.items():
-                await self._resume(tx, thread_id, *approval_ids)
+                await self._resuming.resume(tx, thread_id, *approval_ids)
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
         """Record the answer to a clarification."""
         async with self._database.writing_urgently() as tx:
             result, thread_id = await self._books.clarifications.answer_form(tx, answer)
-            await self._resume(tx, thread_id, answer.clarification_id)
+            await self._resuming.resume(tx, thread_id, answer.clarification_id)
         return result
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        """Record that a person does not answer a tool's question."""
+        async with self._database.writing_urgently() as tx:
+            result, thread_id = await self._books.clarifications.dismiss(tx, dismissal)
+            await self._resuming.resume(tx, thread_id, dismissal.clarification_id)
+        return result
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        """Check the one-time code of a sign-in; the account is connected when it is right."""
+        return await self._books.codes.enter(entry)
+
+    async def disconnect(self, key: str, connection_id: str, person: Person) -> ClickResult:
+        """End a connection, its owner only: its tokens are revoked at the service and forgotten."""
+        return await self._books.connections.disconnect(connection_id, person)
 
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         """Record that a person has signed in, or will not."""
         async with self._database.writing_urgently() as tx:
             result, thread_id = await self._books.sign_ins.reply(tx, reply)
-            await self._resume(tx, thread_id, reply.sign_in_id)
+            await self._resuming.resume(tx, thread_id, reply.sign_in_id)
         return result
 
     async def hand_over(self, handover: Handover) -> ClickResult:
@@ -161,7 +176,7 @@ class FrontDesk:
         accounts = await self._books.handing.requester_accounts(approval_id, person)
         async with self._database.writing_urgently() as tx:
             result, thread_id = await self._books.handing.take_back(tx, key, approval_id, accounts)
-            await self._resume(tx, thread_id, approval_id)
+            await self._resuming.resume(tx, thread_id, approval_id)
         return result
 
     async def revoke(self, grant_id: str, person: Person) -> ClickResult:
@@ -180,7 +195,7 @@ class FrontDesk:
                 twice = row.settled_key == choice.key
                 return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
             await self._posts.show_again(tx, [row.attempt_id, *await self._books.approvals.ids_of(tx, row.call_id)])
-            await self._resume(tx, row.thread_id, row.attempt_id)
+            await self._resuming.resume(tx, row.thread_id, row.attempt_id)
         return Settled("Noted.")
 
     async def feedback(self, feedback: Feedback) -> ClickResult:
@@ -216,17 +231,6 @@ class FrontDesk:
             tx.afterwards(lambda: self._engine.interrupt(thread_id))
             tx.afterwards(lambda: self._engine.wake(thread_id))
         return Settled("Stopped.")
-
-    async def _resume(self, tx: Transaction, thread_id: str | None, *settled: str) -> None:
-        """These were settled, once and for all: let their thread go on, once for all of them. What was settled by an
-        earlier delivery of the same click has had its turn."""
-        if thread_id is None:
-            return
-        now = self._clock()
-        for each in settled:
-            if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
-                break
-        tx.afterwards(lambda: self._engine.wake(thread_id))
 
     # ------------------------------------------------------------------------------------------- ask lane
 
@@ -265,6 +269,10 @@ class FrontDesk:
     async def grants(self, person: Person) -> tuple[GrantView, ...]:
         """What this person always allows themselves at the moment, the one that ends last first."""
         return await self._books.grants.views(person.person_id)
+
+    async def connections(self, person: Person) -> tuple[ConnectionView, ...]:
+        """The accounts that this person has connected, by service."""
+        return await self._books.connections.views(person)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""

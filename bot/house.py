@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import structlog
 
+from bot.accounts.flow import SignInFlow
+from bot.accounts.office import Inside, Office, Outside, make_office
+from bot.accounts.sign_ins import SignInBook
 from bot.approvals import ApprovalBook
 from bot.audit.log import AuditLog
 from bot.books import Books
 from bot.cards import Cards
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
-from bot.connections import SignInBook
 from bot.conversation import Conversation, Surroundings
 from bot.desk import FrontDesk
 from bot.directory import Directory
@@ -35,9 +36,8 @@ from bot.platform import Platform
 from bot.posts import Posts
 from bot.presence import Presence
 from bot.records import deliveries
-from bot.records.checkpoints import sqlite_checkpoints
-from bot.records.database import Database, sqlite_database
-from bot.records.schema import upgrade_sqlite
+from bot.records.database import Database
+from bot.records.opening import Records
 from bot.secrets import Sealer
 from bot.settings import Settings
 from bot.vocabulary import Place
@@ -60,9 +60,10 @@ class HouseParts:
     """What a house is made of."""
 
     settings: Settings
-    database: Path
-    """The SQLite file of the records; the checkpoints are kept beside it."""
+    records: Records
+    """What is kept on disk, open."""
     key: bytes
+    """Fernet key, or several separated by commas."""
     tools: Tools
     policy: Callable[[], Policy]
     """The policy in force; another one after a reload."""
@@ -70,15 +71,24 @@ class HouseParts:
     clock: Clock
     redactor: Redactor
     """Masks what must not be shown."""
+    outside: Outside = field(default_factory=Outside)
+    """Services at which people have accounts."""
 
 
 class House:
-    """A running house: its desk, and how it is."""
+    """A running house: its desk, the way of sign-ins, and how it is."""
 
-    def __init__(self, desk: FrontDesk, engine: EmbeddedEngine, database: Database) -> None:
+    def __init__(self, desk: FrontDesk, office: Office, engine: EmbeddedEngine, database: Database) -> None:
         self.desk = desk
+        self.flow: SignInFlow = office.flow
+        self.sign_ins: SignInBook = office.sign_ins
+        self._connections = office.connections
         self._engine = engine
         self._database = database
+
+    async def connections(self) -> Mapping[str, int]:
+        """How many people's accounts work, by connection: all that an operator may see of them."""
+        return await self._connections.counts()
 
     async def health(self) -> Mapping[str, int]:
         """How many deliveries wait or are parked, and how many threads are being handled."""
@@ -92,14 +102,8 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
     """Everything between the adapters and the policies, while it runs. Raises `ModelProblem` when the model is not
     configured."""
     settings, clock = parts.settings, parts.clock
-    file = parts.database
+    database, checkpoints = parts.records.database, parts.records.checkpoints
     async with AsyncExitStack() as stack:
-        await asyncio.to_thread(upgrade_sqlite, file)
-        checkpoints = await stack.enter_async_context(sqlite_checkpoints(file.with_suffix(".checkpoints.db")))
-        database = sqlite_database(file, foundation=checkpoints.sync)
-        await database.open()
-        stack.push_async_callback(database.close)
-
         posts = Posts(database, clock, parts.platforms, redactor=parts.redactor)
         audit = AuditLog(database, clock, parts.redactor)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
@@ -112,7 +116,10 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         )
         grants = GrantBook(database, clock, random_id, redactor=parts.redactor)
         questions = ClarificationBook(posts, clock, random_id)
-        sign_ins = SignInBook(database, posts, clock, random_id, Sealer(parts.key))
+        inside = Inside(database, posts, engine, clock, random_id, Sealer(parts.key), parts.platforms)
+        office = make_office(inside, parts.outside, links_an_hour=settings.limit_links_per_hour)
+        stack.push_async_callback(office.connections.close)
+        sign_ins = office.sign_ins
         retry = Retry(times=settings.model_retries)
         model = create_model(settings.model_spec)
         same = settings.router_spec == settings.model_spec
@@ -137,7 +144,7 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         )
         agent = Agent(build_workflow(ports, checkpoints), checkpoints, clock)
         waits = Waits(approvals, questions, sign_ins, posts)
-        introductions = Introductions(database, parts.platforms, clock)
+        introductions = Introductions(database, parts.platforms, clock, office.codes)
         turn_limit = TurnLimit(
             clock,
             per_person=settings.limit_turns_per_minute,
@@ -159,6 +166,8 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
                 facts,
                 questions,
                 sign_ins,
+                office.codes,
+                office.connections,
                 Presence(database, posts, waits, clock),
             ),
             posts,
@@ -166,9 +175,10 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             redactor=parts.redactor,
         )
         await posts.start()
+        await office.connections.start()
         starting = asyncio.create_task(_start(engine, conversation, parts.tools), name="engine start")
         try:
-            yield House(desk, engine, database)
+            yield House(desk, office, engine, database)
         finally:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)

@@ -94,8 +94,8 @@ class AttemptLedger:
                 case Succeeded(text=text, whole=whole, owner=owner):
                     status, output = "done", whole or text
                     kept = {"text": text, "whole": whole or None, "owner": owner}
-                case Failed(text=text):
-                    status, output, kept = "failed", text, {"text": text}
+                case Failed(text=text, owner=owner):
+                    status, output, kept = "failed", text, {"text": text, "owner": owner}
             is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
             if row is not None and is_new:
                 await self._audit.ended(tx, row, status, output)
@@ -149,4 +149,4 @@ class AttemptLedger:
 
 
 def _outcome(row: AttemptRow) -> Succeeded | Failed:
-    return Succeeded(row.text, owner=row.owner) if row.status == "done" else Failed(row.text)
+    return Succeeded(row.text, owner=row.owner) if row.status == "done" else Failed(row.text, owner=row.owner)

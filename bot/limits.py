@@ -29,8 +29,8 @@ class TurnLimit:
 
     def __init__(self, clock: Clock, *, per_person: int, per_thread: int) -> None:
         self._clock = clock
-        self._people = _Windows(per_person)
-        self._threads = _Windows(per_thread)
+        self._people = Windows(per_person)
+        self._threads = Windows(per_thread)
         self._told: dict[tuple[str, str], tuple[str, float]] = {}
         """By person and thread, the delivery that was answered with a sentence, and until when that holds."""
 
@@ -55,31 +55,32 @@ class TurnLimit:
         return told == key
 
 
-class _Windows:
-    """By person or thread, the turns that began within the last minute, oldest first."""
+class Windows:
+    """By person or thread, what began within the last `seconds`, oldest first, counted in this process."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, seconds: float = WINDOW) -> None:
         self.most = most
+        self._seconds = seconds
         self._begun: dict[str, deque[tuple[float, str]]] = {}
 
     def wait(self, of: str, key: str, now: float) -> float:
         """Seconds until one more may begin; 0: it may now."""
         begun = self._begun.get(of, ())
-        within = [at for at, _ in begun if at > now - WINDOW]
+        within = [at for at, _ in begun if at > now - self._seconds]
         if self.most == NO_LIMIT or len(within) < self.most or any(key == counted for _, counted in begun):
             return 0.0
-        return within[-self.most] + WINDOW - now
+        return within[-self.most] + self._seconds - now
 
     def add(self, of: str, key: str, now: float) -> None:
         """One more has begun; it is counted once, also when it is tried again."""
         begun = self._begun.get(of, ())
         if self.most == NO_LIMIT or any(key == counted for _, counted in begun):
             return
-        within = deque(turn for turn in begun if turn[0] > now - WINDOW)
+        within = deque(turn for turn in begun if turn[0] > now - self._seconds)
         within.append((now, key))
         self._begun.pop(of, None)  # the latest last, so that what is over is found in front
         self._begun[of] = within
-        while (first := next(iter(self._begun.items())))[1][-1][0] <= now - WINDOW:
+        while (first := next(iter(self._begun.items())))[1][-1][0] <= now - self._seconds:
             del self._begun[first[0]]
 
 

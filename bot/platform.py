@@ -9,7 +9,10 @@ from bot.vocabulary import (
     ApprovalView,
     Arrival,
     ClickResult,
+    CodeEntry,
+    ConnectionView,
     Decision,
+    Dismissal,
     Feedback,
     Form,
     FormAnswer,
@@ -147,6 +150,22 @@ class Desk(Protocol):
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         """Record what came of an attempt that broke off."""
+        ...
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        """Record that a person does not answer a tool's question."""
+        ...
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        """Check the one-time code of a sign-in; the account is connected when it is right."""
+        ...
+
+    async def disconnect(self, key: str, connection_id: str, person: Person) -> ClickResult:
+        """End a connection, its owner only: its tokens are revoked at the service and forgotten."""
+        ...
+
+    async def connections(self, person: Person) -> tuple[ConnectionView, ...]:
+        """The accounts that this person has connected, by service."""
         ...
 
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:

@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from pathlib import Path
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 KEY_FILE = "encryption.key"
 
 
 class Sealer:
-    """Encrypts short texts at rest (Fernet)."""
+    """Encrypts short texts at rest (Fernet).
+
+    `key`: one key, or several separated by commas: the first seals, all of them open, so that a new key can be put in
+    front while there is still something that an older one has sealed.
+    """
 
     def __init__(self, key: bytes) -> None:
-        self._fernet = Fernet(key)
+        keys = [Fernet(each.strip()) for each in key.split(b",")]
+        self._first = keys[0]
+        self._any = MultiFernet(keys)
 
     def seal(self, text: str) -> str:
         """The sealed text."""
-        return self._fernet.encrypt(text.encode()).decode()
+        return self._first.encrypt(text.encode()).decode()
 
     def unseal(self, sealed: str) -> str | None:
         """The text; `None` when it was sealed with another key or was changed."""
         try:
-            return self._fernet.decrypt(sealed.encode()).decode()
+            return self._any.decrypt(sealed.encode()).decode()
         except InvalidToken:
             return None
 
+    def renewed(self, sealed: str) -> str | None:
+        """The same text sealed with the first key; `None` when it is so already, or cannot be opened at all."""
+        try:
+            self._first.decrypt(sealed.encode())
+        except InvalidToken:
+            text = self.unseal(sealed)
+            return self.seal(text) if text is not None else None
+        return None
+
+
+def random_token() -> str:
+    """256 random bits for a link, a state or a cookie: 43 characters of URL-safe base64."""
+    return secrets.token_urlsafe(32)
+
+
+def hashed(token: str) -> str:
+    """By what a random token is found in the database, where it may not lie itself (SHA-256, hexadecimal)."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class KeyFileError(Exception):
+    """The kept key cannot be used; the text says where it is and what to do."""
+
 
 def kept_key(folder: Path) -> bytes:
-    """The key kept in the data folder, made at the first start; readable by its owner only."""
+    """The key kept in the data folder, made at the first start; readable by its owner only. Raises `KeyFileError`."""
     path = folder / KEY_FILE
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,4 +68,12 @@ def kept_key(folder: Path) -> bytes:
         unfinished.touch(mode=0o600)
         unfinished.write_bytes(Fernet.generate_key())
         unfinished.replace(path)
-    return path.read_bytes().strip()
+    try:
+        key = path.read_bytes().strip()
+        Sealer(key)
+    except (OSError, ValueError) as fault:
+        raise KeyFileError(
+            f"{path}: this is not an encryption key that can be read. Put the right one back, or set ENCRYPTION_KEY. "
+            "Without it, move the file away: a new one is made, and people have to sign in to their accounts again."
+        ) from fault
+    return key

@@ -14,7 +14,7 @@ from bot.settings_checks import (
     SettingsError,
     contradictions,
     database_address,
-    fernet_key,
+    fernet_keys,
     host_name,
     is_loopback,
     long_enough,
@@ -65,10 +65,10 @@ class Settings(BaseSettings):
     web_password: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
         None, description="Lets the web page be served beyond loopback; at least 8 characters."
     )
-    encryption_key: Annotated[SecretStr, AfterValidator(fernet_key)] | None = Field(
+    encryption_key: Annotated[SecretStr, AfterValidator(fernet_keys)] | None = Field(
         None,
         description="Fernet key for people's tokens; made and kept under data/ when not set. Several replicas need "
-        "the same one.",
+        "the same one. For a change of keys, several separated by commas: the first seals, all of them open.",
     )
 
     llm_model: str | None = Field(
@@ -97,6 +97,10 @@ class Settings(BaseSettings):
     )
 
     mcp_config: Path = Field(Path("mcp.json"), description="The tool servers.")
+    connections_file: Path = Field(
+        Path("connections.yaml"),
+        description="The providers (Google, Microsoft, GitHub, Slack, any other) at which people connect accounts.",
+    )
     policy_file: Path = Field(Path("policies/default.yaml"), description="Who may approve what.")
     agent_mode: Mode = Field(Mode.DEFAULT, description="readOnly, default or safeWrite: the ceiling on the rules.")
     agent_strict_readonly: bool = Field(False, description="true: readOnly, whatever AGENT_MODE and the rules say.")
@@ -118,11 +122,16 @@ class Settings(BaseSettings):
     limit_tokens_per_day: int = Field(
         0, ge=0, description="Tokens of the language model that one person may use in a day (UTC); 0: no limit."
     )
+    limit_links_per_hour: int = Field(
+        30, ge=0, description="Sign-in links that one person may ask for within an hour; 0: no limit."
+    )
 
     slack_bot_token: SecretStr | None = Field(None, description="xoxb-…, for one workspace.")
     slack_signing_secret: SecretStr | None = Field(None, description="For the Events API at POST /slack/events.")
     slack_app_token: SecretStr | None = Field(None, description="xapp-…, for Socket Mode instead of the Events API.")
-    slack_client_id: str | None = Field(None, description="For installs into many workspaces at /slack/install.")
+    slack_client_id: str | None = Field(
+        None, description="For Sign in with Slack, and for installs into many workspaces at /slack/install."
+    )
     slack_client_secret: SecretStr | None = Field(None, description="Belongs to SLACK_CLIENT_ID.")
     slack_api_url: Address = Field("https://slack.com/api/", description="Slack's Web API.")
     slack_agent_view: bool = Field(
@@ -257,6 +266,7 @@ class Settings(BaseSettings):
         """Every secret in these settings, for the logs to mask; of addresses, the password in them."""
         values = [getattr(self, name) for name in type(self).model_fields if name != "database_url"]
         texts = {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
+        texts |= set((plain(self.encryption_key) or "").split(",")) - {""}
         addresses = [self.database_url.get_secret_value(), *(v for v in values if isinstance(v, str) and "://" in v)]
         passwords = {password for address in addresses if (password := urlsplit(address).password)}
         return frozenset(texts | passwords | {unquote(password) for password in passwords})

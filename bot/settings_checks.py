@@ -83,18 +83,24 @@ def database_address(value: SecretStr) -> SecretStr:
     return value
 
 
-def fernet_key(value: SecretStr) -> SecretStr:
-    """A Fernet key: 32 bytes, URL-safe base64 (https://github.com/fernet/spec)."""
+def fernet_keys(value: SecretStr) -> SecretStr:
+    """Fernet keys separated by commas: each 32 bytes, URL-safe base64 (https://github.com/fernet/spec)."""
+    keys = [key.strip() for key in value.get_secret_value().split(",")]
+    for number, key in enumerate(keys, start=1):
+        if not _is_fernet_key(key):
+            which = "is" if len(keys) == 1 else f"has {len(keys)} keys, and number {number} is"
+            raise ValueError(
+                f"{which} not a Fernet key. Make one: python -c "
+                "'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
+            )
+    return SecretStr(",".join(keys))
+
+
+def _is_fernet_key(text: str) -> bool:
     try:
-        size = len(base64.b64decode(value.get_secret_value(), altchars=b"-_", validate=True))
+        return len(base64.b64decode(text, altchars=b"-_", validate=True)) == 32
     except (binascii.Error, ValueError):
-        size = 0
-    if size != 32:
-        raise ValueError(
-            "is not a Fernet key. Make one: python -c "
-            "'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
-        )
-    return value
+        return False
 
 
 def long_enough(value: SecretStr) -> SecretStr:

@@ -6,12 +6,13 @@ import json
 
 from bot.grants import is_offered
 from bot.permissions import is_shown_within
-from bot.records import approvals, attempts, clarifications, sign_ins, threads
+from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import PostRow
+from bot.records.sign_ins import SignInRow
 from bot.safe_text import one_line
 from bot.vocabulary import (
     ApprovalView,
@@ -54,7 +55,7 @@ async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | Non
         case "clarification":
             return await clarification_view(tx, subject)
         case "sign_in":
-            return await sign_in_view(tx, subject)
+            return await sign_in_view(tx, subject, now)
         case "outcome":
             return await outcome_view(tx, subject)
         case _:
@@ -162,7 +163,8 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
         case "unknown":
             return _unknown(attempt), "warning"
         case _:
-            return "Waiting for a sign-in.", "info"
+            asked = await clarifications.open_of_tool(tx, attempt.call_id)
+            return ("Waiting for an answer." if asked else "Waiting for a sign-in."), "info"
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
@@ -209,6 +211,7 @@ async def clarification_view(tx: Transaction, clarification_id: str) -> Clarific
         requester=names[row.requester],
         requester_id=row.requester,
         answer=answer_text(row),
+        server=row.server or "",
     )
 
 
@@ -226,7 +229,7 @@ def answer_text(row: ClarificationRow) -> str:
     )
 
 
-async def sign_in_view(tx: Transaction, sign_in_id: str) -> SignInView | None:
+async def sign_in_view(tx: Transaction, sign_in_id: str, now: float) -> SignInView | None:
     """A sign-in's card; the link is not on it."""
     row = await sign_ins.get(tx, sign_in_id)
     if row is None:
@@ -240,7 +243,14 @@ async def sign_in_view(tx: Transaction, sign_in_id: str) -> SignInView | None:
         message=row.message,
         owner=names[row.person_id],
         owner_id=row.person_id,
+        service=row.service,
+        code_wanted=row.status == "open" and await _waits_for_code(tx, row, now),
     )
+
+
+async def _waits_for_code(tx: Transaction, row: SignInRow, now: float) -> bool:
+    way = await authorizations.open_for(tx, row.person_id, row.connection) if row.connection else None
+    return way is not None and way.code_until is not None and now < way.code_until
 
 
 async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:

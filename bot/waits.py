@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from bot import approvals as approval_book
 from bot import clarifications as clarification_book
-from bot import connections
+from bot.accounts import sign_ins as sign_in_book
+from bot.accounts.sign_ins import SignInBook
 from bot.approvals import ApprovalBook
 from bot.clarifications import ClarificationBook
-from bot.connections import SignInBook
 from bot.posts import Posts
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
 from bot.records.attempts import AttemptRow
@@ -21,6 +21,7 @@ from graph.interrupts import (
     ApprovalAsked,
     Asked,
     ClarificationAsked,
+    ElicitationAsked,
     OutcomeAsked,
     OutcomeSettled,
     SignInAsked,
@@ -54,7 +55,7 @@ class Waits:
             match wait.asked:
                 case ApprovalAsked() as asked:
                     await self._approvals.record(tx, thread_id, asked)
-                case ClarificationAsked() as asked:
+                case ClarificationAsked() | ElicitationAsked() as asked:
                     await self._clarifications.record(tx, thread_id, asked)
                 case SignInAsked() | OutcomeAsked():
                     pass  # recorded in the transaction that led to the interrupt: it knows what the graph must not
@@ -94,9 +95,13 @@ async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:
             question = await clarifications.of_call(tx, call_id)
             answer = clarification_book.answer_of(question) if question else None
             key = question.settled_key if question else None
+        case ElicitationAsked(call_id=call_id, number=number):
+            question = await clarifications.of_call(tx, call_id, number)
+            answer = clarification_book.answer_of(question) if question else None
+            key = question.settled_key if question else None
         case SignInAsked(sign_in_id=sign_in_id):
             sign_in = await sign_ins.get(tx, sign_in_id)
-            answer = connections.answer_of(sign_in) if sign_in else Superseded()
+            answer = sign_in_book.answer_of(sign_in) if sign_in else Superseded()
             key = sign_in.settled_key if sign_in else None
         case OutcomeAsked(call_id=call_id, attempt=number):
             # Not the latest: when the process dies in the attempt that was chosen, the interrupt still shows as open.

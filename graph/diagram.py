@@ -13,8 +13,8 @@ _HEAD = """\
 # The graph
 
 Drawn from the compiled graph by `python -m graph.diagram`; a test keeps it current. Solid arrows are always taken,
-dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_needed` and `outcome_unknown` stop until
-somebody answers.
+dotted ones are a choice. `human_clarification`, `human_confirmation`, `oauth_needed`, `elicitation_needed` and
+`outcome_unknown` stop until somebody answers.
 
 ## A conversation
 """

@@ -40,7 +40,8 @@ class FormField(BaseModel):
     type: FieldType = FieldType.TEXT
     required: bool = True
     options: tuple[str, ...] = ()
-    """For `choice`: what may be chosen; a `choice` without options is a text input."""
+    """For `choice`: what may be chosen; a `choice` without options is a text input. For `json`: the value is a list of
+    some of these, and a platform that can draw that may send the list itself."""
     help: str = ""
     multiline: bool = False
     default: Any = None

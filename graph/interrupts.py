@@ -65,6 +65,21 @@ class SignInAsked(_Json):
     requester: str
 
 
+class ElicitationAsked(_Json):
+    """A tool asks the requester something in the middle of its call."""
+
+    kind: Literal["elicitation"] = "elicitation"
+    call_id: str
+    number: int
+    """Of the question within its call, from 1."""
+    server: str
+    message: str
+    fields: tuple[FormField, ...] = ()
+    schema_: dict[str, Any] = Field(default_factory=dict)
+    """JSON schema that the answer must satisfy."""
+    requester: str
+
+
 class OutcomeAsked(_Json):
     """An attempt broke off in the middle: only a person can say what came of it."""
 
@@ -78,7 +93,9 @@ class OutcomeAsked(_Json):
     requester: str
 
 
-Asked = Annotated[ApprovalAsked | ClarificationAsked | SignInAsked | OutcomeAsked, Field(discriminator="kind")]
+Asked = Annotated[
+    ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeAsked, Field(discriminator="kind")
+]
 asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
 
 # ------------------------------------------------------------------------------------------------ what is answered
@@ -133,6 +150,13 @@ class Answered(_Json):
     values: dict[str, Any] = Field(default_factory=dict)
 
 
+class Dismissed(_Json):
+    """The requester does not answer a tool's question."""
+
+    kind: Literal["dismissed"] = "dismissed"
+    action: Literal["decline", "cancel"]
+
+
 class SignedIn(_Json):
     """The person has signed in; the call is to be tried again."""
 
@@ -154,12 +178,16 @@ class OutcomeSettled(_Json):
 
 
 ApprovalAnswer = Annotated[Approved | Rejected | Expired | Withdrawn | Superseded, Field(discriminator="kind")]
+ElicitationAnswer = Annotated[Answered | Dismissed | Superseded, Field(discriminator="kind")]
 ClarificationAnswer = Annotated[Answered | Superseded, Field(discriminator="kind")]
 SignInAnswer = Annotated[SignedIn | Declined | Expired | Superseded, Field(discriminator="kind")]
 OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind")]
-Answer = Approved | Rejected | Expired | Withdrawn | Superseded | Answered | SignedIn | Declined | OutcomeSettled
+Answer = (
+    Approved | Rejected | Expired | Withdrawn | Superseded | Answered | Dismissed | SignedIn | Declined | OutcomeSettled
+)
 
 approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)
 clarification_answer: TypeAdapter[ClarificationAnswer] = TypeAdapter(ClarificationAnswer)
+elicitation_answer: TypeAdapter[ElicitationAnswer] = TypeAdapter(ElicitationAnswer)
 sign_in_answer: TypeAdapter[SignInAnswer] = TypeAdapter(SignInAnswer)
 outcome_answer: TypeAdapter[OutcomeAnswer] = TypeAdapter(OutcomeAnswer)

@@ -17,6 +17,7 @@ async def not_made(
 ) -> Command[str]:
     """End the branch with `text`. `judged`: what the policy said of the call, where it was asked."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
+    await ports.tools.give_up(call["id"])  # it may have been begun, and wait for somebody
     await ports.audit.not_made(
         Unmade(
             call_id=call["id"],

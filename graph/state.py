@@ -57,6 +57,16 @@ class ToolCallState(TypedDict, total=False):
     requesters: list[str]
     """The requester, and whoever edited the arguments since."""
     sign_in_id: str
+    question: dict[str, Any]
+    """What the tool asks in the middle of the call: the fields of a `QuestionPut`."""
+    link: int
+    """`SignInNeeded.number` of the link that is waited for; 0: no call waits for it."""
+    answers: Annotated[list[dict[str, Any]], operator.add]
+    """What the requester answered to such questions so far, each the fields of a `Given`."""
+    over: int
+    """`Caller.over`: how many of these are of tries that somebody has settled."""
+    stale: int
+    """How many of these were given before the arguments were edited: they answer no question about the new ones."""
     attempt: int
     messages: Annotated[list[ToolMessage], operator.add]
 

@@ -9,6 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from graph import edges
+from graph.nodes.elicitation_needed import elicitation_needed
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.human_confirmation import human_confirmation
@@ -50,8 +51,10 @@ def build_tool_call(ports: Ports) -> CompiledStateGraph[ToolCallState, RunContex
     branch = StateGraph(ToolCallState, context_schema=RunContext, output_schema=ToolCallResult)
     branch.add_node("policy_gate", policy_gate(ports), destinations=("human_confirmation", "use_tools", END))
     branch.add_node("human_confirmation", human_confirmation(ports), destinations=("policy_gate", "use_tools", END))
-    branch.add_node("use_tools", use_tools(ports), destinations=("policy_gate", "oauth_needed", "outcome_unknown", END))
+    after_a_call = ("policy_gate", "oauth_needed", "elicitation_needed", "outcome_unknown", END)
+    branch.add_node("use_tools", use_tools(ports), destinations=after_a_call)
     branch.add_node("oauth_needed", oauth_needed(ports), destinations=("use_tools", END))
+    branch.add_node("elicitation_needed", elicitation_needed(ports), destinations=("use_tools", END))
     branch.add_node("outcome_unknown", outcome_unknown(ports), destinations=("use_tools", END))
     branch.add_edge(START, "policy_gate")
     return branch.compile()

@@ -10,13 +10,18 @@ await servers.close()
 
 from __future__ import annotations
 
-from adapters.tool_servers.config import ConfigError, ServerConfig, ToolServersConfig, load_config
+from adapters.tool_servers.accounts import AccountTokens, Catalogues
+from adapters.tool_servers.config import AccountConfig, ConfigError, Http, ServerConfig, ToolServersConfig, load_config
+from adapters.tool_servers.life import Timings
 from adapters.tool_servers.looking_up import look_up
-from adapters.tool_servers.server import Timings
 from adapters.tool_servers.servers import ServerStatus, ToolServers
 
 __all__ = [
+    "AccountConfig",
+    "AccountTokens",
+    "Catalogues",
     "ConfigError",
+    "Http",
     "ServerConfig",
     "ServerStatus",
     "Timings",

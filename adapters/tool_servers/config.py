@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
-from adapters.tool_servers.entries import Entry, File, check_server_name, check_url, complaint
+from adapters.tool_servers.entries import AccountEntry, Entry, File, check_server_name, check_url, complaint
+from adapters.tool_servers.fingerprints import fingerprint_of
 from adapters.tool_servers.positions import Located, NotJsonError, locate
-from adapters.tool_servers.redaction import names_a_secret, secret_parts
+from adapters.tool_servers.redaction import secret_parts
 from adapters.tool_servers.text import one_line
 from adapters.tool_servers.variables import BadReferenceError, fill
-from policies.model import canonical_json
 
 Auth = Literal["none", "headers", "oauth"]
 
@@ -49,6 +48,20 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountConfig:
+    """Whose accounts a server acts with: those of the people who ask for something."""
+
+    connection: str
+    """Name of the connection: the provider's, else the server's own."""
+    provider: str | None = None
+    """Of `connections.yaml`; `None`: the server itself says where people sign in (MCP authorisation)."""
+    scopes: tuple[str, ...] = ()
+    client_id: str | None = None
+    """`None`: a client is registered when it is needed."""
+    client_secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """One server of `mcp.json`, checked and filled in."""
 
@@ -61,6 +74,8 @@ class ServerConfig:
     """Only these tools; `None`: all that the server has."""
     require_approval: frozenset[str] = frozenset()
     auth: Auth = "none"
+    account: AccountConfig | None = None
+    """Set when `auth` is `oauth`."""
     trust_annotations: bool = False
     timeout: float = 60.0
     """Seconds that one call may take."""
@@ -99,15 +114,22 @@ def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> ToolServe
         file = File.model_validate(located.value)
     except ValidationError as error:
         raise _first_complaint(error, located, path) from None
+    providers = {entry.auth.provider for entry in file.mcpServers.values() if isinstance(entry.auth, AccountEntry)}
     readers = (_EntryReader(name, entry, path, located, environ) for name, entry in file.mcpServers.items())
-    return ToolServersConfig(tuple(reader.server() for reader in readers))
+    servers = tuple(reader.server() for reader in readers)
+    for server in servers:
+        if server.account and not server.account.provider and server.name in providers:
+            # One name would stand for two kinds of accounts, and a token would go where it does not belong.
+            line = located.line_of(("mcpServers", server.name), key=True)
+            raise ConfigError(path, line, f"mcpServers.{server.name}: a provider in this file has the same name")
+    return ToolServersConfig(servers)
 
 
 def _first_complaint(error: ValidationError, located: Located, path: Path) -> ConfigError:
     complaints = []
     for details in error.errors(include_url=False):
         is_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
-        where = tuple(part for part in details["loc"] if part != "[key]")
+        where = tuple(part for part in details["loc"] if not str(part).startswith("["))
         line = located.line_of(where, key=is_key or details["type"] == "missing")
         complaints.append((line, f"{_dotted(where)}{complaint(details)}"))
     line, reason = min(complaints)
@@ -117,28 +139,6 @@ def _first_complaint(error: ValidationError, located: Located, path: Path) -> Co
 def _dotted(path: tuple[str | int, ...]) -> str:
     dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     return f"{dotted}: " if dotted else ""
-
-
-def fingerprint_of(entry: Entry, filled: Mapping[str, Any]) -> str:
-    """The fingerprint of what determines what runs: an approval given under one is void under another.
-
-    Command, arguments, folder and URL count with their values; so do variables and headers, except those whose names
-    say that they are credentials: of these only the name counts, so that renewing a token voids nothing.
-    """
-
-    def telling(named: Mapping[str, str]) -> dict[str, str | None]:
-        return {name: None if names_a_secret(name) else value for name, value in named.items()}
-
-    parts = {
-        "command": entry.command,
-        "args": list(filled["args"]),
-        "env": telling(filled["env"]),
-        "cwd": entry.cwd,  # as written: the same setup in another folder is the same server
-        "url": filled["url"],
-        "headers": telling({name.lower(): value for name, value in filled["headers"].items()}),
-        "auth": entry.auth,
-    }
-    return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _EntryReader:
@@ -165,6 +165,7 @@ class _EntryReader:
         env = {name: self._fill(("env", name), template) for name, template in entry.env.items()}
         url = None if entry.url is None else self._url(entry.url)
         headers = {name: self._header(name, template) for name, template in entry.headers.items()}
+        account = self._account()
         filled = {"args": args, "env": env, "url": url, "headers": headers}
         for name, value in (*env.items(), *headers.items()):
             self._secrets |= secret_parts(name, value)
@@ -181,7 +182,8 @@ class _EntryReader:
             category=entry.category,
             tools=None if entry.tools is None else frozenset(entry.tools),
             require_approval=frozenset(entry.requireApproval),
-            auth=entry.auth or ("headers" if headers else "none"),
+            auth=self._auth(),
+            account=account,
             trust_annotations=entry.trustAnnotations,
             timeout=entry.timeoutSeconds,
             idempotent_tools=frozenset(entry.idempotentTools),
@@ -205,10 +207,38 @@ class _EntryReader:
 
     def _check_auth(self) -> None:
         entry = self._entry
-        if entry.auth in {"headers", "oauth"} and entry.url is None:
-            raise self._error(("auth",), f'"{entry.auth}" goes only with `url`')
-        if entry.auth == "headers" and not entry.headers:
+        written = "oauth" if isinstance(entry.auth, AccountEntry) else entry.auth
+        if written in {"headers", "oauth"} and entry.url is None:
+            raise self._error(("auth",), f'"{written}" goes only with `url`')
+        if written == "headers" and not entry.headers:
             raise self._error(("auth",), 'is "headers", but there are no `headers`')
+        both = next((name for name in entry.headers if name.lower() == "authorization"), None)
+        if written == "oauth" and both:
+            raise self._error(("headers", both), "is what each person's own account fills in: leave it out", key=True)
+
+    def _auth(self) -> Auth:
+        auth = self._entry.auth
+        return "oauth" if isinstance(auth, AccountEntry) else auth or ("headers" if self._entry.headers else "none")
+
+    def _account(self) -> AccountConfig | None:
+        auth = self._entry.auth
+        if not isinstance(auth, AccountEntry):
+            return AccountConfig(self._name) if auth == "oauth" else None
+        for key in ("type", "clientId", "clientSecret"):
+            if auth.provider and key in auth.model_fields_set:
+                raise self._error(("auth", key), f"`{key}` does not go with `provider`", key=True)
+        if auth.clientSecret and not auth.clientId:
+            raise self._error(("auth", "clientSecret"), "`clientSecret` goes only with `clientId`", key=True)
+        secret = self._fill(("auth", "clientSecret"), auth.clientSecret) if auth.clientSecret else None
+        if secret:
+            self._secrets |= secret_parts("clientSecret", secret)
+        return AccountConfig(
+            connection=auth.provider or self._name,
+            provider=auth.provider,
+            scopes=tuple(auth.scopes),
+            client_id=self._fill(("auth", "clientId"), auth.clientId) if auth.clientId else None,
+            client_secret=secret,
+        )
 
     def _check_tool_lists(self) -> None:
         entry = self._entry

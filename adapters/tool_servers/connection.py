@@ -1,11 +1,15 @@
-"""One live, initialised session with a server: list its tools, call one, ask whether it is alive."""
+"""One live, initialised session with a server: list its tools, call one, ask whether it is alive.
+
+A call may stop for a question to a person; it is then answered, or abandoned, whenever that may be.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import time
+from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -16,15 +20,16 @@ from mcp.shared.session import ProgressFnT
 from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from adapters.tool_servers.arguments import complaint_about
+from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.listing import MOST_TOOLS, Listing, read_listing
+from adapters.tool_servers.incoming import Question
+from adapters.tool_servers.listing import MOST_TOOLS, masked
+from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
 from adapters.tool_servers.redaction import Redact, without_known
-from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off, outcome_of_error
-from adapters.tool_servers.results import failed, succeeded
+from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off
+from adapters.tool_servers.sign_in_links import without_links
 from adapters.tool_servers.text import clean, one_line
-from graph.ports import Failed, Progress, ToolOutcome
-from policies.model import Tool
+from graph.ports import Progress, ToolOutcome
 
 log = structlog.get_logger(__name__)
 
@@ -41,17 +46,24 @@ LONGEST_STATUS = 200
 """Characters of a progress message."""
 
 
-@dataclass(slots=True)
-class _Ticket:
-    """Which JSON-RPC request a call became; `None`: none yet."""
+@dataclass(slots=True, eq=False)
+class OngoingCall:
+    """One request to call a tool, from being sent to its answer."""
 
+    tool: str
+    progress: Progress
+    """Who is told how far it is: the run that waits for it now."""
     request_id: int | None = None
+    """`None`: not sent yet."""
+    questions: asyncio.Queue[Question] = field(default_factory=asyncio.Queue)
+    """What the server asked in its course and nobody has taken up yet."""
+    answer: asyncio.Task[CallResult] = field(init=False, repr=False)
 
 
 class Connection:
     """A session that others may call tools on, while the task that opened it keeps it.
 
-    `lost` is set, with the reason, when there will be no more answers.
+    `lost` is set, with the reason, when there will be no more answers. `bearer`: whose account it is for.
     """
 
     def __init__(
@@ -59,6 +71,8 @@ class Connection:
         server: ServerConfig,
         session: ClientSession,
         lost: asyncio.Future[str],
+        bearer: Bearer | None,
+        *,
         result_limit: int,
         redact: Redact,
     ) -> None:
@@ -67,22 +81,36 @@ class Connection:
         self.lost = lost
         self._result_limit = result_limit
         self._redact = redact
-        self._requests: set[asyncio.Task[CallResult]] = set()
-        self._withdrawals: set[asyncio.Task[None]] = set()
+        self.bearer = bearer
+        self.retired = False
+        """Whether it only serves the calls that are open on it."""
+        self.stirred = asyncio.Event()
+        """Set when a call has ended, or it was retired."""
+        self.last_used = time.monotonic()
+        self._calls: set[OngoingCall] = set()
+        self.abandoned = self.has_asked = False
+        """Whether a call was left before its answer (the server may still be at it, and ask); whether any was asked."""
+        self._errands: set[asyncio.Task[None]] = set()
 
     @property
     def busy(self) -> bool:
-        """Whether a call is in flight."""
-        return bool(self._requests)
+        """Whether a call is in flight, or waits for somebody."""
+        return bool(self._calls)
+
+    def retire(self) -> None:
+        """Take no more calls; those that are open go on."""
+        self.retired = True
+        self.stirred.set()
 
     async def initialize(self) -> None:
         """Shake hands. Raises `McpError`, and `RuntimeError` for a protocol version that we do not speak.
 
-        Not `ClientSession.initialize`: it can only promise forms together with links, and we show links alone.
+        Not `ClientSession.initialize`: it promises what it has callbacks for, and questions never reach those.
         """
-        capabilities = types.ClientCapabilities(
-            elicitation=types.ElicitationCapability(url=types.UrlElicitationCapability())
+        elicitation = types.ElicitationCapability(
+            form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
         )
+        capabilities = types.ClientCapabilities(elicitation=elicitation)
         parameters = types.InitializeRequestParams(
             protocolVersion=types.LATEST_PROTOCOL_VERSION,
             capabilities=capabilities,
@@ -94,8 +122,8 @@ class Connection:
             raise RuntimeError("unsupported protocol version")
         await self._session.send_notification(types.ClientNotification(types.InitializedNotification()))
 
-    async def list_tools(self) -> Listing:
-        """What the server offers. Raises `McpError`, `ValidationError`."""
+    async def list_tools(self) -> list[Any]:
+        """What the server offers, unread and without secrets. Raises `McpError`, `ValidationError`."""
         listed: list[Any] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
@@ -106,7 +134,8 @@ class Connection:
             cursor = page.nextCursor
             if not cursor or len(listed) > 4 * MOST_TOOLS:
                 break
-        return read_listing(self._server, listed, redact=self._redact)
+        # In a thread: masking megabytes takes a while, and nobody else should wait for it.
+        return await asyncio.to_thread(masked, listed, self._mask())
 
     async def is_alive(self, timeout: float) -> bool:  # noqa: ASYNC109 - part of the question
         """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
@@ -119,66 +148,124 @@ class Connection:
             return False
         return True
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress) -> ToolOutcome | NotSent:
-        """Call a tool once. Raises nothing but `CancelledError`, and then tells the server to stop."""
-        if complaint := complaint_about(arguments, tool.input_schema):
-            # It may repeat the arguments, which are shown masked.
-            complaint = self._redact(complaint)
-            return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
-        ticket = _Ticket()
-        request = asyncio.create_task(self._request(tool.name, arguments, progress, ticket), name="tool-call")
-        self._requests.add(request)
-        request.add_done_callback(self._forget)
+    def begin(self, tool: str, arguments: dict[str, Any], progress: Progress) -> OngoingCall:
+        """Send a call. Whoever began it goes on with `advance`, or else abandons it."""
+        call = OngoingCall(tool, progress)
+        self._calls.add(call)
+        call.answer = asyncio.create_task(self._request(call, arguments), name="tool-call")
+        call.answer.add_done_callback(lambda _: self._ended(call))
+        return call
+
+    async def advance(self, call: OngoingCall) -> ToolOutcome | NotSent | Question:
+        """What comes next of a call: its outcome, or a question of the server, with which it waits.
+
+        Raises nothing but `CancelledError`, and then tells the server to stop.
+        """
+        asked = asyncio.create_task(call.questions.get(), name="tool-call-question")
+        timeout = self._server.timeout
+        waits = False
         try:
-            timeout = self._server.timeout
-            waiting: set[asyncio.Future[Any]] = {request, self.lost}
+            waiting: set[asyncio.Future[Any]] = {call.answer, asked, self.lost}
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if self.lost.done() and not request.done():
-                await asyncio.wait({request}, timeout=LAST_WORDS)
-            if request.done():
-                # In a thread: masking megabytes takes a while, and nobody else should wait for it.
-                return await asyncio.to_thread(self._outcome_of, request)
-            lost = "the connection was lost"
-            return broke_off(self._server.name, lost if self.lost.done() else f"none within {timeout:g} seconds")
+            if self.lost.done() and not call.answer.done():
+                await asyncio.wait({call.answer}, timeout=LAST_WORDS)
+            if call.answer.done():
+                # In a thread, as above.
+                return await asyncio.to_thread(self._outcome_of, call.answer, self._reading())
+            if self.lost.done():
+                return broke_off(self._server.name, "the connection was lost")
+            if asked.done():
+                waits = True
+                return asked.result()
+            return broke_off(self._server.name, f"none within {timeout:g} seconds")
         finally:
-            if not request.done():
-                request.cancel()
-                self._withdraw(ticket)
+            asked.cancel()
+            if not waits:
+                self.abandon(call)
+
+    def abandon(self, call: OngoingCall) -> None:
+        """Wait for its answer no more, and tell the server so; nothing happens when it has come."""
+        if not call.answer.done():
+            self.abandoned = True
+            call.answer.cancel()
+            self._withdraw(call)
+
+    def ask(self, question: Question) -> None:
+        """Give a question of the server to the call that it belongs to; it is cancelled when that is not certain."""
+        self.has_asked = True
+        call = self._call_of(question)
+        if call is not None:
+            call.questions.put_nowait(question)
+            return
+        log.warning("tool_server_question_belongs_to_no_call", server=self._server.name, open_calls=len(self._calls))
+        self._do(self._reply(question, types.ElicitResult(action="cancel")))
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may be unknown to which call its next question belongs: one over another session is certain."""
+        return self.abandoned and self.has_asked
+
+    def _call_of(self, question: Question) -> OngoingCall | None:
+        if question.request is not None:
+            return next((call for call in self._calls if call.request_id == question.request), None)
+        # Over stdio nothing says which call is meant. With two of them it might be somebody else's, and one that was
+        # abandoned may go on over there.
+        return next(iter(self._calls)) if len(self._calls) == 1 and not self.abandoned else None
 
     async def drain(self) -> None:
         """Wait until the calls in flight have heard that the connection is lost."""
-        open_tasks: Collection[asyncio.Task[Any]] = {*self._requests, *self._withdrawals}
+        open_tasks: set[asyncio.Task[Any]] = {*(call.answer for call in self._calls), *self._errands}
         if open_tasks:
             await asyncio.wait(open_tasks, timeout=2 * LAST_WORDS)
 
-    async def _request(self, tool: str, arguments: dict[str, Any], progress: Progress, ticket: _Ticket) -> CallResult:
-        parameters = types.CallToolRequestParams(name=tool, arguments=arguments)
+    async def _request(self, call: OngoingCall, arguments: dict[str, Any]) -> CallResult:
+        parameters = types.CallToolRequestParams(name=call.tool, arguments=arguments)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))
         # The SDK does not tell the id of a request, without which it cannot be cancelled; the next statement takes it.
-        ticket.request_id = self._session._request_id
+        call.request_id = self._session._request_id
         # Not `call_tool`: it raises, after the tool has acted, when a result does not fit the tool's output schema.
-        return await self._session.send_request(request, CallResult, progress_callback=self._reporter(progress))
+        return await self._session.send_request(request, CallResult, progress_callback=self._reporter(call))
 
-    def _forget(self, request: asyncio.Task[CallResult]) -> None:
-        self._requests.discard(request)
-        if not request.cancelled():
-            request.exception()  # looked at, in case the caller was cancelled in the same moment
+    def _ended(self, call: OngoingCall) -> None:
+        self._calls.discard(call)
+        self.last_used = time.monotonic()
+        self.stirred.set()
+        if not call.answer.cancelled():
+            call.answer.exception()  # looked at, in case the caller was cancelled in the same moment
 
-    def _reporter(self, told: Progress) -> ProgressFnT:
+    def _reporter(self, call: OngoingCall) -> ProgressFnT:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(max(progress / total, 0.0), 1.0) if total and total > 0 else None
-            said = self._redact(without_known(clean(message or ""), self._server.secrets))
-            told(one_line(said, LONGEST_STATUS), fraction)
+            said = without_links(self._mask()(message or ""))  # one to sign in with is for one person
+            call.progress(one_line(said, LONGEST_STATUS), fraction)
 
         return report
 
-    def _outcome_of(self, request: asyncio.Task[CallResult]) -> ToolOutcome | NotSent:
-        server, secrets, redact = self._server.name, self._server.secrets, self._redact
+    def _secrets(self) -> frozenset[str]:
+        return self._server.secrets | (self.bearer.secrets() if self.bearer else frozenset())
+
+    def _mask(self) -> Redact:
+        """What takes secrets out of what the server says, as they are known now."""
+        secrets = self._secrets()
+        return lambda text: self._redact(without_known(clean(text), secrets))
+
+    def _reading(self) -> Reading:
+        bearer = self.bearer
+        return Reading(
+            server=self._server.name,
+            limit=self._result_limit,
+            secrets=self._secrets(),
+            redact=self._redact,
+            owner=bearer.person if bearer else None,
+            connection=bearer.connection if bearer else None,
+        )
+
+    def _outcome_of(self, answer: asyncio.Task[CallResult], reading: Reading) -> ToolOutcome | NotSent:
+        server = reading.server
         try:
-            result = request.result()
+            return outcome_of_result(answer.result(), reading)
         except McpError as error:
-            said = error.error
-            return outcome_of_error(server, said.code, said.message, said.data, secrets=secrets, redact=redact)
+            return outcome_of_error(error.error.code, error.error.message, error.error.data, reading)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return NotSent("the connection was lost")  # raised by the send: the transport never took the request
         except ValidationError:
@@ -186,18 +273,22 @@ class Connection:
         except Exception as error:
             log.exception("tool_call_failed", server=server, exc_info=error)
             return broke_off(server, "an error on our side")
-        if result.isError:
-            return failed(server, result.content, result.structuredContent, secrets=secrets, redact=redact)
-        limit = self._result_limit
-        return succeeded(result.content, result.structuredContent, limit=limit, secrets=secrets, redact=redact)
 
-    def _withdraw(self, ticket: _Ticket) -> None:
+    def _withdraw(self, call: OngoingCall) -> None:
         """Tell the server, in a task of its own, that nobody waits for the answer any more."""
-        if ticket.request_id is None or self.lost.done():
-            return
-        withdrawal = asyncio.create_task(self._send_cancelled(ticket.request_id), name="tool-call-withdrawal")
-        self._withdrawals.add(withdrawal)
-        withdrawal.add_done_callback(self._withdrawals.discard)
+        if call.request_id is not None and not self.lost.done():
+            self._do(self._send_cancelled(call.request_id))
+
+    def _do(self, errand: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(errand, name="tool-call-errand")
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _reply(self, question: Question, result: types.ElicitResult) -> None:
+        # best effort: a server that is gone need not be told
+        with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async with asyncio.timeout(WITHDRAWAL_TIMEOUT):
+                await question.reply(result)
 
     async def _send_cancelled(self, request_id: int) -> None:
         parameters = types.CancelledNotificationParams(requestId=request_id, reason="nobody waits for it any more")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 LONGEST_TIMEOUT = 3600.0
@@ -61,10 +62,41 @@ def _no_nul(text: str) -> str:
     return text
 
 
+_PATTERNS = {
+    "scopes": "must be one scope: printable ASCII without blanks, quotes or backslashes",
+    "provider": "must be the name of a provider: at most 32 letters, digits, - and _",
+    "category": "must be at most 40 letters, digits, blanks, - and _",
+}
+"""What a value must be that does not match its pattern, by its key."""
+
 Argument = Annotated[str, AfterValidator(_no_nul)]
 HeaderName = Annotated[str, AfterValidator(_header_name)]
 VariableName = Annotated[str, AfterValidator(_variable_name)]
 ToolName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class AccountEntry(BaseModel):
+    """`auth` as an object: whose accounts the server acts with, and what they must allow."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    type: Literal["oauth"] | None = None
+    provider: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$")] | None = None
+    """Name of a provider of `connections.yaml`; without one the server says itself where people sign in."""
+    scopes: list[Annotated[str, Field(pattern=r"^[\x21\x23-\x5B\x5D-\x7E]{1,200}$")]] = []  # RFC 6749, 3.3
+    clientId: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815 - the names in the file
+    clientSecret: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815
+
+
+def _kind_of_auth(value: Any) -> str:
+    return "[object]" if isinstance(value, dict | AccountEntry) else "[word]"
+
+
+# Told apart beforehand, so that a mistake in one kind is not reported as two.
+AuthEntry = Annotated[
+    Annotated[Literal["none", "headers", "oauth"], Tag("[word]")] | Annotated[AccountEntry, Tag("[object]")],
+    Discriminator(_kind_of_auth),
+]
 
 
 class Entry(BaseModel):
@@ -82,7 +114,7 @@ class Entry(BaseModel):
     category: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _-]{0,39}$")] = "general"
     tools: list[ToolName] | None = None
     requireApproval: list[ToolName] = []  # noqa: N815 - the names in the file
-    auth: Literal["none", "headers", "oauth"] | None = None
+    auth: AuthEntry | None = None
     trustAnnotations: bool = False  # noqa: N815
     timeoutSeconds: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] = 60.0  # noqa: N815
     idempotentTools: list[ToolName] = []  # noqa: N815
@@ -97,11 +129,18 @@ class File(BaseModel):
     mcpServers: dict[str, Entry]  # noqa: N815
 
 
+def _known_keys(where: tuple[int | str, ...]) -> dict[str, FieldInfo]:
+    """What may stand beside a key that is not known."""
+    if len(where) < 3:
+        return File.model_fields
+    return AccountEntry.model_fields if "[object]" in where else Entry.model_fields
+
+
 def complaint(error: ErrorDetails) -> str:
     """What pydantic found, as a sentence that says what to write instead; without the value, which may be secret."""
     match error["type"]:
         case "extra_forbidden":
-            known = File.model_fields if len(error["loc"]) < 3 else Entry.model_fields
+            known = _known_keys(error["loc"])
             return "unknown key; known are " + ", ".join(sorted(field.alias or name for name, field in known.items()))
         case "missing":
             return "is missing"
@@ -121,6 +160,6 @@ def complaint(error: ErrorDetails) -> str:
         case "string_too_short" | "too_short":
             return "must not be empty"
         case "string_pattern_mismatch":
-            return "must be at most 40 letters, digits, blanks, - and _"
+            return next(said for key, said in _PATTERNS.items() if key in error["loc"])
         case _:
             return error["msg"][:1].lower() + error["msg"][1:]

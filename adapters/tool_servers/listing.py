@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from adapters.tool_servers.arguments import schema_problem
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.redaction import Redact, unchanged, without_known
 from adapters.tool_servers.text import clean, one_line, shorten
@@ -71,6 +70,20 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact 
     )
 
 
+def masked(listed: Sequence[Any], mask: Redact) -> list[Any]:
+    """What a server lists without secrets, still to be read; the names stay, by which its tools are called."""
+    return [_masked_entry(entry, mask) for entry in listed]
+
+
+def _masked_entry(entry: Any, mask: Redact) -> Any:
+    if not isinstance(entry, Mapping):
+        return None
+    try:
+        return {key: value if key == "name" else masked_schema(value, mask) for key, value in entry.items()}
+    except RecursionError:
+        return {"name": entry.get("name")}  # without a schema it is left out
+
+
 def _reason_to_skip(entry: Any) -> str | None:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
         return "it has no name"
@@ -85,6 +98,8 @@ def _reason_to_skip(entry: Any) -> str | None:
         return "its input schema is no JSON"
     if size > LARGEST_SCHEMA:
         return f"its input schema is larger than {LARGEST_SCHEMA:,} bytes"
+    from adapters.tool_servers.arguments import schema_problem  # noqa: PLC0415 - it brings jsonschema, see `life`
+
     return schema_problem(schema)
 
 
@@ -108,7 +123,7 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
         name=name,
         title=one_line(mask(_text(said.get("title")) or _text(entry.get("title"))), LONGEST_TITLE),
         description=shorten(mask(_text(entry.get("description"))), LONGEST_DESCRIPTION),
-        input_schema=_masked(entry["inputSchema"], mask),
+        input_schema=masked_schema(entry["inputSchema"], mask),
         annotations=annotations,
         annotations_trusted=server.trust_annotations,
         requires_approval=name in server.require_approval,
@@ -119,16 +134,16 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
     )
 
 
-def _masked(schema: Any, mask: Redact) -> Any:
+def masked_schema(schema: Any, mask: Redact) -> Any:
     """A schema without secrets: in its texts, and in what it proposes for arguments that are called like secrets."""
     match schema:
         case str():
             masked = mask(schema)
             return masked if masked != clean(schema) else schema
         case Mapping():
-            return {key: _masked(_proposing(key, part, mask), mask) for key, part in schema.items()}
+            return {key: masked_schema(_proposing(key, part, mask), mask) for key, part in schema.items()}
         case list():
-            return [_masked(part, mask) for part in schema]
+            return [masked_schema(part, mask) for part in schema]
         case _:
             return schema
 

@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import random
 import time
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.redaction import Redact
+from adapters.tool_servers.config import ServerConfig, Stdio
+from adapters.tool_servers.life import Common, Timings, attend, connected, settle
+from adapters.tool_servers.listing import read_listing
 from adapters.tool_servers.replies import NotSent
-from graph.ports import Failed, Progress, ToolOutcome
+from graph.ports import Caller, Failed, Progress, ToolOutcome
 from policies.model import Tool
 
 if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
-    from adapters.tool_servers.listing import Listing
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """How long things may take, in seconds."""
-
-    start: float = 60.0
-    """From starting a server until its tools are known (`npx` may have to download it first)."""
-    ping_every: float = 15.0
-    """Between health checks of an idle server."""
-    ping: float = 5.0
-    """Until a health check counts as failed."""
-    relist: float = 30.0
-    """Until listing changed tools is given up; the old ones stay."""
-    first_pause: float = 0.5
-    """Before the first restart; doubles with every failure."""
-    longest_pause: float = 60.0
-    stable_after: float = 30.0
-    """A server that ran this long and ended is a first failure again."""
-    patience: float = 10.0
-    """How long a call waits for a server that is being started."""
-    close: float = 4.5
-    """Until a server that does not end is left to itself."""
 
 
 class State(StrEnum):
@@ -71,21 +47,25 @@ def pause_after(failures: int, timings: Timings, jitter: float) -> float:
 class Server:
     """One server and its tools. `start` and `close` are called once; calls may come from any task of the loop."""
 
-    def __init__(self, config: ServerConfig, *, result_limit: int, timings: Timings, redact: Redact) -> None:
+    def __init__(self, config: ServerConfig, common: Common) -> None:
         self.config = config
         self.state = State.STARTING
         self.reason = "is being started"
         """Ends a sentence that begins with the server's name; empty while it is up."""
         self.tools: tuple[Tool, ...] = ()
         """As last listed; they can be called while the state is `up`."""
-        self._result_limit = result_limit
-        self._timings = timings
-        self._redact = redact
+        self._common = common
+        self._timings = common.timings
         self._connection: Connection | None = None
-        self._relist = asyncio.Event()
         self._decided = asyncio.Event()
         self._failures = 0
         self._closing = False
+        self._asks = False
+        """Whether it has ever put a question."""
+        self._turn = asyncio.Lock()
+        self._lives: set[asyncio.Task[tuple[bool, str]]] = set()
+        self._ends: set[asyncio.Future[str]] = set()
+        self._handed_over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -96,41 +76,78 @@ class Server:
         """Wait until it is up, or its start has failed."""
         await self._decided.wait()
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that can be called now."""
+        return self.tools if self.state is State.UP else ()
+
+    def find(self, full_name: str) -> Tool | None:
+        """The tool that the model calls so, also while the server is being started again."""
+        if self.state is State.MISCONFIGURED:
+            return None
+        return next((tool for tool in self.tools if tool.full_name == full_name), None)
+
+    async def forget(self, person: str, connection: str) -> None:
+        """Nothing here is one person's."""
+
     async def close(self) -> None:
         """End the server. Calls in flight break off."""
         self._closing = True
         if self._task is None:
             return
-        if self._connection is not None:
-            self._lose(self._connection, "is shut down with us")
-        else:
+        if self._connection is None:
             self._task.cancel()
-        _, running = await asyncio.wait({self._task}, timeout=self._timings.close)
+        for lost in self._ends:
+            settle(lost, "is shut down with us")
+        running: set[asyncio.Task[Any]] = {self._task, *self._lives}
+        _, running = await asyncio.wait(running, timeout=self._timings.close)
         if running:
             log.error("tool_server_does_not_end", server=self.config.name)
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=0.3)
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=0.3)
         self._to(State.CLOSED, "is shut down")
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress) -> ToolOutcome:
+    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
         """Call a tool, once it is certain that the server is there and the tool still what it was."""
+        if not (self._asks and self._is_a_program):
+            return await self._call(tool, arguments, caller, progress)
+        # Nothing tells to which call of a program a question belongs, so one that asks serves one after the other.
+        async with self._turn:
+            return await self._call(tool, arguments, caller, progress)
+
+    @property
+    def _is_a_program(self) -> bool:
+        return isinstance(self.config.transport, Stdio)
+
+    async def _call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
+        from adapters.tool_servers.talks import begun  # noqa: PLC0415 - it brings the SDK
+
         reason = self.reason
         # Twice at most: a call that never reached the server goes over the next connection.
         for _ in range(2):
             connection = await self._ready()
+            if connection and (connection.is_in_doubt or (self._asks and connection.abandoned)):
+                self._hand_over(connection)
+                connection = await self._ready()
             if connection is None:
                 reason = self.reason
                 break
-            offered = next((each for each in self.tools if each.name == tool.name), None)
-            if offered is None:
-                return Failed(f"{self.config.name} no longer has the tool {tool.name}. Nothing was called.")
-            if (offered.schema_hash, offered.fingerprint) != (tool.schema_hash, tool.fingerprint):
-                return Failed(f"{tool.full_name} has changed in the meantime. Nothing was called.")
-            outcome = await connection.call(offered, arguments, progress)
-            if not isinstance(outcome, NotSent):
-                return outcome
-            reason = outcome.reason
-            self._lose(connection, reason)
+            if problem := still_offered(tool, self.tools):
+                return problem
+            talk = begun(connection, tool, arguments, caller, self._common.redact)
+            if isinstance(talk, Failed):
+                return talk
+            outcome = await self._common.waiting.outcome_of(talk, progress)
+            if isinstance(outcome, NotSent):
+                reason = outcome.reason
+                self._lose(connection, reason)
+                continue
+            if talk.has_asked:
+                self._asks = True
+            if talk.put is not None and self._is_a_program:
+                self._hand_over(connection)
+            return outcome
         return Failed(f"{self.config.name} is unavailable: it {reason}. Nothing was called.")
 
     async def _ready(self) -> Connection | None:
@@ -139,10 +156,23 @@ class Server:
                 await self._decided.wait()
         return self._connection
 
+    def _hand_over(self, connection: Connection) -> None:
+        """Leave a session to the calls that are open in it, and start another one for all that follows."""
+        connection.retire()
+        if self._connection is connection:
+            self._connection = None
+            self._to(State.STARTING, "is being started again")
+            self._handed_over.set()
+
     async def _keep_running(self) -> None:
         while not self._closing:
             began = time.monotonic()
-            was_up, reason = await self._one_life()
+            life = asyncio.create_task(self._one_life(), name=f"tool-server-life-{self.config.name}")
+            self._lives.add(life)
+            life.add_done_callback(self._lives.discard)
+            if await self._was_handed_over(life):
+                continue
+            was_up, reason = life.result()
             if self._closing:
                 break
             stable = was_up and time.monotonic() - began >= self._timings.stable_after
@@ -153,68 +183,59 @@ class Server:
             log.warning("tool_server_down", server=self.config.name, reason=reason, again_in=round(pause, 2))
             await asyncio.sleep(pause)
 
+    async def _was_handed_over(self, life: asyncio.Task[tuple[bool, str]]) -> bool:
+        """Wait until a life ends (false), or is left to a call that waits in it."""
+        self._handed_over.clear()
+        handed_over = asyncio.create_task(self._handed_over.wait())
+        try:
+            await asyncio.wait({life, handed_over}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            life.cancel()
+            raise
+        finally:
+            handed_over.cancel()
+        return not life.done()
+
     async def _one_life(self) -> tuple[bool, str]:
         """Start the server and attend to it until it ends; whether it had been up, and why it ended."""
-        await asyncio.to_thread(_import_sdk)
-        from adapters.tool_servers.connection import Connection  # noqa: PLC0415 - as `_import_sdk` says
-        from adapters.tool_servers.reasons import first_cause, reason_of  # noqa: PLC0415
-        from adapters.tool_servers.transports import Signals, open_session  # noqa: PLC0415
-
-        self._relist.clear()
-        lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        connection: Connection | None = None
-        was_up = False
+        relist = asyncio.Event()
+        lost: asyncio.Future[str] | None = None
+        reason = ""
         try:
-            async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self._timings.start):
-                    signals = Signals(lost=partial(_settle, lost), tools_changed=self._relist.set)
-                    session = await stack.enter_async_context(open_session(self.config, signals, redact=self._redact))
-                    connection = Connection(self.config, session, lost, self._result_limit, self._redact)
-                    await connection.initialize()
-                    self._offer(connection, await connection.list_tools())
-                was_up = True
-                reason = await self._attend(connection)
+            async with connected(self.config, self._common, relist) as (connection, listed):
+                lost = connection.lost
+                self._ends.add(lost)
+                self._offer(connection, listed)
+                again = partial(self._list_again, connection)
+                reason = await attend(connection, self._timings, relist, again, idle=None)
                 self._lose(connection, reason)
-                await connection.drain()
         except Exception as error:  # noqa: BLE001 - whatever a transport or a server does, it is started again
-            reason = lost.result() if was_up and lost.done() else reason_of(error)
+            from adapters.tool_servers.reasons import first_cause, reason_of  # noqa: PLC0415 - it brings the SDK
+
+            reason = reason or reason_of(error)
             log.debug("tool_server_ended", server=self.config.name, cause=type(first_cause(error)).__name__)
         finally:
-            # whoever still waits for an answer must hear that none will come
-            if connection is not None:
-                self._lose(connection, "ended")
-        return was_up, reason
+            if lost is not None:
+                self._ends.discard(lost)
+                self._forget_connection(lost)
+        return lost is not None, reason
 
-    async def _attend(self, connection: Connection) -> str:
-        """Check its health and list its tools anew as needed; returns why the connection was lost."""
-        while True:
-            changed = asyncio.create_task(self._relist.wait())
-            waiting: set[asyncio.Future[Any]] = {connection.lost, changed}
-            try:
-                await asyncio.wait(waiting, timeout=self._timings.ping_every, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                changed.cancel()
-            if connection.lost.done():
-                return connection.lost.result()
-            if self._relist.is_set():
-                await self._list_again(connection)
-            elif not connection.busy:
-                alive = await connection.is_alive(self._timings.ping)
-                # a call that began meanwhile may keep the server from answering: it has a timeout of its own
-                if not alive and not connection.busy:
-                    return "does not answer"
+    def _forget_connection(self, lost: asyncio.Future[str]) -> None:
+        if self._connection is not None and self._connection.lost is lost:
+            self._lose(self._connection, "ended")
 
     async def _list_again(self, connection: Connection) -> None:
-        self._relist.clear()
         try:
             async with asyncio.timeout(self._timings.relist):
-                listing = await connection.list_tools()
+                listed = await connection.list_tools()
         except Exception as error:  # noqa: BLE001 - of the SDK or the server; the tools known so far stay
             log.warning("tool_server_not_listed_again", server=self.config.name, error=type(error).__name__)
         else:
-            self._offer(connection, listing)
+            if not connection.retired:
+                self._offer(connection, listed)
 
-    def _offer(self, connection: Connection, listing: Listing) -> None:
+    def _offer(self, connection: Connection, listed: list[Any]) -> None:
+        listing = read_listing(self.config, listed)
         for sentence in listing.skipped:
             log.warning("tool_server_tool_skipped", server=self.config.name, reason=sentence)
         self.tools = listing.tools
@@ -227,7 +248,7 @@ class Server:
             self._to(State.UP, "")
 
     def _lose(self, connection: Connection, reason: str) -> None:
-        _settle(connection.lost, reason)
+        settle(connection.lost, reason)
         if self._connection is connection:
             self._connection = None
             self._to(State.STARTING, "is being started again")
@@ -241,12 +262,13 @@ class Server:
             self._decided.set()
 
 
-def _settle(lost: asyncio.Future[str], reason: str) -> None:
-    if not lost.done():
-        lost.set_result(reason)
-
-
-def _import_sdk() -> None:
-    """Import what needs the MCP SDK. It takes seconds, so it happens in a thread, and only when there is a server."""
-    importlib.import_module("adapters.tool_servers.connection")
-    importlib.import_module("adapters.tool_servers.transports")
+def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:
+    """Why a call may not be made: the tool is gone, or is another one now; `None`: it may."""
+    offered = next((each for each in tools if each.name == tool.name), None)
+    if offered is None:
+        return Failed(f"{tool.server} no longer has the tool {tool.name}. Nothing was called.")
+    same = (offered.schema_hash, offered.fingerprint) == (tool.schema_hash, tool.fingerprint)
+    # Where they are trusted, it was they that were judged: another person's tool of that name may only read.
+    if not same or (tool.annotations_trusted and offered.annotations != tool.annotations):
+        return Failed(f"{tool.full_name} has changed in the meantime. Nothing was called.")
+    return None

@@ -9,9 +9,13 @@ from typing import Any
 
 import structlog
 
-from adapters.tool_servers.config import ToolServersConfig
+from adapters.tool_servers.accounts import AccountTokens, Catalogues
+from adapters.tool_servers.config import ServerConfig, ToolServersConfig
+from adapters.tool_servers.life import Common, Timings
+from adapters.tool_servers.personal import PersonalServer
 from adapters.tool_servers.redaction import Redact, unchanged
-from adapters.tool_servers.server import Server, State, Timings
+from adapters.tool_servers.server import Server, State
+from adapters.tool_servers.waiting import Completed, WaitingCalls, when_made_anew
 from graph.ports import Caller, Failed, Progress, ToolOutcome, Unavailable
 from policies.model import Tool
 
@@ -20,7 +24,7 @@ log = structlog.get_logger(__name__)
 SMALLEST_RESULT_LIMIT = 256
 """Bytes: less would not hold the sentence that says how much was left out."""
 
-NO_PERSONAL_SIGN_IN = "needs every person to sign in, which this version cannot do yet"
+NO_PERSONAL_SIGN_IN = "needs every person to sign in, and there are no accounts here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,9 @@ class ToolServers:
     """Runs the servers of `mcp.json` and calls their tools.
 
     `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `redact`: masks secrets in all
-    that tools say, before anybody sees it. To be started and closed by
-    the loop that calls it.
+    that tools say, before anybody sees it. `tokens`: people's accounts; without them a server that needs these cannot
+    be used. `catalogues`: where the tools of such servers are remembered. To be started and closed by the loop that
+    calls it.
     """
 
     def __init__(
@@ -51,16 +56,21 @@ class ToolServers:
         result_limit: int = 16_000,
         timings: Timings | None = None,
         redact: Redact = unchanged,
+        tokens: AccountTokens | None = None,
+        catalogues: Catalogues | None = None,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
-        self._servers = {
-            server.name: Server(server, result_limit=result_limit, timings=timings or Timings(), redact=redact)
-            for server in config.servers
-            # A session is shared by everybody, so it must not carry one person's account.
-            if server.auth != "oauth"
-        }
+        timings = timings or Timings()
+        self._waiting = WaitingCalls(timings.parked)
+        common = Common(result_limit, timings, redact, self._waiting)
+        made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
+        self._servers = {name: server for name, server in made.items() if server is not None}
+
+    def connect(self, completed: Completed) -> None:
+        """Whom to tell that a link was used, as its server says; with the id of the call that needed it."""
+        self._waiting.connect(completed)
 
     async def start(self) -> None:
         """Begin to connect to every server; returns at once."""
@@ -81,6 +91,7 @@ class ToolServers:
 
     async def close(self) -> None:
         """End every server, within 5 seconds; calls in flight break off."""
+        await self._waiting.close()
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     def status(self) -> list[ServerStatus]:
@@ -89,7 +100,7 @@ class ToolServers:
 
     def available(self) -> Sequence[Tool]:
         """The tools that can be called now: in the order of the file, each server's by name."""
-        return [tool for server in self._servers.values() if server.state is State.UP for tool in server.tools]
+        return [tool for server in self._servers.values() for tool in server.offered]
 
     def unavailable(self) -> Sequence[Unavailable]:
         """The servers whose tools cannot be called now."""
@@ -97,13 +108,7 @@ class ToolServers:
 
     def find(self, full_name: str) -> Tool | None:
         """The tool of that name, also while its server is being started again; `None`: there is none."""
-        for server in self._servers.values():
-            if server.state is State.MISCONFIGURED:
-                continue
-            for tool in server.tools:
-                if tool.full_name == full_name:
-                    return tool
-        return None
+        return next((tool for server in self._servers.values() if (tool := server.find(full_name))), None)
 
     async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
         """Call a tool once. Never raises, cancellation aside."""
@@ -111,9 +116,19 @@ class ToolServers:
         if server is None:
             return Failed(f"There is no tool server {tool.server} to call. Nothing was called.")
         with structlog.contextvars.bound_contextvars(server=tool.server, tool=tool.name, call_id=caller.call_id):
-            outcome = await server.call(tool, arguments, progress)
+            outcome = await self._waiting.go_on(tool, arguments, caller, progress)
+            outcome = outcome or when_made_anew(tool, caller)
+            outcome = outcome or await server.call(tool, arguments, caller, progress)
             log.info("tool_called", outcome=type(outcome).__name__)
             return outcome
+
+    async def give_up(self, call_id: str) -> None:
+        """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
+        self._waiting.give_up(call_id)
+
+    async def forget(self, person: str, connection: str) -> None:
+        """That person's account of a connection is another one now, or none: their sessions with it end."""
+        await asyncio.gather(*(server.forget(person, connection) for server in self._servers.values()))
 
     def _status_of(self, name: str) -> ServerStatus:
         server = self._servers.get(name)
@@ -121,3 +136,13 @@ class ToolServers:
             return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
         usable = len(server.tools) if server.state is State.UP else 0
         return ServerStatus(name, server.state, usable, server.reason)
+
+
+def _server(
+    config: ServerConfig, common: Common, tokens: AccountTokens | None, catalogues: Catalogues | None
+) -> Server | PersonalServer | None:
+    """`None`: it needs accounts, and there are none."""
+    if config.account is None:
+        return Server(config, common)
+    # A session that everybody shares must not carry one person's account.
+    return None if tokens is None else PersonalServer(config, config.account, common, tokens, catalogues)

@@ -91,6 +91,13 @@ class AnswerBody(_Body):
     values: dict[str, Any]
 
 
+class DismissalBody(_Body):
+    """No answer to a tool's question."""
+
+    id: ClientId
+    action: Literal["decline", "cancel"]
+
+
 class OutcomeBody(_Body):
     """What came of an attempt that broke off."""
 
@@ -103,6 +110,13 @@ class SignInBody(_Body):
 
     id: ClientId
     done: bool
+
+
+class CodeBody(_Body):
+    """The one-time code of a sign-in."""
+
+    id: ClientId
+    code: Annotated[str, Field(min_length=1, max_length=100)]
 
 
 BodyT = TypeVar("BodyT", bound=_Body)

@@ -9,6 +9,7 @@ from aiohttp import web
 from adapters.web.config import PageFacts, WebConfig
 from adapters.web.hub import Hub
 from adapters.web.live import LiveBoard, WebLive
+from adapters.web.proving import visitor_of
 from adapters.web.render import post_json
 from adapters.web.routes import make_routes
 from bot.clock import Clock, system_clock
@@ -25,6 +26,7 @@ class WebPlatform:
         self._config = config
         self._facts = facts
         self._clock = clock
+        self._visitor = visitor_of(config, clock)
         self._hub = Hub()
         self._board = LiveBoard(self._hub)
 
@@ -33,6 +35,10 @@ class WebPlatform:
         return make_routes(
             config=self._config, facts=self._facts, desk=desk, hub=self._hub, board=self._board, clock=self._clock
         )
+
+    def visitor(self, request: web.Request) -> str | None:
+        """The person id that the session of a request proves, also one that is not for the page itself."""
+        return self._visitor(request)
 
     async def send(self, post: Post) -> Reference:
         """Show a post on the open pages of its thread."""

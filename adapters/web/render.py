@@ -17,7 +17,6 @@ from bot.vocabulary import (
     ClickResult,
     Content,
     Form,
-    GrantView,
     Invalid,
     MessageView,
     Notice,
@@ -52,7 +51,7 @@ RESULT_LIMIT = 400
 def thread_json(view: ThreadView) -> Json:
     """A whole thread, oldest entry first."""
     entries = [message_json(e) if isinstance(e, MessageView) else post_json(e) for e in view.entries]
-    return {"thread_id": view.thread_id, "title": _line(view.title, TITLE_LIMIT), "entries": entries}
+    return {"thread_id": view.thread_id, "title": line(view.title, TITLE_LIMIT), "entries": entries}
 
 
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
@@ -61,7 +60,7 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
         "threads": [
             {
                 "thread_id": summary.thread_id,
-                "title": _line(summary.title, TITLE_LIMIT),
+                "title": line(summary.title, TITLE_LIMIT),
                 "updated_at": summary.updated_at,
                 "waiting": summary.waiting,
             }
@@ -77,8 +76,8 @@ def asked_json(asked: Sequence[Post]) -> Json:
             {
                 "id": post.content.approval_id,
                 "thread_id": post.thread_id,
-                "requester": _line(post.content.requester, TITLE_LIMIT),
-                **_what(post.content.server, post.content.tool, post.content.title),
+                "requester": line(post.content.requester, TITLE_LIMIT),
+                **what_json(post.content.server, post.content.tool, post.content.title),
             }
             for post in asked
             if isinstance(post.content, ApprovalView)
@@ -91,7 +90,7 @@ def message_json(view: MessageView) -> Json:
     return {
         "kind": "message",
         "id": view.key,
-        "author": _line(view.author, TITLE_LIMIT),
+        "author": line(view.author, TITLE_LIMIT),
         "author_id": view.author_id,
         "text": visible(view.text),
         "at": view.at,
@@ -138,7 +137,7 @@ def _approval(view: ApprovalView) -> Json:
         "kind": "approval",
         "id": view.approval_id,
         "status": view.status,
-        **_what(view.server, view.tool, view.title),
+        **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
         "asked_arguments": None if view.asked_arguments is None else arguments_json(view.asked_arguments),
         "risk": [visible(word) for word in view.risk],
@@ -160,23 +159,8 @@ def _approval(view: ApprovalView) -> Json:
         "decided_by": [visible(name) for name in view.decided_by],
         "decided_at": view.decided_at,
         "reason": visible(view.reason),
-        "result": _line(view.result, RESULT_LIMIT),
+        "result": line(view.result, RESULT_LIMIT),
         "result_tone": view.result_tone,
-    }
-
-
-def grants_json(grants: tuple[GrantView, ...]) -> Json:
-    """What somebody always allows themselves."""
-    return {
-        "grants": [
-            {
-                "id": grant.grant_id,
-                **_what(grant.server, grant.tool, ""),
-                "arguments": arguments_json(grant.arguments),
-                "until": grant.until,
-            }
-            for grant in grants
-        ]
     }
 
 
@@ -191,6 +175,7 @@ def _clarification(view: ClarificationView) -> Json:
         "requester": visible(view.requester),
         "requester_id": view.requester_id,
         "answer": visible(view.answer),
+        "server": visible(view.server),
     }
 
 
@@ -204,6 +189,8 @@ def _sign_in(view: SignInView) -> Json:
         "message": visible(view.message),
         "owner": visible(view.owner),
         "owner_id": view.owner_id,
+        "service": line(view.service, TITLE_LIMIT),
+        "code_wanted": view.code_wanted,
     }
 
 
@@ -212,7 +199,7 @@ def _outcome(view: OutcomeView) -> Json:
         "kind": "outcome",
         "id": view.outcome_id,
         "status": view.status,
-        **_what(view.server, view.tool, view.title),
+        **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
         "requester": visible(view.requester),
         "requester_id": view.requester_id,
@@ -220,12 +207,14 @@ def _outcome(view: OutcomeView) -> Json:
     }
 
 
-def _line(text: str, limit: int) -> str:
+def line(text: str, limit: int) -> str:
+    """Text from elsewhere as one line, bounded."""
     return one_line(visible(text), limit)
 
 
-def _what(server: str, tool: str, title: str) -> Json:
-    return {"server": visible(server), "tool": visible(tool), "title": _line(title, TITLE_LIMIT)}
+def what_json(server: str, tool: str, title: str) -> Json:
+    """What is to be called: the configured names, and the server's own title apart."""
+    return {"server": visible(server), "tool": visible(tool), "title": line(title, TITLE_LIMIT)}
 
 
 def _vote(vote: Vote) -> Json:
@@ -258,7 +247,7 @@ def form_json(form: Form) -> Json:
         if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n")
     }
     return {
-        "title": _line(form.title, TITLE_LIMIT),
+        "title": line(form.title, TITLE_LIMIT),
         "fields": [field_json(field) for field in form.fields],
         "values": dict(form.values),
         "notes": notes,

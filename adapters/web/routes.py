@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from adapters.web.accounts import Accounts
 from adapters.web.config import PageFacts, WebConfig
 from adapters.web.door import Door
 from adapters.web.events import EventStreams
@@ -28,6 +29,7 @@ def make_routes(
     pages = Pages()
     reception = Reception(config, sessions, facts, hub)
     inbound = Inbound(config, desk, hub, clock)
+    accounts = Accounts(desk)
     streams = EventStreams(desk, hub, board)
     return [
         web.get("/", door.page(pages.index)),
@@ -46,7 +48,11 @@ def make_routes(
         web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
         web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
         web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
+        web.post("/api/clarifications/{id}/dismissal", door.acting(inbound.dismiss)),
         web.post("/api/outcomes/{id}", door.acting(inbound.outcome)),
-        web.get("/api/sign-ins/{id}/link", door.reading(inbound.sign_in_link)),
-        web.post("/api/sign-ins/{id}", door.acting(inbound.sign_in_reply)),
+        web.get("/api/sign-ins/{id}/link", door.reading(accounts.link)),
+        web.post("/api/sign-ins/{id}", door.acting(accounts.reply)),
+        web.post("/api/sign-ins/{id}/code", door.acting(accounts.code)),
+        web.get("/api/connections", door.reading(accounts.connections)),
+        web.delete("/api/connections/{id}", door.acting(accounts.disconnect)),
     ]

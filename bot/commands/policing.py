@@ -79,7 +79,10 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     place = f" in {facts.place}" if facts.place else ""
     yield f"asked for by {facts.requester} on {facts.platform}{place}, mode {facts.mode}, {facts.at:%Y-%m-%d %H:%M} UTC"
     if not known:
-        yield "The tool's server is out of reach or has no such tool: judged without its annotations and its schema."
+        yield (
+            "The tool's server is out of reach, has everybody sign in, or has no such tool: judged without its "
+            "annotations and its schema."
+        )
     if outside := sorted(group for group, is_in in facts.groups.items() if not is_in):
         yield f"Taken as not in: {', '.join(outside)}. (--group says otherwise.)"
     yield ""

@@ -1,4 +1,4 @@
-"""Rows of `clarifications`: questions to the requester."""
+"""Rows of `clarifications`: questions to the requester, of the model or of a tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.records.database import Transaction
 from bot.records.tables import clarifications
 from bot.records.upsert import insert
 from graph.fields import FormField
-from graph.interrupts import ClarificationAsked
+from graph.interrupts import ClarificationAsked, ElicitationAsked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,36 @@ class ClarificationRow:
     answer: Mapping[str, Any] | None
     """`{"text": …}` or `{"values": {…}}`."""
     settled_key: str | None
+    number: int = 0
+    """Of a tool's question within its call, from 1; 0: the model asks."""
+    server: str | None = None
+    """The tool server that asks; `None`: the model."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema that the answer to a tool must satisfy."""
 
 
-async def add(tx: Transaction, clarification_id: str, thread_id: str, asked: ClarificationAsked, now: float) -> bool:
+async def add(
+    tx: Transaction, clarification_id: str, thread_id: str, asked: ClarificationAsked | ElicitationAsked, now: float
+) -> bool:
     """Record a question; false when it was recorded before."""
     statement = insert(tx, clarifications).values(
         clarification_id=clarification_id,
         call_id=asked.call_id,
         thread_id=thread_id,
-        question=asked.question,
-        context=asked.context,
         fields=[f.model_dump(mode="json") for f in asked.fields],
         requester=asked.requester,
         status="open",
         asked_at=now,
+        **_question(asked),
     )
     return await tx.one(statement.on_conflict_do_nothing().returning(clarifications.c.clarification_id)) is not None
+
+
+def _question(asked: ClarificationAsked | ElicitationAsked) -> dict[str, Any]:
+    if isinstance(asked, ClarificationAsked):
+        return {"question": asked.question, "context": asked.context, "number": 0}
+    schema = asked.schema_
+    return {"question": asked.message, "context": "", "number": asked.number, "server": asked.server, "schema": schema}
 
 
 async def get(tx: Transaction, clarification_id: str) -> ClarificationRow | None:
@@ -54,10 +68,19 @@ async def get(tx: Transaction, clarification_id: str) -> ClarificationRow | None
     return _row(row) if row else None
 
 
-async def of_call(tx: Transaction, call_id: str) -> ClarificationRow | None:
-    """The question that a call asked, or none."""
-    row = await tx.one(sa.select(clarifications).where(clarifications.c.call_id == call_id))
+async def of_call(tx: Transaction, call_id: str, number: int = 0) -> ClarificationRow | None:
+    """The question that a call asked, or none; `number`: of a tool's question within it."""
+    query = sa.select(clarifications).where(clarifications.c.call_id == call_id, clarifications.c.number == number)
+    row = await tx.one(query)
     return _row(row) if row else None
+
+
+async def open_of_tool(tx: Transaction, call_id: str) -> bool:
+    """Whether the tool that a call is made of waits for an answer."""
+    query = sa.select(clarifications.c.number).where(
+        clarifications.c.call_id == call_id, clarifications.c.number > 0, clarifications.c.status == "open"
+    )
+    return await tx.one(query.limit(1)) is not None
 
 
 async def open_in(tx: Transaction, thread_id: str) -> Sequence[ClarificationRow]:
@@ -98,4 +121,7 @@ def _row(r: Any) -> ClarificationRow:
         r.status,
         r.answer,
         r.settled_key,
+        r.number,
+        r.server,
+        r.schema,
     )

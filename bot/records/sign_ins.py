@@ -1,9 +1,9 @@
-"""Rows of `sign_ins`: links that one person must open. The link is sealed at rest."""
+"""Rows of `sign_ins`: what one person must do in a browser before a call can go on. A link is sealed at rest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,25 +28,15 @@ class SignInRow:
     asked_at: float
     expires_at: float | None
     settled_key: str | None = None
+    connection: str | None = None
+    """Name of the connection whose account is needed; `None`: the server gave a link of its own."""
+    service: str = ""
+    """Name for people of that connection's service."""
 
 
 async def add(tx: Transaction, row: SignInRow) -> None:
     """Keep a sign-in."""
-    await tx.run(
-        sa.insert(sign_ins).values(
-            sign_in_id=row.sign_in_id,
-            call_id=row.call_id,
-            thread_id=row.thread_id,
-            person_id=row.person_id,
-            server=row.server,
-            host=row.host,
-            message=row.message,
-            sealed_link=row.sealed_link,
-            status=row.status,
-            asked_at=row.asked_at,
-            expires_at=row.expires_at,
-        )
-    )
+    await tx.run(sa.insert(sign_ins).values(asdict(row)))
 
 
 async def get(tx: Transaction, sign_in_id: str) -> SignInRow | None:
@@ -67,6 +57,14 @@ async def open_in(tx: Transaction, thread_id: str) -> Sequence[SignInRow]:
     return [_row(r) for r in await tx.all(query)]
 
 
+async def open_for(tx: Transaction, person_id: str, connection: str) -> Sequence[SignInRow]:
+    """What waits for this person's account of a connection, in whichever thread, oldest first."""
+    query = sa.select(sign_ins).where(
+        sign_ins.c.person_id == person_id, sign_ins.c.connection == connection, sign_ins.c.status == "open"
+    )
+    return [_row(r) for r in await tx.all(query.order_by(sign_ins.c.asked_at))]
+
+
 async def settle(tx: Transaction, sign_in_id: str, status: str, *, key: str, now: float) -> bool:
     """Settle an open sign-in and forget its link; false when it was settled before."""
     statement = (
@@ -77,18 +75,20 @@ async def settle(tx: Transaction, sign_in_id: str, status: str, *, key: str, now
     return await tx.one(statement.returning(sign_ins.c.sign_in_id)) is not None
 
 
+async def with_links(tx: Transaction) -> Sequence[SignInRow]:
+    """What is open and has a link of a server's."""
+    query = sa.select(sign_ins).where(sign_ins.c.status == "open", sign_ins.c.sealed_link != "")
+    return [_row(r) for r in await tx.all(query)]
+
+
+async def reseal(tx: Transaction, known: SignInRow, sealed_link: str) -> None:
+    """The same link, sealed with another key, unless it was settled since."""
+    statement = sa.update(sign_ins).where(sign_ins.c.sign_in_id == known.sign_in_id, sign_ins.c.status == "open")
+    await tx.run(statement.values(sealed_link=sealed_link))
+
+
 def _row(r: Any) -> SignInRow:
-    return SignInRow(
-        r.sign_in_id,
-        r.call_id,
-        r.thread_id,
-        r.person_id,
-        r.server,
-        r.host,
-        r.message,
-        r.sealed_link,
-        r.status,
-        r.asked_at,
-        r.expires_at,
-        r.settled_key,
-    )
+    return SignInRow(**{name: getattr(r, name) for name in _COLUMNS})
+
+
+_COLUMNS = tuple(field.name for field in fields(SignInRow))

@@ -8,7 +8,9 @@ from __future__ import annotations
 from bot.vocabulary.answers import AlreadySettled, ClickResult, Invalid, Refused, Settled, Unknown
 from bot.vocabulary.deliveries import (
     Arrival,
+    CodeEntry,
     Decision,
+    Dismissal,
     Feedback,
     FormAnswer,
     Handover,
@@ -20,7 +22,7 @@ from bot.vocabulary.deliveries import (
     Unwelcome,
 )
 from bot.vocabulary.places import Person, Place
-from bot.vocabulary.reading import GrantView, MessageView, Overview, Shown, ThreadSummary, ThreadView
+from bot.vocabulary.reading import ConnectionView, GrantView, MessageView, Overview, Shown, ThreadSummary, ThreadView
 from bot.vocabulary.showing import (
     ApprovalView,
     ClarificationView,
@@ -40,8 +42,11 @@ __all__ = [
     "Arrival",
     "ClarificationView",
     "ClickResult",
+    "CodeEntry",
+    "ConnectionView",
     "Content",
     "Decision",
+    "Dismissal",
     "Feedback",
     "Form",
     "FormAnswer",

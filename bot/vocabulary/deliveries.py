@@ -123,6 +123,27 @@ class SignInReply:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeEntry:
+    """The one-time code that a person's browser showed at the end of a sign-in, typed by them in chat."""
+
+    key: str
+    person: Person
+    code: str
+    sign_in_id: str | None = None
+    """Whose form it came from; `None`: written as a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """A click on "Decline" or "Cancel" of a question that a tool put."""
+
+    key: str
+    person: Person
+    clarification_id: str
+    action: Literal["decline", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
 class Feedback:
     """What a person thinks of something the bot said. A later opinion replaces an earlier one."""
 

@@ -70,3 +70,19 @@ class Overview:
     """What this person asked for that waits, for others or for them: approvals, questions, sign-ins, outcomes."""
     recent: tuple[Shown, ...]
     """What came of this person's requests lately: approvals that are settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionView:
+    """A person's account at a service, as they may see it: never its tokens."""
+
+    connection_id: str
+    service: str
+    """Name for people: the provider's, or the tool server's."""
+    account: str
+    """How the service names the account (an e-mail address, a login); empty where it does not say."""
+    scopes: tuple[str, ...]
+    since: float
+    used_at: float | None
+    working: bool = True
+    """Whether it can be used; false: the service refused it, and the next call asks to sign in again."""

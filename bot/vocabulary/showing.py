@@ -88,16 +88,18 @@ class ApprovalView:
 
 @dataclass(frozen=True, slots=True)
 class ClarificationView:
-    """A question of the model to the requester."""
+    """A question to the requester: of the model, or of a tool in the middle of a call."""
 
     clarification_id: str
-    status: Literal["open", "answered", "superseded"]
+    status: Literal["open", "answered", "declined", "cancelled", "superseded"]
     question: str
     context: str
     fields: tuple[FormField, ...]
     requester: str
     requester_id: str
     answer: str = ""
+    server: str = ""
+    """Name of the tool server that asks, and may be declined; empty: the model asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,11 @@ class SignInView:
     message: str
     owner: str
     owner_id: str
+    service: str = ""
+    """Name of the service whose account is to be connected; empty for a link that the server itself gave: only its
+    owner can say when that is finished."""
+    code_wanted: bool = False
+    """Whether the browser part is over and its one-time code is to be typed in by the owner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ def human_confirmation(ports: Ports) -> Step:
         editors = [answer.edited_by] if answer.edited_by else []
         requesters = list(dict.fromkeys([*asked.requesters, *editors]))
         edited = {**state["call"], "args": answer.arguments}
-        return Command(goto="policy_gate", update={"call": edited, "approved": approved, "requesters": requesters})
+        stale = len(state.get("answers", []))
+        update = {"call": edited, "approved": approved, "requesters": requesters, "stale": stale}
+        return Command(goto="policy_gate", update=update)
 
     return human_confirmation
 

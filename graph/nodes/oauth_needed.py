@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from langgraph.types import Command, interrupt
 
-from graph.calls import superseded
+from graph.calls import left_at
 from graph.interrupts import Declined, Expired, SignedIn, SignInAsked, Superseded, sign_in_answer
 from graph.nodes import Step
 from graph.not_made import not_made
-from graph.ports import NotMade, Ports
+from graph.ports import Given, NotMade, Ports
 from graph.state import ToolCallState
 
 
@@ -25,14 +27,16 @@ def oauth_needed(ports: Ports) -> Step:
         status: NotMade
         match sign_in_answer.validate_python(interrupt(asked.model_dump(mode="json"))):
             case SignedIn():
-                return Command(goto="use_tools")
+                # Only a call that waits in the middle has been answered by this; another one begins anew.
+                opened = [asdict(Given(state["link"], "accept"))] if state.get("link") else []
+                return Command(goto="use_tools", update={"answers": opened})
             case Declined():
                 name = state["turn"]["requester_name"]
                 status, text = "failed", f"Failed: {name} did not want to sign in, so the call was not made."
             case Expired():
                 status, text = "expired", "Expired: nobody signed in in time, so the call was not made."
             case Superseded(reason=reason):
-                status, text = "superseded", superseded(reason)
+                status, text = "superseded", left_at(state.get("link", 0), reason)
         return await not_made(ports, state, status, text)
 
     return oauth_needed

@@ -32,6 +32,7 @@ def outcome_unknown(ports: Ports) -> Step:
         answer = outcome_answer.validate_python(interrupt(asked.model_dump(mode="json")))
         if isinstance(answer, Superseded):
             return Command(goto=END, update={"messages": [tool_message(call, UNKNOWN, failed=True)]})
-        return Command(goto="use_tools")
+        # Where it is tried again, nothing is left to find out about what was answered before.
+        return Command(goto="use_tools", update={"over": len(state.get("answers", []))})
 
     return outcome_unknown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -9,20 +11,25 @@ from langgraph.types import Command
 from graph.calls import as_returned, digest_of, superseded, tool_message
 from graph.judging import judged
 from graph.nodes import Step
+from graph.nodes.elicitation_needed import as_json
 from graph.not_made import not_made
 from graph.ports import (
+    AccountNeeded,
     Begun,
     BrokeOff,
     Caller,
     CallRecord,
     Failed,
+    Given,
     NotMade,
     NotPermitted,
     Ports,
+    QuestionPut,
     Recorded,
     SignInNeeded,
     Skipped,
     Succeeded,
+    ToolOutcome,
     Undecided,
 )
 from graph.state import RunContext, ToolCallState
@@ -48,7 +55,7 @@ def use_tools(ports: Ports) -> Step:
                 shown = f"{tool.server}: {tool.title or tool.name}"
                 context.live.status(f"Using {shown}…")
                 context.live.task(record.call_id, shown, "running")
-                outcome = await _call(ports, tool, record, attempt, runtime)
+                outcome = await _call(ports, tool, record, state, runtime)
                 context.live.task(record.call_id, shown, "done" if isinstance(outcome, Succeeded) else "failed")
                 context.live.status("")
                 return await _concluded(ports, state, record, attempt, outcome)
@@ -89,13 +96,16 @@ async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) ->
 
 
 async def _call(
-    ports: Ports, tool: Tool, record: CallRecord, attempt: int, runtime: Runtime[RunContext]
-) -> Succeeded | Failed | BrokeOff | SignInNeeded:
+    ports: Ports, tool: Tool, record: CallRecord, state: ToolCallState, runtime: Runtime[RunContext]
+) -> ToolOutcome:
     def progress(message: str, fraction: float | None) -> None:
         share = f" {fraction:.0%}" if fraction is not None else ""
         runtime.context.live.status(f"{tool.server}: {message or tool.title or tool.name}{share}")
 
-    caller = Caller(person=record.requester, thread_id=record.thread_id, call_id=record.call_id)
+    stale = state.get("stale", 0)
+    kept = [Given(**given) for given in state.get("answers", [])]
+    answers = (*(replace(given, digest="") for given in kept[:stale]), *kept[stale:])
+    caller = Caller(record.requester, record.thread_id, record.call_id, answers, state.get("over", 0))
     return await ports.tools.call(tool, record.arguments, caller, progress)
 
 
@@ -104,7 +114,7 @@ async def _concluded(
     state: ToolCallState,
     record: CallRecord,
     attempt: int,
-    outcome: Succeeded | Failed | BrokeOff | SignInNeeded,
+    outcome: ToolOutcome,
 ) -> Command[str]:
     match outcome:
         case Succeeded() | Failed():
@@ -118,12 +128,16 @@ async def _concluded(
         case BrokeOff():
             await ports.ledger.broke_off(record, attempt)
             return Command(goto="outcome_unknown", update={"attempt": attempt})
-        case SignInNeeded():
+        case QuestionPut():
+            await ports.ledger.did_nothing(record.call_id, attempt)
+            return Command(goto="elicitation_needed", update={"question": as_json(outcome)})
+        case SignInNeeded() | AccountNeeded():
             await ports.ledger.did_nothing(record.call_id, attempt)
             sign_in_id = await ports.sign_ins.ask(
                 record.thread_id, record.call_id, record.requester, record.tool.server, outcome
             )
-            return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id})
+            link = outcome.number if isinstance(outcome, SignInNeeded) else 0
+            return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id, "link": link})
 
 
 async def _given_up(ports: Ports, state: ToolCallState, status: NotMade, text: str) -> Command[str]:
@@ -149,8 +163,8 @@ def _answer(state: ToolCallState, outcome: Succeeded | Failed | str) -> Command[
     match outcome:
         case Succeeded(text=text, owner=owner):
             message = tool_message(state["call"], as_returned(text), owner=owner)
-        case Failed(text=text):
-            message = tool_message(state["call"], f"Failed: {text}", failed=True)
+        case Failed(text=text, owner=owner):
+            message = tool_message(state["call"], f"Failed: {text}", owner=owner, failed=True)
         case str():
             message = tool_message(state["call"], outcome, failed=True)
     return Command(goto=END, update={"messages": [message]})

@@ -9,10 +9,13 @@ from graph.ports.ledger import Begun, CallRecord, Ledger, NotPermitted, Recorded
 from graph.ports.live import Live, TaskState
 from graph.ports.people import Budget, Directory, Grants
 from graph.ports.tools import (
+    AccountNeeded,
     BrokeOff,
     Caller,
     Failed,
+    Given,
     Progress,
+    QuestionPut,
     SignInNeeded,
     Succeeded,
     ToolOutcome,
@@ -21,6 +24,7 @@ from graph.ports.tools import (
 )
 
 __all__ = [
+    "AccountNeeded",
     "Approvals",
     "Audit",
     "Begun",
@@ -30,6 +34,7 @@ __all__ = [
     "Caller",
     "Directory",
     "Failed",
+    "Given",
     "Grants",
     "Ledger",
     "Live",
@@ -38,6 +43,7 @@ __all__ = [
     "Picked",
     "Ports",
     "Progress",
+    "QuestionPut",
     "Recorded",
     "Router",
     "SignInNeeded",

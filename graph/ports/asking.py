@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from graph.interrupts import ApprovalAsked
-from graph.ports.tools import SignInNeeded
+from graph.ports.tools import AccountNeeded, SignInNeeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Approvals(Protocol):
 class SignIns(Protocol):
     """Where links that one person must open are kept; the graph sees only their id."""
 
-    async def ask(self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded) -> str:
-        """Keep the link, show its owner where it is, and return its id."""
+    async def ask(
+        self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
+    ) -> str:
+        """Keep what is needed, show its owner where the link is, and return its id."""
         ...

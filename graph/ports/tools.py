@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
-from policies.model import Tool
+from graph.fields import FormField
+from policies.model import Tool, canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person answered to a question that a tool put in the middle of a call."""
+
+    number: int
+    """Of the question within its call, from 1."""
+    action: Literal["accept", "decline", "cancel"]
+    """As in MCP's elicitation: the answer, a no, or gone away without either."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """`QuestionPut.digest` of the question: in a call that is made anew, only the same question gets the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +31,11 @@ class Caller:
     person: str
     thread_id: str
     call_id: str
+    answers: tuple[Given, ...] = ()
+    """What this person answered to the questions that the tool put in this call so far; a link that was opened is an
+    answer without values."""
+    over: int = 0
+    """How many of these were given before the person chose to make the call again, its outcome being unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +56,8 @@ class Failed:
 
     text: str
     """A sentence safe to show to the model and to people."""
+    owner: str | None = None
+    """Person id, when a server said it to that person's own account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +69,44 @@ class BrokeOff:
 
 @dataclass(frozen=True, slots=True)
 class SignInNeeded:
-    """The server did nothing, because this person must open a link first (401, URL elicitation)."""
+    """The server did nothing yet: this person must open a link first (URL elicitation, a link in place of a result)."""
 
-    url: str
+    url: str = field(repr=False)
     message: str
     elicitation_id: str | None = None
+    """The server's name for it, by which it may tell that it is finished."""
+    number: int = 0
+    """Of the question within its call, from 1, when the call waits for it; 0: the call has ended with it."""
 
 
-ToolOutcome = Succeeded | Failed | BrokeOff | SignInNeeded
+@dataclass(frozen=True, slots=True)
+class AccountNeeded:
+    """The server did nothing: this person has no account connected for it, or the one that is was not accepted."""
+
+    connection: str
+    """Name of the connection: the server's own for `auth: oauth`, a provider's of `connections.yaml` otherwise."""
+    challenge: str = ""
+    """`WWW-Authenticate` of the answer, where there was one: it may name the scope that is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPut:
+    """The tool asks this person something before it goes on (form elicitation); the call goes on with the answer."""
+
+    number: int
+    """Of the question within its call, from 1."""
+    message: str
+    fields: tuple[FormField, ...]
+    schema: Mapping[str, Any]
+    """JSON schema that the answer must satisfy."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of what was asked."""
+        return hashlib.sha256(canonical_json([self.message, self.schema]).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+ToolOutcome = Succeeded | Failed | BrokeOff | SignInNeeded | AccountNeeded | QuestionPut
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +146,8 @@ class Tools(Protocol):
 
     async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
         """Call it once. Never raises, cancellation aside: every failure is an outcome."""
+        ...
+
+    async def give_up(self, call_id: str) -> None:
+        """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
         ...

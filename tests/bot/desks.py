@@ -83,7 +83,7 @@ class Desks:
             place,
             platforms=platforms,
             find_tool=lambda _: MAKE,
-            timer_set=self.engine.look_again,
+            engine=self.engine,
         )
         self.desk = FrontDesk(database, self.engine, self.books, self.outbox, clock)
 

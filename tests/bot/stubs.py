@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from bot.accounts.office import Inside, Outside, make_office
 from bot.approvals import ApprovalBook
 from bot.books import Books
 from bot.cards import Cards, FindPlace
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
-from bot.connections import SignInBook
 from bot.conversation import Conversation, Surroundings
 from bot.directory import Directory
 from bot.facts import Facts
@@ -34,6 +34,7 @@ from graph.ports import Live, Spoken
 from graph.running import Agent, Look
 from graph.state import Turn
 
+KEY = b"A" * 43 + b"="
 SECRET = "https://accounts.example.com/start?ticket=top-secret-ticket"
 REST = Look(delivery=None, verb=None, at_rest=True, waits=(), turn=None, spoken=())
 
@@ -94,20 +95,27 @@ def make_books(
     *,
     platforms: Mapping[str, Platform] | None = None,
     find_tool: FindTool = lambda _: None,
-    timer_set: Callable[[], None] = lambda: None,
+    engine: Engine | None = None,
+    outside: Outside | None = None,
 ) -> Books:
     """Where questions to people are kept; `platforms` are asked about them."""
     cards = Cards(posts, find_place)
     facts = Facts(database, Directory(platforms or {}, database, clock), clock)
-    approvals = ApprovalBook(database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=timer_set)
+    engine = engine or NotedEngine()
+    approvals = ApprovalBook(
+        database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
+    )
     grants = GrantBook(database, clock, new_id)
     voting = Voting(database, posts, facts, grants, clock, find_tool=find_tool)
     handing = Handing(database, posts, cards, facts, clock)
     questions = ClarificationBook(posts, clock, new_id)
-    sign_ins = SignInBook(database, posts, clock, new_id, Sealer(b"A" * 43 + b"="))
+    inside = Inside(database, posts, engine, clock, new_id, Sealer(KEY), platforms or {})
+    office = make_office(inside, outside or Outside(), links_an_hour=NO_LIMIT)
+    sign_ins = office.sign_ins
     presence = Presence(database, posts, Waits(approvals, questions, sign_ins, posts), clock)
     acceptance = Acceptance(database, Sessions(), clock)
-    return Books(acceptance, approvals, voting, handing, grants, facts, questions, sign_ins, presence)
+    asked = (approvals, voting, handing, grants, facts, questions, sign_ins, office.codes, office.connections)
+    return Books(acceptance, *asked, presence)
 
 
 def make_conversation(
@@ -122,7 +130,7 @@ def make_conversation(
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
     waits = Waits(books.approvals, books.clarifications, books.sign_ins, posts)
-    introductions = Introductions(database, platforms or {}, clock)
+    introductions = Introductions(database, platforms or {}, clock, books.codes)
     surroundings = Surroundings(
         database,
         cast("Agent", agent),

@@ -95,7 +95,7 @@ async def test_a_link_that_a_server_repeats_in_its_message_is_on_no_card(counter
     needed = SignInNeeded(SECRET, f"Please open {SECRET} (or HTTPS://x.example/?t=top-secret-ticket) to go on")
     sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", needed)
     async with counter.database.reading() as tx:
-        view = await sign_in_view(tx, sign_in_id)
+        view = await sign_in_view(tx, sign_in_id, counter.clock())
     assert view is not None
     assert view.message == "Please open (link) (or (link) to go on"
     assert await counter.desk.sign_in_link(sign_in_id, ANA) == SECRET

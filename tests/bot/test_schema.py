@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +18,7 @@ from alembic.script import ScriptDirectory
 
 from bot.records import approvals, attempts, threads
 from bot.records.database import sqlite_database
-from bot.records.schema import HEAD, alembic_config, upgrade_sqlite
+from bot.records.schema import HEAD, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
 from bot.vocabulary import Person
 
@@ -179,3 +181,24 @@ async def test_what_waits_and_was_voted_on_before_there_were_policies_is_kept(fi
     assert [each[:2] for each in after[0]] == [each[:2] for each in before[0]]
     upgrade_sqlite(file)
     assert rows(file, "PRAGMA foreign_key_check") == []
+
+
+def test_a_process_that_knows_nothing_but_the_schema_makes_every_table(tmp_path: Path) -> None:
+    made, migrated = tmp_path / "made.db", tmp_path / "migrated.db"
+    code = (
+        "import sys, pathlib; from bot.records.schema import upgrade_sqlite; upgrade_sqlite(pathlib.Path(sys.argv[1]))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(made)], check=True, timeout=60)  # ours
+    engine = sa.create_engine(f"sqlite:///{migrated}")
+    with engine.begin() as connection:
+        upgrade(connection)
+    engine.dispose()
+    assert _tables(made) == _tables(migrated)
+
+
+def _tables(path: Path) -> set[str]:
+    engine = sa.create_engine(f"sqlite:///{path}")
+    try:
+        return set(sa.inspect(engine).get_table_names())
+    finally:
+        engine.dispose()

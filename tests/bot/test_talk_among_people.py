@@ -109,7 +109,8 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
 ) -> None:
     known = Person(ANA.person_id, "Ana", "Europe/Berlin")
     chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
-    introduced = await Introductions(database, {"chat": chat}, clock).of(await accepted(counter, "m1"), thread())
+    introductions = Introductions(database, {"chat": chat}, clock, counter.books.codes)
+    introduced = await introductions.of(await accepted(counter, "m1"), thread())
     assert isinstance(introduced, Delivery)
     wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
     assert wanted.items() <= introduced.body.items()
@@ -129,7 +130,7 @@ async def test_the_platform_is_told_what_was_heard_before(
     counter: Counter, database: Database, clock: SetClock
 ) -> None:
     chat = Introducing(answer=Introduction(ANA, "hello"))
-    introductions = Introductions(database, {"chat": chat}, clock)
+    introductions = Introductions(database, {"chat": chat}, clock, counter.books.codes)
     first = await accepted(counter, "m1")
     await introductions.of(first, thread())
     assert chat.heard is None

@@ -16,6 +16,7 @@ from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from graph.ports import (
+    AccountNeeded,
     Begun,
     Caller,
     CallRecord,
@@ -75,6 +76,9 @@ class Bench:
     names: Sequence[str]
     outcomes: dict[str, Any] = field(default_factory=dict)
     called: list[str] = field(default_factory=list)
+    callers: list[Caller] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+    needed: list[Any] = field(default_factory=list)
     asked: list[ApprovalAsked] = field(default_factory=list)
     attempts: dict[str, Any] = field(default_factory=dict)
     permitted: bool = True
@@ -104,9 +108,13 @@ class Bench:
 
     async def call(self, tool_: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
         self.called.append(caller.call_id)
+        self.callers.append(caller)
         outcome = self.outcomes.get(tool_.name, Succeeded(f"{tool_.name} done"))
         result = outcome(arguments) if callable(outcome) else outcome
         return await result if hasattr(result, "__await__") else result
+
+    async def give_up(self, call_id: str) -> None:
+        self.given_up.append(call_id)
 
     # ledger
     async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
@@ -135,7 +143,7 @@ class Bench:
 
     async def close(self, call_id: str) -> Recorded | Undecided | None:
         before = self.attempts.get(call_id)
-        if before is None:
+        if before is None or before == "nothing":
             return None
         return Undecided(1) if before == "started" else Recorded(before)
 
@@ -165,7 +173,8 @@ class Bench:
             self.asked.append(given[1])
             assert all(isinstance(said, Spoken) for said in given[2])
             return None
-        assert isinstance(given[4], SignInNeeded)
+        assert isinstance(given[4], SignInNeeded | AccountNeeded)
+        self.needed.append(given[4])
         return "sign-in-1"
 
 

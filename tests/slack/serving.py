@@ -41,7 +41,7 @@ class Served:
 
     async def card(self, content: Content, post_id: str = "p1", thread_ts: str = "1700000000.000100") -> Json:
         """A post of ours in a thread of C1, as people see it."""
-        place = shown_in_c1(post_id, content).post.place  # type: ignore[arg-type]  # any content has a place
+        place = shown_in_c1(post_id, content).post.place
         place = replace(place, address={**place.address, "thread_ts": thread_ts})
         self.slack.world.channels["C1"].messages.setdefault(
             thread_ts, {"type": "message", "user": "U1", "ts": thread_ts, "text": "<@UBOT> do it"}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
+    ConnectionView,
     Content,
     Form,
     GrantView,
@@ -69,6 +70,31 @@ def a_sign_in(**changes: Any) -> SignInView:
         "owner_id": "slack:T1:U1",
     }
     return SignInView(**(values | changes))
+
+
+def a_tools_question(**changes: Any) -> ClarificationView:
+    """A question that a tool server put in the middle of a call."""
+    values: dict[str, Any] = {"question": "Which seat?", "context": "", "server": "cinema"}
+    return a_question(**(values | changes))
+
+
+def an_account_wanted(**changes: Any) -> SignInView:
+    """A sign-in that connects an account, by a link of the house's own."""
+    values: dict[str, Any] = {"server": "calendar", "host": "bot.example.com", "message": "", "service": "Google"}
+    return a_sign_in(**(values | changes))
+
+
+def a_connection(**changes: Any) -> ConnectionView:
+    """An account that works."""
+    values: dict[str, Any] = {
+        "connection_id": "c1",
+        "service": "Google",
+        "account": "ana@example.com",
+        "scopes": ("calendar.events", "openid"),
+        "since": NOW,
+        "used_at": NOW + 3_600,
+    }
+    return ConnectionView(**(values | changes))
 
 
 def an_outcome(**changes: Any) -> OutcomeView:
@@ -194,6 +220,7 @@ hostile_questions = st.builds(
     requester=hostile_texts,
     requester_id=_people,
     answer=hostile_texts,
+    server=st.just("") | hostile_texts,
 )
 hostile_sign_ins = st.builds(
     SignInView,
@@ -204,7 +231,22 @@ hostile_sign_ins = st.builds(
     message=hostile_texts,
     owner=hostile_texts,
     owner_id=_people,
+    service=st.just("") | hostile_texts,
+    code_wanted=st.booleans(),
 )
+hostile_connections = st.lists(
+    st.builds(
+        ConnectionView,
+        connection_id=st.text("abc123-", min_size=1, max_size=80),
+        service=hostile_texts,
+        account=hostile_texts,
+        scopes=_names,
+        since=times,
+        used_at=st.none() | times,
+        working=st.booleans(),
+    ),
+    max_size=22,
+).map(tuple)
 hostile_outcomes = st.builds(
     OutcomeView,
     outcome_id=st.just("o1"),

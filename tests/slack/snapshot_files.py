@@ -17,16 +17,37 @@ from adapters.slack.render.forms import (
     approve_all_modal,
     arguments_modal,
     ask_modal,
+    code_modal,
     edit_modal,
     hand_over_modal,
     note_modal,
     reject_modal,
 )
 from adapters.slack.render.home import home_view
-from adapters.slack.render.posts import Piece, help_piece, note, opening, overview_piece, pieces, sign_in_piece
+from adapters.slack.render.posts import (
+    Piece,
+    connections_piece,
+    help_piece,
+    note,
+    opening,
+    overview_piece,
+    pieces,
+    sign_in_piece,
+)
 from bot.vocabulary import Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
-from tests.slack.shown import ANA, NOW, a_post, a_question, a_sign_in, an_approval, an_outcome
+from tests.slack.shown import (
+    ANA,
+    NOW,
+    a_connection,
+    a_post,
+    a_question,
+    a_sign_in,
+    a_tools_question,
+    an_account_wanted,
+    an_approval,
+    an_outcome,
+)
 
 FOLDER = Path(__file__).parent / "snapshots"
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000200", "1700000000.000100")
@@ -98,6 +119,10 @@ APPROVED = an_approval(
     result_tone="success",
 )
 GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
+CONNECTIONS = (
+    a_connection(),
+    a_connection(connection_id="c2", service="notes", account="", scopes=(), used_at=None, working=False),
+)
 OVERVIEW = Overview(
     (Shown(a_post(an_approval(requester="Ben"), "a:1"), {}),),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {})),
@@ -136,7 +161,19 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "approval_expired": _post(an_approval(status="expired", decided_at=NOW + 86_400)),
     "question_open": _post(a_question()),
     "question_answered": _post(a_question(status="answered", answer="size: large")),
+    "question_of_a_tool_open": _post(a_tools_question()),
+    "question_of_a_tool_to_be_accepted": _post(a_tools_question(fields=())),
+    "question_of_a_tool_declined": _post(a_tools_question(status="declined")),
+    "question_of_a_tool_cancelled": _post(a_tools_question(status="cancelled")),
     "sign_in_open": _post(a_sign_in()),
+    "account_wanted": _post(an_account_wanted()),
+    "account_code_wanted": _post(an_account_wanted(code_wanted=True)),
+    "account_connected": _post(an_account_wanted(status="done")),
+    "account_private": lambda: _message(
+        sign_in_piece(an_account_wanted(), "https://bot.example.com/oauth/start?s=only-for-ana")
+    ),
+    "connections": lambda: _message(connections_piece(CONNECTIONS)),
+    "connections_none": lambda: _message(connections_piece(())),
     "sign_in_done": _post(a_sign_in(status="done")),
     "sign_in_private": lambda: _message(sign_in_piece(a_sign_in(), "https://accounts.example.com/authorize?state=1")),
     "outcome_open": _post(an_outcome()),
@@ -147,11 +184,16 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "opening": lambda: _message(opening("Ana", "book a room", "Where do we meet?")),
     "help": lambda: _message(help_piece()),
     "list": lambda: _message(overview_piece(OVERVIEW, lambda _shown: LINK)),
-    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,)),
+    "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,), CONNECTIONS),
     "modal_always": lambda: always_modal(an_approval(always_offered=True), ORIGIN),
     "modal_hand_over": lambda: hand_over_modal(an_approval(), ORIGIN),
     "modal_edit": lambda: edit_modal(FORM, ORIGIN, ANA),
     "modal_answer": lambda: answer_modal(Form("Which room?", a_question().fields, {"size": "small"}), ORIGIN, ANA),
+    "modal_answer_of_a_tool": lambda: answer_modal(
+        Form("Which seat?", a_tools_question().fields, {}), ORIGIN, ANA, "cinema"
+    ),
+    "modal_accept": lambda: answer_modal(Form("Book it?", (), {}), ORIGIN, ANA, "cinema"),
+    "modal_code": lambda: code_modal(an_account_wanted(code_wanted=True), ORIGIN),
     "modal_reject": lambda: reject_modal(an_approval(reason_required=True), ORIGIN),
     "modal_approve_all": lambda: approve_all_modal(
         [an_approval(), an_approval("call-1.2", tool="delete_event")], ORIGIN

@@ -10,7 +10,11 @@ from bot.vocabulary import (
     AlreadySettled,
     ApprovalView,
     ClickResult,
+    CodeEntry,
+    ConnectionView,
+    Content,
     Decision,
+    Dismissal,
     Feedback,
     Form,
     FormAnswer,
@@ -54,7 +58,12 @@ class StandInDesk:
     """What is wrong with every form that is submitted."""
     turns: dict[str, str] = field(default_factory=dict)
     """Thread id → the person id whose turn runs in it."""
-    shown: dict[str, Shown] = field(default_factory=dict)
+    accounts: dict[str, tuple[str, ConnectionView]] = field(default_factory=dict)
+    """By id: the person id of its owner, and the connection."""
+    code: str = "K7QM-3DZP"
+    """The code that every browser shows."""
+    cards: dict[str, Content] = field(default_factory=dict)
+    """By subject: what a card shows, where nothing else here says it."""
     broken: Exception | None = None
     """What every writing verb raises."""
     unreadable: Exception | None = None
@@ -74,6 +83,8 @@ class StandInDesk:
     replies: list[SignInReply] = field(default_factory=list)
     opinions: list[Feedback] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
+    dismissals: list[Dismissal] = field(default_factory=list)
+    codes: list[CodeEntry] = field(default_factory=list)
     given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
     """By id: the person id of who gave it, and the grant."""
     stopped: list[tuple[str, str]] = field(default_factory=list)
@@ -153,6 +164,32 @@ class StandInDesk:
         del self.given[grant_id]
         return Settled("Revoked.")
 
+    async def connections(self, person: Person) -> tuple[ConnectionView, ...]:
+        return tuple(view for owner, view in self.accounts.values() if owner == person.person_id)
+
+    async def disconnect(self, key: str, connection_id: str, person: Person) -> ClickResult:
+        self._must_work()
+        if self.accounts.get(connection_id, ("", None))[0] != person.person_id:
+            return Refused("Only the person whose account this is can disconnect it.")
+        _, view = self.accounts.pop(connection_id)
+        return Settled(f"Your account at {view.service} is disconnected.")
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        self._must_work()
+        self.codes.append(entry)
+        if entry.code != self.code:
+            sentence = "That is not the code that your browser shows."
+            return Invalid({"code": sentence}) if entry.sign_in_id else Refused(sentence)
+        return Settled("Thank you, your account is connected.")
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        self._must_work()
+        self.dismissals.append(dismissal)
+        asked, _ = self.questions[dismissal.clarification_id]
+        if asked != dismissal.person.person_id:
+            return Refused("This question is for somebody else.")
+        return Settled("All right, no answer.")
+
     async def grants(self, person: Person) -> tuple[GrantView, ...]:
         return tuple(grant for giver, grant in self.given.values() if giver == person.person_id)
 
@@ -206,6 +243,13 @@ class StandInDesk:
             and person.person_id in self.may_decide.get(view.approval_id, {person.person_id})
         )
 
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        self._must_read()
+        content = self.cards.get(subject)
+        if content is None and subject in self.sign_ins:
+            content = self.sign_ins[subject][0]
+        return (shown_in_c1(subject, content),) if content else ()
+
     async def question_form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         self._must_read()
         if clarification_id not in self.questions:
@@ -215,12 +259,12 @@ class StandInDesk:
 
     async def overview(self, person: Person, within: str) -> Overview:
         waiting = [
-            self.shown.get(view.sign_in_id) or shown_in_c1(view.sign_in_id, view)
+            shown_in_c1(view.sign_in_id, view)
             for view, _ in self.sign_ins.values()
             if view.owner_id == person.person_id
         ]
         pending = [view for view in self.approvals.values() if view.status == "pending"]
-        to_decide = [self.shown.get(v.approval_id) or shown_in_c1(v.approval_id, v) for v in pending]
+        to_decide = [shown_in_c1(v.approval_id, v) for v in pending]
         return Overview(tuple(to_decide), tuple(waiting), ())
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
@@ -302,7 +346,7 @@ def a_sign_in(sign_in_id: str = "s1") -> SignInView:
     return SignInView(sign_in_id, "open", "drive", "sign.in", "Please sign in.", "Ana", "slack:T1:U1")
 
 
-def shown_in_c1(post_id: str, content: ApprovalView | SignInView, ts: str = "1700000000.000200") -> Shown:
+def shown_in_c1(post_id: str, content: Content, ts: str = "1700000000.000200") -> Shown:
     """A card in a thread of C1."""
     address = {"team": "T1", "channel": "C1", "thread_ts": "1700000000.000100"}
     place = Place("slack", "slack:T1:C1:1700000000.000100", address, channel="slack:T1:C1")

@@ -25,6 +25,8 @@ from tests.slack.stand_in_desk import an_approval
         ("ask what is new?", ("ask", "what is new?")),
         ("Ask  what is new? ", ("ask", "what is new?")),
         ("approvals", ("approvals", "")),
+        ("connections", ("connections", "")),
+        ("connections of the railway", ("ask", "connections of the railway")),
         ("stop", ("stop", "")),
         ("stop the music", ("ask", "stop the music")),
         ("approvals of last week", ("ask", "approvals of last week")),

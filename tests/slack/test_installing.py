@@ -191,6 +191,19 @@ async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSla
     assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
 
 
+async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlack, tmp_path: Path) -> None:
+    path, new = tmp_path / "records.db", Fernet.generate_key()
+    async with office(slack, path) as house:
+        await house.install()
+        token = await house.tokens.token("T2", "")
+    async with office(slack, path, key=new + b"," + KEY):
+        pass
+    async with office(slack, path, key=new) as house:
+        assert await house.tokens.token("T2", "") == token
+        (kept,) = house.rows("slack_bots")
+        assert Sealer(new).unseal(kept["bot_token"]) == token
+
+
 # -------------------------------------------------------------------------------------------------- going wrong
 
 

@@ -16,6 +16,7 @@ import yaml
 from adapters.slack import actions
 from adapters.slack.config import SCOPES
 from adapters.slack.inbound.listening import PROMPTS
+from bot.accounts.addresses import CALLBACK
 from tests.slack.local.packages import NODE, PACKAGES, WITHOUT_PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -162,7 +163,8 @@ def test_its_comments_lead_from_socket_mode_to_http() -> None:
     assert changed["settings"]["interactivity"]["request_url"] == events
     assert changed["settings"]["interactivity"]["message_menu_options_url"] == events
     assert changed["features"]["slash_commands"][0]["url"] == events
-    assert changed["oauth_config"]["redirect_urls"] == ["https://bot.acme.org/slack/oauth_redirect"]
+    browsers_come_back_to = ("/slack/oauth_redirect", CALLBACK)  # after installing, and to sign in with Slack
+    assert changed["oauth_config"]["redirect_urls"] == [f"https://bot.acme.org{path}" for path in browsers_come_back_to]
     assert not changed["settings"]["socket_mode_enabled"]
     assert TEXT.count("# HTTP") == 5, "as many lines as its first comment says"
 

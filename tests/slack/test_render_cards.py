@@ -287,7 +287,7 @@ def test_a_thread_of_a_command_begins_with_what_was_asked_word_for_word() -> Non
 
 
 def test_the_help_names_every_verb() -> None:
-    assert all(verb in help_piece().text for verb in ("ask", "approvals", "stop", "help"))
+    assert all(verb in help_piece().text for verb in ("ask", "approvals", "connections", "stop", "help"))
 
 
 def test_show_all_has_every_character_of_every_argument() -> None:

@@ -55,6 +55,7 @@ def state_of(element: dict[str, Any]) -> dict[str, Any]:
         "datetimepicker": {"selected_date_time": element.get("initial_date_time")},
         "static_select": {"selected_option": element.get("initial_option")},
         "checkboxes": {"selected_options": element.get("initial_options", [])},
+        "multi_static_select": {"selected_options": element.get("initial_options", [])},
         "users_select": {"selected_user": element.get("initial_user")},
         "conversations_select": {"selected_conversation": element.get("initial_conversation")},
     }

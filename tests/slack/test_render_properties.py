@@ -17,6 +17,7 @@ from adapters.slack.render.forms import (
     approve_all_modal,
     arguments_modal,
     ask_modal,
+    code_modal,
     edit_modal,
     entries,
     error_blocks,
@@ -25,14 +26,24 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from adapters.slack.render.home import home_view
-from adapters.slack.render.posts import Piece, help_piece, note, opening, overview_piece, pieces, sign_in_piece
+from adapters.slack.render.posts import (
+    Piece,
+    connections_piece,
+    help_piece,
+    note,
+    opening,
+    overview_piece,
+    pieces,
+    sign_in_piece,
+)
 from bot.invisible import is_kept_in_context, is_suspicious
-from bot.vocabulary import ApprovalView, Form, GrantView, Overview, Person, Post, SignInView
+from bot.vocabulary import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView
 from graph.fields import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
 from tests.slack.shown import (
     ALLOWED_USERS,
     hostile_approvals,
+    hostile_connections,
     hostile_fields,
     hostile_forms,
     hostile_grants,
@@ -102,6 +113,7 @@ def test_every_post_is_sound(post: Post) -> None:
 def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(view: SignInView, link: str) -> None:
     piece = sign_in_piece(view, link)
     assert_sound(piece)
+    assert_sound_view(code_modal(view, ORIGIN))
     if link.startswith("https://"):
         assert json.dumps([piece.blocks, piece.text]).count(link) == 1
 
@@ -146,15 +158,21 @@ def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[
 def test_every_form_is_sound(form: Form, person: Person) -> None:
     assert_sound_view(edit_modal(form, ORIGIN, person))
     assert_sound_view(answer_modal(form, ORIGIN, person))
+    assert_sound_view(answer_modal(form, ORIGIN, person, form.title))
 
 
 @settings(max_examples=25)
-@given(hostile_overviews, hostile_links, hostile_people, hostile_grants)
+@given(hostile_overviews, hostile_links, hostile_people, hostile_grants, hostile_connections)
 def test_every_home_and_every_list_is_sound(
-    overview: Overview, link: str, person: Person, grants: tuple[GrantView, ...]
+    overview: Overview,
+    link: str,
+    person: Person,
+    grants: tuple[GrantView, ...],
+    connections: tuple[ConnectionView, ...],
 ) -> None:
-    assert_sound_view(home_view(overview, lambda _shown: link, person, grants), surface="home")
+    assert_sound_view(home_view(overview, lambda _shown: link, person, grants, connections), surface="home")
     assert_sound(overview_piece(overview, lambda _shown: link))
+    assert_sound(connections_piece(connections))
 
 
 ANYTHING = st.recursive(

@@ -57,5 +57,6 @@ def _call(text: str) -> ToolUse:
     name, *pairs = text.split()
     arguments = dict(p.split("=", 1) for p in pairs)
     return ToolUse(
-        name if "__" in name else f"{SERVER}__{name}", {k: int(v) if v.isdigit() else v for k, v in arguments.items()}
+        name if "__" in name else f"{SERVER}__{name}",
+        {k: int(v) if v.isdigit() else {"true": True, "false": False}.get(v, v) for k, v in arguments.items()},
     )

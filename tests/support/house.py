@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
-from app import running
+from app import ADDRESS, running
 from bot.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +79,7 @@ async def house_here(home: HouseFolder) -> AsyncIterator[str]:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             host, port = runner.addresses[0][:2]
+            application[ADDRESS].listens_on(port)
             try:
                 yield f"http://{host}:{port}"
             finally:

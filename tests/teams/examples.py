@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapters.teams.api import Activity
+from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,
@@ -20,6 +21,7 @@ from adapters.teams.render.elements import Card
 from adapters.teams.render.posts import (
     Audience,
     card_of,
+    connections_activity,
     help_activity,
     note,
     open_a_chat_first,
@@ -29,7 +31,7 @@ from adapters.teams.render.posts import (
 from adapters.teams.render.posts import activities as activities_of
 from bot.vocabulary import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
-from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_approval, an_outcome
+from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 
 CHAT = Audience("personal")
 EVERYBODY = Audience("open")
@@ -168,6 +170,12 @@ def _in_place(view: ApprovalView, place: int) -> Shown:
 
 
 GRANT = GrantView("g1", "calendar", "create_event", {"name": "Standup", "duration": 15}, NOW + 3_600)
+ELICITED = a_question(server="issues", question="Which label?", context="")
+ACCOUNT = a_sign_in(service="GitHub", host="bot.example.com", message="")
+ACCOUNTS = (
+    an_account(),
+    an_account(connection_id="c2", service="mail", account="", scopes=(), used_at=None, working=False),
+)
 OVERVIEW = Overview(
     (_in_place(an_approval(requester="Ben"), 1), _in_place(FOUR_EYES, 2)),
     (Shown(a_post(a_question(), "q:1"), {}), Shown(a_post(a_sign_in(), "s:1"), {}), Shown(a_post(an_outcome()), {})),
@@ -190,6 +198,14 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "question_without_fields": (a_question(fields=()), CHAT),
     "question_answered": (a_question(status="answered", answer="Size: large"), CHAT),
     "question_superseded": (a_question(status="superseded"), CHAT),
+    "question_of_a_tool": (ELICITED, CHAT),
+    "question_of_a_tool_that_wants_consent": (a_question(server="issues", fields=(), context=""), CHAT),
+    "question_of_a_tool_declined": (a_question(server="issues", status="declined"), CHAT),
+    "question_of_a_tool_cancelled": (a_question(server="issues", status="cancelled"), CHAT),
+    "account_needed": (ACCOUNT, EVERYBODY),
+    "account_needed_and_its_code": (a_sign_in(service="GitHub", message="", code_wanted=True), EVERYBODY),
+    "account_connected": (a_sign_in(service="GitHub", status="done"), EVERYBODY),
+    "account_declined": (a_sign_in(service="GitHub", status="declined"), EVERYBODY),
     "sign_in_open": (a_sign_in(), EVERYBODY),
     "sign_in_done": (a_sign_in(status="done"), EVERYBODY),
     "sign_in_declined": (a_sign_in(status="declined"), EVERYBODY),
@@ -203,6 +219,14 @@ _POSTS: Mapping[str, tuple[Content, Audience]] = {
     "hostile_approval": (HOSTILE_APPROVAL, EVERYBODY),
     "hostile_question": (a_question(question=HOSTILE, context=HOSTILE, fields=HOSTILE_FORM.fields), CHAT),
     "hostile_sign_in": (a_sign_in(server=HOSTILE, owner=HOSTILE, host=HOSTILE, message=HOSTILE), EVERYBODY),
+    "hostile_question_of_a_tool": (
+        a_question(server=HOSTILE, question=HOSTILE, context=HOSTILE, fields=HOSTILE_FORM.fields),
+        CHAT,
+    ),
+    "hostile_account_needed": (
+        a_sign_in(server=HOSTILE, owner=HOSTILE, service=HOSTILE, message=HOSTILE, code_wanted=True),
+        EVERYBODY,
+    ),
     "hostile_outcome": (an_outcome(tool=HOSTILE, requester=HOSTILE, arguments={HOSTILE: HOSTILE}), EVERYBODY),
     "hostile_answer": (Said(HOSTILE), CHAT),
     "hostile_notice": (Notice(HOSTILE), CHAT),
@@ -217,10 +241,14 @@ def activities() -> dict[str, tuple[Activity, ...]]:
     private = {
         "sign_in_link": sign_in_link(a_sign_in(), "https://accounts.example.com/authorize?state=1"),
         "sign_in_link_that_leads_nowhere": sign_in_link(a_sign_in(), "javascript:alert(1)"),
+        "account_link": sign_in_link(ACCOUNT, "https://bot.example.com/oauth/start?s=1"),
+        "connections": connections_activity(ACCOUNTS),
+        "connections_of_nobody": connections_activity(()),
+        "hostile_connections": connections_activity((an_account(service=HOSTILE, account=HOSTILE, scopes=(HOSTILE,)),)),
         "open_a_chat_first": open_a_chat_first("Ana"),
         "note": note("Only Ben may decide this."),
         "help": help_activity(),
-        "overview": overview_activity(OVERVIEW, (GRANT,)),
+        "overview": overview_activity(OVERVIEW, (GRANT,), ACCOUNTS),
         "overview_of_nothing": overview_activity(Overview((), (), ())),
     }
     return made | {name: (activity,) for name, activity in private.items()}
@@ -248,6 +276,12 @@ def dialogs() -> dict[str, Dialog]:
         "edit": edit_dialog("call-1.1", FORM),
         "edit_with_errors": edit_dialog("call-1.1", FORM, mistakes, typed),
         "answer": answer_dialog("q1", Form("Which room?", a_question().fields, {"size": "small"})),
+        "answer_a_tool": answer_dialog("q1", Form("Which label?", ELICITED.fields, {}), server="issues"),
+        "code": code_dialog(ACCOUNT),
+        "code_with_a_mistake": code_dialog(ACCOUNT, "That is not the code that your browser shows."),
+        "disconnect": disconnect_dialog(an_account()),
+        "hostile_code": code_dialog(a_sign_in(service=HOSTILE), HOSTILE),
+        "hostile_disconnect": disconnect_dialog(an_account(service=HOSTILE, account=HOSTILE)),
         "always": always_dialog(WITH_EVERYTHING),
         "hostile_always": always_dialog(HOSTILE_APPROVAL),
         "hand_over": hand_over_dialog(an_approval()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.teams.ids import Spot, place_of
-from bot.vocabulary import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
+from bot.vocabulary import ApprovalView, ClarificationView, ConnectionView, Content, OutcomeView, Post, SignInView
 from graph.fields import FieldType, FormField
 
 NOW = 1_795_255_200.0
@@ -82,6 +82,19 @@ def a_sign_in(**changes: Any) -> SignInView:
         "owner_id": ANA_ID,
     }
     return SignInView(**(values | changes))
+
+
+def an_account(**changes: Any) -> ConnectionView:
+    """An account that is connected."""
+    values: dict[str, Any] = {
+        "connection_id": "c1",
+        "service": "GitHub",
+        "account": "ana-alvarez",
+        "scopes": ("repo", "read:user"),
+        "since": NOW - 86_400,
+        "used_at": NOW - 60,
+    }
+    return ConnectionView(**(values | changes))
 
 
 def an_outcome(**changes: Any) -> OutcomeView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from adapters.teams.ids import Spot, person_id, place_of, within_tenant
 from bot.platform import Reference
@@ -13,8 +14,11 @@ from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
     ClickResult,
+    CodeEntry,
+    ConnectionView,
     Content,
     Decision,
+    Dismissal,
     Feedback,
     Form,
     FormAnswer,
@@ -79,6 +83,12 @@ class StandInDesk:
     handovers: list[Handover] = field(default_factory=list)
     given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
     """By id: the person id of who gave it, and the grant."""
+    codes: dict[str, str] = field(default_factory=dict)
+    """By id of a sign-in: the one-time code that its owner's browser shows."""
+    entered: list[CodeEntry] = field(default_factory=list)
+    accounts: dict[str, tuple[str, ConnectionView]] = field(default_factory=dict)
+    """By id: the person id of its owner, and the connection."""
+    dismissals: list[Dismissal] = field(default_factory=list)
     answers: list[FormAnswer] = field(default_factory=list)
     choices: list[OutcomeChoice] = field(default_factory=list)
     replies: list[SignInReply] = field(default_factory=list)
@@ -182,6 +192,44 @@ class StandInDesk:
             return Invalid(self.mistakes)
         self.questions[answer.clarification_id] = replace(view, status="answered", answer=str(dict(answer.values)))
         return Settled("Thank you.")
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        self._must_work()
+        self.dismissals.append(dismissal)
+        view = self.questions.get(dismissal.clarification_id)
+        if view is None:
+            return Unknown("There is no such question.")
+        if view.requester_id != dismissal.person.person_id:
+            return Refused("This question is for somebody else.")
+        status: Literal["declined", "cancelled"] = "declined" if dismissal.action == "decline" else "cancelled"
+        self.questions[dismissal.clarification_id] = replace(view, status=status)
+        return Settled("Noted.")
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        self._must_work()
+        self.entered.append(entry)
+        sign_in_id = entry.sign_in_id or ""
+        view, link = self.sign_ins[sign_in_id]
+        if view.owner_id != entry.person.person_id:
+            return Refused("This sign-in is for somebody else only.")
+        if entry.code != self.codes.get(sign_in_id):
+            return Invalid({"code": "That is not the code that your browser shows."})
+        self.sign_ins[sign_in_id] = (replace(view, status="done", code_wanted=False), link)
+        return Settled("Thank you, your account is connected.")
+
+    async def disconnect(self, key: str, connection_id: str, person: Person) -> ClickResult:
+        self._must_work()
+        owner, view = self.accounts.get(connection_id, ("", None))
+        if view is None:
+            return Unknown("This account is not connected (any more).")
+        if owner != person.person_id:
+            return Refused("Only the person whose account this is can disconnect it.")
+        del self.accounts[connection_id]
+        return Settled(f"Your account at {view.service} is disconnected.")
+
+    async def connections(self, person: Person) -> tuple[ConnectionView, ...]:
+        self._must_read()
+        return tuple(view for owner, view in self.accounts.values() if owner == person.person_id)
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         self._must_work()
@@ -351,6 +399,13 @@ def a_question(clarification_id: str = "q1", **changes: object) -> Clarification
     return replace(view, **changes)  # type: ignore[arg-type]  # as above
 
 
-def a_sign_in(sign_in_id: str = "s1") -> SignInView:
+def a_sign_in(sign_in_id: str = "s1", **changes: object) -> SignInView:
     """A sign-in of Ana's that waits."""
-    return SignInView(sign_in_id, "open", "drive", "sign.in", "Please sign in.", "Ana Alvarez", ANA_ID)
+    view = SignInView(sign_in_id, "open", "drive", "sign.in", "Please sign in.", "Ana Alvarez", ANA_ID)
+    return replace(view, **changes)  # type: ignore[arg-type]  # as above
+
+
+def an_account(connection_id: str = "c1", **changes: object) -> ConnectionView:
+    """An account at GitHub."""
+    view = ConnectionView(connection_id, "GitHub", "ana-alvarez", ("repo",), NOW - 86_400, NOW - 60)
+    return replace(view, **changes)  # type: ignore[arg-type]  # as above

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
+from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,
@@ -22,6 +23,7 @@ from adapters.teams.render.posts import Audience
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
+    ConnectionView,
     Form,
     Notice,
     OutcomeView,
@@ -137,6 +139,7 @@ hostile_questions = st.builds(
     requester=hostile_texts,
     requester_id=st.just(""),
     answer=hostile_texts,
+    server=st.just("") | hostile_texts,
 )
 hostile_sign_ins = st.builds(
     SignInView,
@@ -147,7 +150,22 @@ hostile_sign_ins = st.builds(
     message=hostile_texts,
     owner=hostile_texts,
     owner_id=st.just(""),
+    service=st.just("") | hostile_texts,
+    code_wanted=st.booleans(),
 )
+hostile_accounts = st.lists(
+    st.builds(
+        ConnectionView,
+        connection_id=st.text("abc123", min_size=1, max_size=60),
+        service=hostile_texts,
+        account=hostile_texts,
+        scopes=_names,
+        since=_times,
+        used_at=st.none() | _times,
+        working=st.booleans(),
+    ),
+    max_size=4,
+).map(lambda views: tuple(views) * 3)
 hostile_outcomes = st.builds(
     OutcomeView,
     outcome_id=st.just("o1"),
@@ -192,9 +210,9 @@ _errors = st.dictionaries(hostile_texts | st.just(""), hostile_texts, max_size=1
 
 def _form_dialogs(form: Form, errors: dict[str, str], typed: Sequence[Any]) -> Dialog:
     values = dict(zip((field.name for field in form.fields), typed, strict=False))
-    return (
-        edit_dialog("call-1.1", form, errors, values) if len(typed) % 2 else answer_dialog("q1", form, errors, values)
-    )
+    if len(typed) % 2:
+        return edit_dialog("call-1.1", form, errors, values)
+    return answer_dialog("q1", form, errors, values, server=form.title if len(form.fields) % 2 else "")
 
 
 hostile_dialogs = st.one_of(
@@ -210,4 +228,6 @@ hostile_dialogs = st.one_of(
     st.builds(hand_over_dialog, hostile_approvals, hostile_texts, hostile_texts),
     st.builds(lambda views: approve_all_dialog(views * 21), st.lists(hostile_approvals, max_size=2)),
     st.builds(note_dialog, hostile_texts),
+    st.builds(code_dialog, hostile_sign_ins, hostile_texts),
+    st.builds(disconnect_dialog, hostile_accounts.filter(bool).map(lambda views: views[0])),
 )

@@ -89,7 +89,7 @@ def test_text_is_not_shown_as_a_card() -> None:
 
 
 def test_the_help_names_every_command() -> None:
-    assert all(word in help_activity()["text"] for word in ("approvals", "new", "stop", "help"))
+    assert all(word in help_activity()["text"] for word in ("approvals", "connections", "new", "stop", "help"))
     assert "help" in greeting()
 
 

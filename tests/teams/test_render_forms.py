@@ -124,6 +124,35 @@ def test_options_that_would_read_alike_stay_apart() -> None:
     assert made["value"] == "a" * 201
 
 
+INSTRUMENTS = ("Guitar", "Piano", "Drums")
+
+
+@pytest.mark.parametrize("value", [["Piano", "Drums"], '["Piano", "Drums"]'])
+def test_a_list_of_options_is_chosen_from(value: Any) -> None:
+    field = FormField(name="x", type=FieldType.JSON, options=INSTRUMENTS)
+    made = input_of(field, value)
+    assert (made["type"], made["isMultiSelect"], made["value"]) == ("Input.ChoiceSet", True, "Piano,Drums")
+    form = Form("Which?", (field,), {})
+    assert read_answers((field,), entries({"field:x": "Guitar,Drums"}, form)) == {"x": ["Guitar", "Drums"]}
+    assert entries({}, form) == {"x": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        (("a, b", "c"), []),
+        (INSTRUMENTS, ["Violin"]),
+        (INSTRUMENTS, ["Piano", "Piano"]),
+        (INSTRUMENTS, "no JSON"),
+        (INSTRUMENTS, 3),
+        ((), ["Piano"]),
+    ],
+)
+def test_a_list_that_could_not_be_chosen_from_is_typed(options: tuple[str, ...], value: Any) -> None:
+    made = input_of(FormField(name="x", type=FieldType.JSON, options=options), value)
+    assert made["type"] == "Input.Text"
+
+
 @pytest.mark.parametrize("options", [tuple(map(str, range(101))), ("", "7"), (" a", "7"), ("\x00", "7")])
 def test_options_that_a_menu_cannot_hold_are_typed(options: tuple[str, ...]) -> None:
     made = input_of(FormField(name="x", type=FieldType.CHOICE, options=options), "7")

@@ -19,6 +19,7 @@ from adapters.teams.render.posts import (
     Audience,
     activities,
     card_of,
+    connections_activity,
     help_activity,
     note,
     open_a_chat_first,
@@ -29,10 +30,11 @@ from adapters.teams.render.room import MAX_CARD_BYTES
 from adapters.teams.render.text import escape
 from bot.invisible import is_kept_in_context, is_suspicious
 from bot.safe_text import visible
-from bot.vocabulary import ApprovalView, Content, Form, Overview, Post, SignInView
+from bot.vocabulary import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from tests.fakes.teams import activity_rules, card_rules
 from tests.teams.strategies import (
     audiences,
+    hostile_accounts,
     hostile_approvals,
     hostile_cards,
     hostile_dialogs,
@@ -159,9 +161,10 @@ def test_every_sentence_is_sound(text: str) -> None:
 
 
 @settings(max_examples=25)
-@given(hostile_overviews)
-def test_every_list_is_sound(overview: Overview) -> None:
-    assert_sound(overview_activity(overview))
+@given(hostile_overviews, hostile_accounts)
+def test_every_list_is_sound(overview: Overview, accounts: tuple[ConnectionView, ...]) -> None:
+    assert_sound(overview_activity(overview, (), accounts))
+    assert_sound(connections_activity(accounts))
 
 
 @settings(max_examples=20)

@@ -7,14 +7,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.tool_servers import Timings, ToolServers, load_config
-from graph.ports import Caller, ToolOutcome
+from adapters.tool_servers import AccountTokens, Catalogues, Timings, ToolServers, load_config
+from graph.ports import Caller, Given, ToolOutcome
 
 PROGRAMS = Path(__file__).parent / "programs"
 CALLER = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
@@ -44,12 +44,18 @@ async def running(
     environ: Mapping[str, str] | None = None,
     timings: Timings = QUICK,
     result_limit: int = 16_000,
+    tokens: AccountTokens | None = None,
+    catalogues: Catalogues | None = None,
 ) -> AsyncIterator[ToolServers]:
     """Tool servers that are started and settled, and closed in the end."""
     file = folder / "mcp.json"
     file.write_text(json.dumps({"mcpServers": entries}))
     servers = ToolServers(
-        load_config(file, os.environ if environ is None else environ), timings=timings, result_limit=result_limit
+        load_config(file, os.environ if environ is None else environ),
+        timings=timings,
+        result_limit=result_limit,
+        tokens=tokens,
+        catalogues=catalogues,
     )
     await servers.start()
     try:
@@ -59,11 +65,19 @@ async def running(
         await servers.close()
 
 
-async def call(servers: ToolServers, full_name: str, heard: Heard | None = None, **arguments: Any) -> ToolOutcome:
+async def call(
+    servers: ToolServers,
+    full_name: str,
+    heard: Heard | None = None,
+    *,
+    caller: Caller = CALLER,
+    answers: tuple[Given, ...] = (),
+    **arguments: Any,
+) -> ToolOutcome:
     """Call a tool by the name that the model uses."""
     tool = servers.find(full_name)
     assert tool is not None, f"no tool {full_name} among {[each.full_name for each in servers.available()]}"
-    return await servers.call(tool, arguments, CALLER, heard or Heard())
+    return await servers.call(tool, arguments, replace(caller, answers=answers), heard or Heard())
 
 
 def lines(file: Path) -> list[str]:

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.config import ConfigError, Http, ServerConfig, Stdio, load_config, parse_config
+from adapters.tool_servers.config import (
+    AccountConfig,
+    ConfigError,
+    Http,
+    ServerConfig,
+    Stdio,
+    load_config,
+    parse_config,
+)
 from adapters.tool_servers.positions import NotJsonError, locate
 
 FILE = Path("/srv/bot/mcp.json")
@@ -318,3 +326,64 @@ def test_every_value_is_found_on_its_line(members: dict[str, Any], blank: int) -
 def test_what_is_no_json_is_told_apart_from_what_means_nothing() -> None:
     with pytest.raises(NotJsonError, match="line 2"):
         locate("{\n,}")
+
+
+# ------------------------------------------------------------------------------------------------ people's accounts
+
+
+def test_a_server_with_its_own_sign_in_is_its_own_connection() -> None:
+    server = parsed({"url": "https://h/mcp", "auth": "oauth"})
+    assert (server.auth, server.account) == ("oauth", AccountConfig("one"))
+
+
+def test_a_client_of_ours_may_be_configured() -> None:
+    auth = {"type": "oauth", "scopes": ["a:b"], "clientId": "${ID}", "clientSecret": "${SECRET}"}
+    server = parsed({"url": "https://h/mcp", "auth": auth}, ID="client", SECRET="hunter2hunter2")
+    assert server.account == AccountConfig("one", None, ("a:b",), "client", "hunter2hunter2")
+    assert server.secrets == {"hunter2hunter2"}
+    assert "hunter2" not in repr(server)
+
+
+def test_a_provider_is_a_connection_that_servers_share() -> None:
+    server = parsed({"url": "https://h/mcp", "auth": {"provider": "google", "scopes": ["files", "mail"]}})
+    assert (server.auth, server.account) == ("oauth", AccountConfig("google", "google", ("files", "mail")))
+
+
+def test_whose_accounts_and_what_they_allow_is_part_of_what_was_approved() -> None:
+    def fingerprint(auth: Any) -> str:
+        return parsed({"url": "https://h/mcp", "auth": auth}).fingerprint
+
+    secret = {"clientId": "c", "clientSecret": "one"}
+    ways: list[Any] = ["none", "oauth", {"provider": "a"}, {"provider": "b"}, {"scopes": ["s"]}, secret]
+    assert len({fingerprint(auth) for auth in ways}) == len(ways)
+    assert fingerprint(secret) == fingerprint({**secret, "clientSecret": "two"})
+
+
+ACCOUNT_MISTAKES = {
+    "an unknown key": ('{"provder": "google"}', "auth.provder: unknown key; known are clientId"),
+    "no scope": ('{"scopes": ["a b"]}', "auth.scopes[0]: must be one scope"),
+    "no provider": ('{"provider": "a b"}', "auth.provider: must be the name of a provider"),
+    "a client at a provider": ('{"provider": "a", "clientId": "c"}', "`clientId` does not go with `provider`"),
+    "a secret of nobody": ('{"clientSecret": "c"}', "`clientSecret` goes only with `clientId`"),
+    "neither word nor object": ("7", "auth: must be"),
+}
+
+
+@pytest.mark.parametrize(("auth", "reason"), ACCOUNT_MISTAKES.values(), ids=ACCOUNT_MISTAKES)
+def test_a_mistake_in_auth_is_reported_where_it_is(auth: str, reason: str) -> None:
+    error = error_in(entry('"url": "http://h/"', f'"auth": {auth}'))
+    assert reason in error.reason
+    assert error.line == 5
+
+
+def test_people_s_accounts_need_a_url_and_leave_no_room_for_another_credential() -> None:
+    assert "goes only with `url`" in error_in(entry('"command": "x"', '"auth": {"provider": "a"}')).reason
+    both = entry('"url": "http://h/"', '"auth": "oauth"', '"headers": {"authorization": "x"}')
+    assert "each person's own account" in error_in(both).reason
+
+
+def test_a_server_and_a_provider_cannot_share_a_name() -> None:
+    google = '"google": {"url": "http://h/", "auth": "oauth"}'
+    other = '"files": {"url": "http://h/", "auth": {"provider": "google"}}'
+    error = error_in(f'{{"mcpServers": {{\n{other},\n{google}}}}}')
+    assert (error.line, "same name" in error.reason) == (3, True)

@@ -7,13 +7,14 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from graph.ports import Failed, SignInNeeded, Succeeded
+from graph.ports import Failed, Given, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
 from .conftest import Heard, call, running, until
@@ -106,10 +107,39 @@ class TestServerEverything:
             assert got.url.startswith("https://")
             assert got.elicitation_id
 
-    async def test_a_link_in_the_middle_of_a_call_is_declined(self, tmp_path: Path) -> None:
-        async with running(tmp_path, {"everything": node("server-everything", "stdio")}) as servers:
-            got = await call(servers, "everything__trigger-url-elicitation", url="https://example.com/")
-            assert "declin" in str(got).lower()
+    @pytest.mark.parametrize("transport", ["stdio", "http"])
+    async def test_a_call_that_waits_for_a_link_goes_on_when_it_was_opened(
+        self, tmp_path: Path, transport: str
+    ) -> None:
+        async with everything_over_http() as url:
+            entry = {"url": url} if transport == "http" else node("server-everything", "stdio")
+            async with running(tmp_path, {"everything": entry}) as servers:
+                ask = partial(call, servers, "everything__trigger-url-elicitation", url="https://example.com/")
+                link = await ask()
+                assert isinstance(link, SignInNeeded)
+                assert link.url == "https://example.com/"
+                opened = (Given(1, "accept"),)
+                assert "User completed the URL elicitation flow" in str(await ask(answers=opened))
+
+    @pytest.mark.parametrize("transport", ["stdio", "http"])
+    async def test_its_form_is_asked_and_answered_in_the_middle_of_the_call(
+        self, tmp_path: Path, transport: str
+    ) -> None:
+        async with everything_over_http() as url:
+            entry = {"url": url} if transport == "http" else node("server-everything", "stdio")
+            async with running(tmp_path, {"everything": entry}) as servers:
+                question = await call(servers, "everything__trigger-elicitation-request")
+                assert isinstance(question, QuestionPut)
+                fields = {field.name: field for field in question.fields}
+                assert (fields["name"].required, fields["check"].required) == (True, False)
+                assert fields["titledSingleSelectEnum"].options == ("hero-1", "hero-2", "hero-3")
+                assert "hero-1: Superman" in fields["titledSingleSelectEnum"].help
+                values = {"name": "Ana", "integer": 7, "titledSingleSelectEnum": "hero-2"}
+                given = Given(question.number, "accept", values, question.digest)
+                got = await call(servers, "everything__trigger-elicitation-request", answers=(given,))
+                assert isinstance(got, Succeeded)
+                assert "Name: Ana" in got.text
+                assert "Favorite Integer: 7" in got.text
 
     async def test_it_cannot_print_the_secrets_it_was_given(self, tmp_path: Path) -> None:
         entry = node("server-everything", "stdio", env={"DRIVE_TOKEN": "hunter2hunter2"})

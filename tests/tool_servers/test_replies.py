@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_servers.replies import Fault, NotSent, outcome_of_error
+from adapters.tool_servers.outcomes import Reading, outcome_of_error
+from adapters.tool_servers.replies import Fault, NotSent
 from graph.ports import BrokeOff, Failed, SignInNeeded
 
 
 def outcome(code: int, message: str = "no", data: Any = None) -> Any:
-    return outcome_of_error("drive", code, message, data)
+    return outcome_of_error(code, message, data, Reading("drive"))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ def outcome(code: int, message: str = "no", data: Any = None) -> Any:
         (-32603, Failed),
         (-32000, Failed),
         (Fault.REFUSED, Failed),
+        (Fault.SIGN_IN, Failed),
         (Fault.NO_ANSWER, BrokeOff),
         (Fault.NOT_SENT, NotSent),
         (Fault.SESSION_ENDED, NotSent),

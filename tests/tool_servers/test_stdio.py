@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.tool_servers import ToolServers
-from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
+from graph.ports import BrokeOff, Failed, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
 from .conftest import CALLER, Heard, call, running, server, until
@@ -95,10 +95,10 @@ async def test_a_link_to_be_opened_first_is_a_sign_in(servers: ToolServers) -> N
     assert got == SignInNeeded("https://drive.test/connect?e=1", "Connect your drive", "e1")
 
 
-async def test_a_form_to_be_filled_in_is_not_promised(servers: ToolServers) -> None:
+async def test_a_form_to_be_filled_in_is_a_question(servers: ToolServers) -> None:
     got = await call(servers, "friendly__form_needed")
-    assert isinstance(got, Failed)
-    assert "not supported" in got.text
+    assert isinstance(got, QuestionPut)
+    assert got.message == "Which size?"
 
 
 async def test_a_huge_result_is_cut_for_the_model_and_whole_for_the_record(servers: ToolServers) -> None:

@@ -253,9 +253,9 @@ async def test_a_server_cannot_make_more_of_itself_than_it_may(tmp_path: Path) -
     assert len([entry for entry in logs if entry["event"] == "tool_server_tool_skipped"]) == 4
 
 
-async def test_only_links_are_promised_to_servers(tmp_path: Path) -> None:
+async def test_forms_and_links_are_promised_to_servers(tmp_path: Path) -> None:
     async with running(tmp_path, {"odd": odd(tmp_path)}):
-        assert lines(tmp_path / "capabilities") == ['{"elicitation": {"url": {}}}']
+        assert lines(tmp_path / "capabilities") == ['{"elicitation": {"form": {}, "url": {}}}']
 
 
 # ---------------------------------------------------------------------------------------------- standard error
@@ -351,7 +351,7 @@ async def test_a_server_for_which_everybody_must_sign_in_is_honestly_unavailable
     async with running(tmp_path, {"drive": {"url": "http://127.0.0.1:9/mcp", "auth": "oauth"}}) as servers:
         assert status(servers, "drive") == (
             "unsupported",
-            "needs every person to sign in, which this version cannot do yet",
+            "needs every person to sign in, and there are no accounts here",
         )
         assert servers.unavailable()[0].server == "drive"
 

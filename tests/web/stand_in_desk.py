@@ -12,8 +12,11 @@ from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
     ClickResult,
+    CodeEntry,
+    ConnectionView,
     Content,
     Decision,
+    Dismissal,
     Form,
     FormAnswer,
     GrantView,
@@ -60,6 +63,10 @@ class StandInDesk:
         """Sign-in id → its owner and its link."""
         self.given: dict[str, tuple[str, GrantView]] = {}
         """Grant id → who gave it, and what it is."""
+        self.code = ""
+        """The one-time code that it takes, as a message too, out of everybody's sight."""
+        self.accounts: dict[str, tuple[str, ConnectionView]] = {}
+        """Connection id → whose it is, and what they see of it."""
         self._posts = 0
 
     # -------------------------------------------------------------------------------------------- what tests do
@@ -96,6 +103,8 @@ class StandInDesk:
     # -------------------------------------------------------------------------------------------- turn lane
 
     async def accept(self, message: Message) -> bool:
+        if self.code and message.text.strip().upper() == self.code:
+            return True
         if any(known.key == message.key for known in self.messages):
             return False
         self.messages.append(message)
@@ -173,6 +182,35 @@ class StandInDesk:
         assert isinstance(view, ClarificationView)
         await self.change(post, replace(view, status="answered", answer=", ".join(map(str, answer.values.values()))))
         return Settled("Thank you.")
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        self.clicks.append(dismissal)
+        post = self.find(ClarificationView, "clarification_id", dismissal.clarification_id)
+        if post is None or not isinstance(post.content, ClarificationView):
+            return Unknown("There is no such question.")
+        await self.change(
+            post, replace(post.content, status="declined" if dismissal.action == "decline" else "cancelled")
+        )
+        return Settled("All right.")
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        self.clicks.append(entry)
+        post = self.find(SignInView, "sign_in_id", entry.sign_in_id or "")
+        if post is None or not isinstance(post.content, SignInView):
+            return Unknown("There is no such sign-in.")
+        if entry.code != self.code:
+            return Invalid({"code": "That is not the code that your browser shows. You have 4 more tries."})
+        await self.change(post, replace(post.content, status="done", code_wanted=False))
+        return Settled("Thank you, it is connected.")
+
+    async def connections(self, person: Person) -> tuple[ConnectionView, ...]:
+        return tuple(view for owner, view in self.accounts.values() if owner == person.person_id)
+
+    async def disconnect(self, key: str, connection_id: str, person: Person) -> ClickResult:
+        if self.accounts.get(connection_id, ("",))[0] != person.person_id:
+            return Unknown("This account is not connected (any more).")
+        _, view = self.accounts.pop(connection_id)
+        return Settled(f"Your account at {view.service} is disconnected.")
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
         self.clicks.append(choice)

@@ -19,8 +19,10 @@ ACTIONS = (
     "/api/threads/web%3Aone/stop",
     "/api/approvals/decisions",
     "/api/clarifications/c/answer",
+    "/api/clarifications/c/dismissal",
     "/api/outcomes/o",
     "/api/sign-ins/s",
+    "/api/sign-ins/s/code",
 )
 
 

@@ -64,8 +64,9 @@ CONTENTS: list[Content] = [
         TRICK,
         "web:ana",
         TRICK,
+        server=TRICK,
     ),
-    SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana"),
+    SignInView("s", "open", TRICK, TRICK, TRICK, TRICK, "web:ana", service=TRICK),
     OutcomeView("o", "open", TRICK, TRICK, TRICK, {TRICK: TRICK}, TRICK, "web:ana", TRICK),
 ]
 

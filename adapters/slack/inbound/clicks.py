@@ -7,6 +7,7 @@ from typing import Literal, cast
 
 from adapters.slack import actions
 from adapters.slack.actions import Origin
+from adapters.slack.api import AT_ONCE
 from adapters.slack.errands import Errands
 from adapters.slack.ids import within_team
 from adapters.slack.inbound.answers import Answers
@@ -18,6 +19,7 @@ from adapters.slack.render.forms import (
     answer_modal,
     approve_all_modal,
     arguments_modal,
+    code_modal,
     edit_modal,
     hand_over_modal,
     reject_modal,
@@ -26,13 +28,15 @@ from adapters.slack.render.posts import sign_in_piece
 from bot.platform import Desk
 from bot.vocabulary import (
     ApprovalView,
+    ClarificationView,
     ClickResult,
+    Content,
     Decision,
+    Dismissal,
     Feedback,
     Form,
     Invalid,
     OutcomeChoice,
-    Overview,
     Person,
     Settled,
     SignInReply,
@@ -52,11 +56,20 @@ DECIDING = frozenset(
         actions.FEEDBACK,
         actions.TAKE_BACK,
         actions.REVOKE,
+        actions.DECLINE,
+        actions.CANCEL,
+        actions.DISCONNECT,
     }
 )
+TOLD = frozenset({actions.FEEDBACK, actions.DISCONNECT})
+"""What no card shows is told whoever clicked."""
+DISCONNECT_WHO_WITHIN = 0.8
+"""Seconds, of the 3 that Slack waits, for finding out who disconnects: telling the service may take 2 of them."""
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."
 NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
 NOT_KNOWN = Unknown("This button is not known any more.")
+NOT_YOUR_CODE = "Only the person whose sign-in this is can enter its code."
+NO_CODE = "No code is waited for here (any more). Get your link again, and sign in anew."
 
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 
@@ -78,6 +91,7 @@ class Clicks:
             actions.HAND_OVER: self._hand_over,
             actions.ANSWER: self._answer,
             actions.GET_LINK: self._get_link,
+            actions.ENTER_CODE: self._enter_code,
             actions.PAGE: self._page,
         }
 
@@ -99,7 +113,8 @@ class Clicks:
     # -------------------------------------------------------------------------------------------- decide lane
 
     async def _decide(self, click: Click) -> None:
-        person = await self._answers.who(click.visitor)
+        within = DISCONNECT_WHO_WITHIN if click.action == actions.DISCONNECT else AT_ONCE
+        person = await self._answers.who(click.visitor, within)
         if isinstance(person, Unwelcome):
             self._errands.start(self._answers.say(click.visitor, person.text), "refusal")
             return
@@ -158,7 +173,9 @@ class Clicks:
     async def _answer(self, click: Click, person: Person) -> None:
         form = await self._desk.question_form(click.value, person)
         if isinstance(form, Form):
-            await self._answers.open(click.visitor, answer_modal(form, origin_of(click), person))
+            view = await self._card(click)
+            server = view.server if isinstance(view, ClarificationView) else ""
+            await self._answers.open(click.visitor, answer_modal(form, origin_of(click), person, server))
         else:
             await self._answers.say(click.visitor, form.text)
 
@@ -167,12 +184,20 @@ class Clicks:
         if not isinstance(link, str):
             await self._answers.say(click.visitor, link.text)
             return
-        overview = await self._desk.overview(person, within_team(click.visitor.team))
-        view = sign_in_of(overview, click.value)
-        if view is None:  # settled between the two readings
+        view = await self._card(click)
+        if not isinstance(view, SignInView) or view.status != "open":  # settled between the two readings
             await self._answers.say(click.visitor, SETTLED_ALREADY)
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
+
+    async def _enter_code(self, click: Click, person: Person) -> None:
+        view = await self._card(click)
+        if not isinstance(view, SignInView) or view.owner_id != person.person_id:
+            await self._answers.say(click.visitor, NOT_YOUR_CODE)
+        elif not view.code_wanted:
+            await self._answers.say(click.visitor, NO_CODE)
+        else:
+            await self._answers.open(click.visitor, code_modal(view, origin_of(click)))
 
     async def _page(self, click: Click, person: Person) -> None:
         number, _, approval_id = click.value.partition(":")
@@ -188,6 +213,11 @@ class Clicks:
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the workspace where somebody clicked: those of others are none of theirs."""
         return await self._desk.approval(approval_id, within_team(click.visitor.team))
+
+    async def _card(self, click: Click) -> Content | None:
+        """What the card of the clicked button's subject shows now; quick, since a trigger lives 3 s."""
+        shown = await self._desk.shown(click.value)
+        return shown[0].post.content if shown else None
 
     async def _waiting(self, click: Click) -> ApprovalView | None:
         """The approval, while it waits; else the person is told."""
@@ -214,6 +244,11 @@ async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
             return await desk.sign_in_reply(
                 SignInReply(click.key, person, click.value, done=click.action == actions.SIGNED_IN)
             )
+        case actions.DECLINE | actions.CANCEL:
+            action = cast("Literal['decline', 'cancel']", click.action)
+            return await desk.dismiss(Dismissal(click.key, person, click.value, action))
+        case actions.DISCONNECT:
+            return await desk.disconnect(click.key, click.value, person)
         case actions.TAKE_BACK:
             return await desk.take_back(click.key, click.value, person)
         case actions.REVOKE:
@@ -231,14 +266,8 @@ def answer_in_words(action: str, result: ClickResult) -> str:
     """What the person is told of their click; empty: the card shows it."""
     match result:
         case Settled(text, final):
-            return text if action == actions.FEEDBACK or not final else ""
+            return text if action in TOLD or not final else ""
         case Invalid(errors):
             return " ".join(errors.values())
         case _:
             return result.text
-
-
-def sign_in_of(overview: Overview, sign_in_id: str) -> SignInView | None:
-    """The sign-in among what a person waits for."""
-    shown = (entry.post.content for entry in overview.waiting)
-    return next((c for c in shown if isinstance(c, SignInView) and c.sign_in_id == sign_in_id), None)

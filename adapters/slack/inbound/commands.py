@@ -1,4 +1,4 @@
-"""`/countersign`: ask, approvals, stop, help. Every answer is the command's own, for the person alone."""
+"""`/countersign`: ask, approvals, connections, stop, help. Every answer is the command's own, for the person alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from uuid import uuid4
 
 from adapters.slack.ids import Spot, within_team
 from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.codes import code_entry, code_in, in_words
 from adapters.slack.inbound.concerns import Concerns
 from adapters.slack.inbound.gestures import Command
 from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
 from adapters.slack.links import permalink
-from adapters.slack.render.posts import Piece, help_piece, note, overview_piece
+from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, overview_piece
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.platform import Desk
 from bot.vocabulary import Person, Settled, Unwelcome
@@ -43,8 +44,12 @@ class Commands:
                 return ephemeral(help_piece())
             case "approvals":
                 return ephemeral(await self._approvals(command, person))
+            case "connections":
+                return ephemeral(connections_piece(await self._desk.connections(person)))
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
+            case "ask" if code := code_in(command.text):  # typed here, it would stand in the channel
+                return ephemeral(note(in_words(await self._desk.enter_code(code_entry(visitor, person, code)))))
             case "ask":
                 spot = Spot(visitor.team, visitor.spot.channel)
                 question = Question(visitor, person, command.text, spot, command.direct, until=until)

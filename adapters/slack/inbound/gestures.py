@@ -14,6 +14,8 @@ Payload = Mapping[str, Any]
 
 
 NOWHERE = Spot("", "")
+Verb = Literal["ask", "approvals", "connections", "stop", "help"]
+"""What the slash command can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Command:
     """A slash command."""
 
     visitor: Visitor
-    verb: Literal["ask", "approvals", "stop", "help"]
+    verb: Verb
     text: str
     """What is asked, as Slack writes it."""
     direct: bool
@@ -143,7 +145,7 @@ def read_command(payload: Payload, team: str) -> Command | None:
     return Command(visitor, verb, text, direct=channel.startswith("D"))
 
 
-def command_words(text: str) -> tuple[Literal["ask", "approvals", "stop", "help"], str]:
+def command_words(text: str) -> tuple[Verb, str]:
     """The verb and its text. Whatever does not begin with a verb is asked; nothing at all gets help."""
     first, _, rest = text.strip().partition(" ")
     match first.lower(), rest.strip():
@@ -151,6 +153,8 @@ def command_words(text: str) -> tuple[Literal["ask", "approvals", "stop", "help"
             return "help", ""
         case ("approvals", ""):
             return "approvals", ""
+        case ("connections", ""):
+            return "connections", ""
         case ("stop", ""):
             return "stop", ""
         case ("ask", asked):

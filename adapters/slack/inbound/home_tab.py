@@ -48,4 +48,5 @@ class HomeTab:
             return {"type": "home", "blocks": list(note(person.text).blocks)}
         overview = await self._concerns.of(visitor, person)
         grants = await self._desk.grants(person)
-        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants)
+        connections = await self._desk.connections(person)
+        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)

@@ -10,6 +10,7 @@ from adapters.slack import actions
 from adapters.slack.actions import Origin
 from adapters.slack.errands import Errands
 from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.codes import code_entry, code_in, in_words
 from adapters.slack.inbound.gestures import Submission
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
@@ -59,6 +60,7 @@ class Modals:
             actions.APPROVE_ALL_FORM: self._approve_all,
             actions.ALWAYS_FORM: self._always,
             actions.HAND_OVER_FORM: self._hand_over,
+            actions.CODE_FORM: self._code,
             actions.ASK_FORM: self._ask,
         }
 
@@ -96,6 +98,11 @@ class Modals:
         values = entries(submission.values, form.fields, person)
         answer = FormAnswer(submission.key, person, origin.subject, values)
         return answer_to(await self._desk.answer(answer), submission)
+
+    async def _code(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+        code = typed(submission, actions.CODE)
+        result = await self._desk.enter_code(code_entry(submission.visitor, person, code, origin.subject))
+        return said("Connected", result.text) if isinstance(result, Settled) else answer_to(result, submission)
 
     async def _approve_all(self, submission: Submission, origin: Origin, person: Person) -> Answer:
         """Exactly those that were shown: what has come since waits on."""
@@ -135,6 +142,8 @@ class Modals:
         question = typed(submission, actions.QUESTION)
         if not question:
             return with_errors({actions.QUESTION: "Please write what you want to know."}, submission)
+        if code := code_in(question):  # asked, it would stand in the channel
+            return said("Code", in_words(await self._desk.enter_code(code_entry(submission.visitor, person, code))))
         spot, until = submission.visitor.spot, answer_until() - WHO_WITHIN
         direct = spot.channel.startswith("D")
         asked = Question(submission.visitor, person, question, spot, direct, origin.message_ts, until=until)

@@ -12,6 +12,7 @@ import structlog
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.errands import Errands
 from adapters.slack.ids import Spot, message_key, place_of
+from adapters.slack.inbound.codes import without_code
 from adapters.slack.inbound.events import origin_of, text_of
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.outbound.posting import remove, show_piece, where
@@ -177,7 +178,7 @@ class Openings:
             log.info("slack_message_not_quoted", team=spot.team, channel=spot.channel, error=failure.error)
             return ""
         found = [text_of(m, bot.bot_user) for m in parts(answer, "messages") if slack_ts(m, "ts") == message_ts]
-        return shorten(found[0], QUOTE_LIMIT) if found else ""
+        return shorten(without_code(found[0]), QUOTE_LIMIT) if found else ""
 
     def _readable(self, team: str, text: str) -> str:
         """The text with the names that are known already."""

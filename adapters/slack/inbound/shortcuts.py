@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapters.slack.actions import Origin
 from adapters.slack.errands import Errands
 from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.codes import without_code
 from adapters.slack.inbound.events import text_of
 from adapters.slack.inbound.gestures import Shortcut
 from adapters.slack.inbound.openings import QUOTE_LIMIT
@@ -33,5 +34,5 @@ class Shortcuts:
                 return
             spot = shortcut.visitor.spot
             origin = Origin(channel=spot.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=spot.thread_ts)
-            quoted = shorten(text_of(shortcut.message, bot_user), QUOTE_LIMIT)
+            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), QUOTE_LIMIT)
             await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))

@@ -10,7 +10,7 @@ from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.clock_times import wall_clock, zone_of
 from adapters.slack.render.words import line
 from bot.vocabulary import Person
-from graph.fields import FormField
+from graph.fields import FieldType, FormField
 
 _LONGEST_ERROR = 500
 """Characters under an input."""
@@ -64,6 +64,8 @@ def _at(values: Any, key: str) -> Any:
 
 def _entry(state: Mapping[str, Any], field: FormField, person: Person) -> Any:
     match state.get("type"):
+        case "checkboxes" | "multi_static_select" if field.type is FieldType.JSON:
+            return _several(state.get("selected_options"), field)
         case "checkboxes":
             return bool(state.get("selected_options"))
         case "static_select":
@@ -80,6 +82,13 @@ def _entry(state: Mapping[str, Any], field: FormField, person: Person) -> Any:
 def _option(number: Any, options: Sequence[str]) -> str | None:
     position = int(number) if isinstance(number, str) and number.isdecimal() and len(number) < 5 else len(options)
     return options[position] if position < len(options) else None
+
+
+def _several(selected: Any, field: FormField) -> list[str] | None:
+    """The options that were ticked. None ticked is an empty list where a list is needed, else no answer."""
+    ticked = [_option(_at(one, "value"), field.options) for one in selected] if isinstance(selected, list) else []
+    chosen = [option for option in ticked if option is not None]
+    return chosen if chosen or field.required else None
 
 
 def _moment(epoch: Any, person: Person) -> str | None:

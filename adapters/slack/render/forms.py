@@ -25,8 +25,9 @@ from adapters.slack.render.blocks import (
 from adapters.slack.render.cards import call_name
 from adapters.slack.render.entries import entries, error_blocks
 from adapters.slack.render.inputs import Inputs, input_blocks, text_input
+from adapters.slack.render.sign_ins import where_to
 from adapters.slack.render.words import line, passage
-from bot.vocabulary import ApprovalView, Form, Person
+from bot.vocabulary import ApprovalView, Form, Person, SignInView
 from policies.grants import DURATIONS
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "approve_all_modal",
     "arguments_modal",
     "ask_modal",
+    "code_modal",
     "edit_modal",
     "entries",
     "error_blocks",
@@ -54,6 +56,8 @@ _MOST_BYTES = 200_000
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150
+_LONGEST_CODE = 40
+"""Characters: a code has nine, and people paste spaces and quotes with it."""
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it in the Home tab."
@@ -65,9 +69,28 @@ def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
     return _modal("Edit and approve", _form_blocks(form, person), actions.EDIT_FORM, origin, "Approve")
 
 
-def answer_modal(form: Form, origin: Origin, person: Person) -> Block:
-    """The form to answer a question with."""
-    return _modal("Answer", _form_blocks(form, person), actions.ANSWER_FORM, origin, "Answer")
+def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -> Block:
+    """The form to answer a question with; `server`: the tool server that asks, empty: the model does."""
+    asker = f"The tool server {line(server, _NAME)} asks, and gets the answer. Never tell it a password."
+    asked = [context(plain(asker))] if server else []
+    yes = "Answer" if form.fields else "Accept"
+    return _modal("Answer", [*asked, *_form_blocks(form, person)], actions.ANSWER_FORM, origin, yes)
+
+
+def code_modal(view: SignInView, origin: Origin) -> Block:
+    """The form for the one-time code that the browser showed at the end of a sign-in."""
+    typed = {"type": "plain_text_input", "action_id": actions.INPUT, "max_length": _LONGEST_CODE}
+    blocks = [
+        sentence(f"Your browser shows a code after you have signed in at {where_to(view)}."),
+        {
+            "type": "input",
+            "block_id": actions.block_of(actions.CODE),
+            "label": plain("Code"),
+            "hint": plain("Such as K7QM-3DZP. Only a code from your own browser: never one that somebody sent you."),
+            "element": typed,
+        },
+    ]
+    return _modal("Enter code", blocks, actions.CODE_FORM, origin, "Connect")
 
 
 def reject_modal(view: ApprovalView, origin: Origin) -> Block:

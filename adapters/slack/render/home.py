@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from adapters.slack.actions import GET_LINK, OPEN_THREAD, REVOKE
+from adapters.slack.actions import OPEN_THREAD, REVOKE
 from adapters.slack.render.arguments import excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
@@ -37,19 +37,31 @@ from adapters.slack.render.cards import (
     take_back_button,
     unseen_note,
 )
+from adapters.slack.render.connections import connection_blocks
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
+from adapters.slack.render.sign_ins import sign_in_buttons, where_to
 from adapters.slack.render.words import line, moment
 from bot.safe_text import link_host
-from bot.vocabulary import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Person, Shown, SignInView
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    ConnectionView,
+    GrantView,
+    OutcomeView,
+    Overview,
+    Person,
+    Shown,
+    SignInView,
+)
 
 Link = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
 
-_BLOCKS_IN_ALL = 88
+_BLOCKS_IN_ALL = 85
 """Of all entries on the App Home; with headings fewer than 100 (Slack)."""
 _BYTES_IN_ALL = 210_000
 """Of all entries as JSON (Slack: a view has 250 KB)."""
-_TO_DECIDE, _WAITING, _GRANTED, _RECENT = 0.45, 0.25, 0.15, 0.15
+_TO_DECIDE, _WAITING, _GRANTED, _CONNECTED, _RECENT = 0.4, 0.2, 0.12, 0.15, 0.13
 """Share of each group."""
 _ARGUMENTS = 5
 _VALUE = 200
@@ -60,13 +72,20 @@ _LISTED = 15
 """Entries of a group in the list of the slash command."""
 
 
-def home_view(overview: Overview, link: Link, person: Person, grants: Sequence[GrantView] = ()) -> Block:
+def home_view(
+    overview: Overview,
+    link: Link,
+    person: Person,
+    grants: Sequence[GrantView] = (),
+    connections: Sequence[ConnectionView] = (),
+) -> Block:
     """The App Home of a person, with buttons that work there."""
     decide, waiting = overview.to_decide, _without(overview.waiting, overview.to_decide)
     blocks = [
         *_group("Waiting for your decision", [_to_decide(shown, link) for shown in decide], _TO_DECIDE),
         *_group("You asked, and it waits", [_waiting(shown, link) for shown in waiting], _WAITING),
         *_group("You always allow", [_granted(grant) for grant in grants], _GRANTED),
+        *_group("Your connected accounts", [connection_blocks(one) for one in connections], _CONNECTED),
         *_group("Settled lately", [_recent(shown, link) for shown in overview.recent], _RECENT),
     ]
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
@@ -89,9 +108,10 @@ def title_of(shown: Shown) -> str:
         case ApprovalView() as view:
             return heading(view)
         case ClarificationView() as view:
-            return line(f"A question: {view.question}", _QUESTION)
+            asker = f" from {line(view.server, _NAME)}" if view.server else ""
+            return line(f"A question{asker}: {view.question}", _QUESTION)
         case SignInView() as view:
-            return line(f"A sign-in at {view.server}", _QUESTION)
+            return line(f"A sign-in at {where_to(view)}", _QUESTION)
         case OutcomeView() as view:
             return line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
         case content:
@@ -155,7 +175,8 @@ def _waiting(shown: Shown, link: Link) -> list[Block]:
         case ClarificationView() as view:
             detail, buttons = "It waits for your answer.", answer_buttons(view)
         case SignInView() as view:
-            detail, buttons = "It waits for you to sign in.", [button("Get my link", GET_LINK, view.sign_in_id)]
+            wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
+            detail, buttons = f"It waits {wanted}.", sign_in_buttons(view)
         case OutcomeView() as view:
             detail, buttons = "The connection broke while it was running.", outcome_buttons(view)
         case _:

@@ -24,6 +24,8 @@ LONGEST_INPUT = 3_000
 """Characters in a text input (Slack)."""
 MOST_OPTIONS = 100
 """Options of a select menu (Slack)."""
+MOST_CHECKBOXES = 10
+"""Options of a group of checkboxes (Slack)."""
 LONGEST_OPTION = 75
 """Characters of an option's text (Slack)."""
 _MOST_BYTES = 200_000
@@ -108,8 +110,8 @@ def _input(field: FormField, value: Any, person: Person) -> Block:
         "block_id": block_of(field.name),
         "label": plain(_label(field)),
         "element": {**element, "action_id": INPUT},
-        # A checkbox that has to be ticked could not say no.
-        "optional": not field.required or element["type"] == "checkboxes",
+        # Checkboxes of which one has to be ticked could not say no, nor none of these.
+        "optional": not field.required or element["type"] in ("checkboxes", "multi_static_select"),
     }
     return {**block, "hint": plain(hint)} if hint else block
 
@@ -123,7 +125,8 @@ def _hint(field: FormField, value: Any, element: Block) -> str:
     if element["type"] == "plain_text_input":
         hints += [text for kind, text in _WANTED.items() if kind is field.type]
         if field.options:
-            hints.append(f"One of: {', '.join(field.options)}.")
+            several = "As a JSON list, any of" if field.type is FieldType.JSON else "One of"
+            hints.append(f"{several}: {', '.join(field.options)}.")
         if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n"):
             hints.append(f"Holds characters that cannot be seen: {value}")
     return line(" ".join(hints), _HINT) if hints else ""
@@ -217,6 +220,27 @@ def _choice(field: FormField, value: Any, person: Person) -> Block:
     return element if value is None else {**element, "initial_option": options[field.options.index(value)]}
 
 
+def _several(field: FormField, value: Any, person: Person) -> Block:
+    """Any number of options, for the JSON of a list of them; text for every other JSON."""
+    chosen = _listed(value)
+    as_ticked = [option for option in field.options if option in (chosen or ())]
+    if not 0 < len(field.options) <= MOST_OPTIONS or chosen != as_ticked:
+        return _text(field, value, person)
+    options = [{"text": plain(text), "value": str(number)} for number, text in enumerate(option_texts(field.options))]
+    kind = "checkboxes" if len(options) <= MOST_CHECKBOXES else "multi_static_select"
+    initial = [option for option, text in zip(options, field.options, strict=True) if text in as_ticked]
+    return {"type": kind, "options": options, **({"initial_options": initial} if initial else {})}
+
+
+def _listed(value: Any) -> list[str] | None:
+    """A list of texts, from the JSON of one too; `None`: it is something else."""
+    try:
+        items = json.loads(value) if isinstance(value, str) and value.strip() else value or []
+    except (ValueError, RecursionError):
+        return None
+    return items if isinstance(items, list) and all(isinstance(item, str) for item in items) else None
+
+
 def _yes_no(_field: FormField, value: Any, _person: Person) -> Block:
     option = {"text": plain("Yes"), "value": "yes"}
     ticked = value is True or (isinstance(value, str) and value.strip().lower() in _YES)
@@ -251,4 +275,5 @@ _DRAWN: dict[FieldType, Callable[[FormField, Any, Person], Block]] = {
     FieldType.YES_NO: _yes_no,
     FieldType.PERSON: _user,
     FieldType.CHANNEL: _channel,
+    FieldType.JSON: _several,
 }

@@ -26,9 +26,11 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.cards import approval_card
+from adapters.slack.render.connections import connections_piece
 from adapters.slack.render.home import overview_piece
 from adapters.slack.render.markdown import parts
-from adapters.slack.render.questions import clarification_card, outcome_card, sign_in_card, sign_in_piece
+from adapters.slack.render.questions import clarification_card, outcome_card
+from adapters.slack.render.sign_ins import sign_in_card, sign_in_piece
 from adapters.slack.render.splitting import pages
 from adapters.slack.render.words import line, passage
 from bot.safe_text import shorten
@@ -43,7 +45,17 @@ from bot.vocabulary import (
     SignInView,
 )
 
-__all__ = ["Piece", "beginning", "help_piece", "note", "opening", "overview_piece", "pieces", "sign_in_piece"]
+__all__ = [
+    "Piece",
+    "beginning",
+    "connections_piece",
+    "help_piece",
+    "note",
+    "opening",
+    "overview_piece",
+    "pieces",
+    "sign_in_piece",
+]
 
 LONGEST_ANSWER = 100_000
 """Characters of an answer; more is cut with a count. It makes nine messages or so."""
@@ -53,6 +65,7 @@ _HELP = (
     f"*Countersign* works with your tools and asks before it changes anything.\n"
     f"• `{COMMAND} ask …` starts a thread with your question\n"
     f"• `{COMMAND} approvals` lists what waits for you\n"
+    f"• `{COMMAND} connections` lists the accounts you have connected, to disconnect them\n"
     f"• `{COMMAND} stop` ends what I am doing for you here\n"
     f"• `{COMMAND} help` shows this\n"
     "Or mention me in a channel, write to me directly, or use “Ask Countersign about this” on a message."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,12 @@ class InstallationRecords(AsyncInstallationStore):
                     column.type = sa.Text()  # sealed they are longer than the 200 characters that the SDK gives them
 
     async def open(self) -> None:
-        """Make the tables that are missing."""
+        """Make the tables that are missing; what an older key has sealed is sealed with the first."""
         async with self._engine.begin() as connection:
             for metadata in (self._store.metadata, self._states.metadata, _METADATA):
                 await connection.run_sync(metadata.create_all)
+        for table in (self._store.installations, self._store.bots):
+            await self._reseal(table, [name for name in SECRETS if name in table.c])
 
     async def close(self) -> None:
         """Disconnect."""
@@ -143,6 +145,17 @@ class InstallationRecords(AsyncInstallationStore):
                 gone = sa.delete(table).where(condition(table), earlier).returning(table.c.id)
                 found = bool((await connection.execute(gone)).all()) or found
         return found
+
+    async def _reseal(self, table: sa.Table, names: Sequence[str]) -> None:
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(sa.select(table.c.id, *(table.c[name] for name in names)))).mappings()
+            found = [(row["id"], name, row[name]) for row in rows for name in names if row[name]]
+        for row_id, name, sealed in found:
+            if (fresh := self._sealer.renewed(sealed)) is not None:
+                column = table.c[name]  # unless it was changed since
+                same = sa.update(table).where(table.c.id == row_id, column == sealed)
+                async with self._engine.begin() as connection:
+                    await connection.execute(same.values({column: fresh}))
 
     async def _enterprise_of(self, team: str) -> str:
         query = sa.select(_MEMBERS.c.enterprise_id).where(_MEMBERS.c.team_id == team)

@@ -16,10 +16,17 @@ from adapters.teams.inbound.html import Quoted
 from adapters.teams.inbound.texts import WORDLESS, mentions_us, written_in
 from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, spot_of_activity, visitor_of
 from adapters.teams.reading import part, parts, token, words
+from bot.accounts.codes import code_in
 from bot.vocabulary import Message, Place
 
 Activity = Mapping[str, Any]
 
+CODE = "[a one-time code]"
+"""Stands where one was quoted."""
+_LONGEST_WITH_CODE = 100
+"""Characters of a message that is our name and a code."""
+_WORDS_OF_A_CODE = 3
+"""In how many pieces it may be written: with spaces around its dash."""
 _GOOD = frozenset({"like", "heart"})
 _BAD = frozenset({"sad", "angry"})
 """Teams' own words for reactions; the other two (`laugh`, `surprised`) are no opinion."""
@@ -146,8 +153,16 @@ def _origin(visitor: Visitor, quotes: tuple[Quoted, ...]) -> dict[str, Any]:
     return {
         "address": visitor.caller.address,
         "locale": visitor.caller.locale,
-        "quotes": [{"author": quote.author, "text": quote.text, "at": quote.at} for quote in quotes],
+        "quotes": [{"author": q.author, "text": _without_code(q.text), "at": q.at} for q in quotes],
     }
+
+
+def _without_code(quoted: str) -> str:
+    """A one-time code that was told us in a message of its own is for no record and no model, quoted neither. Where
+    others read along, that message begins with our name."""
+    said = quoted.split()[-_WORDS_OF_A_CODE:] if len(quoted) <= _LONGEST_WITH_CODE else []
+    is_code = any(code_in(" ".join(said[start:])) for start in range(len(said)))
+    return CODE if is_code else quoted
 
 
 def _deleted(activity: Activity, ears: Ears) -> Deleted | None:

@@ -28,6 +28,8 @@ _WINDOWS = frozenset(
         actions.ANSWER_DIALOG,
         actions.ALWAYS_DIALOG,
         actions.HAND_OVER_DIALOG,
+        actions.CODE_DIALOG,
+        actions.DISCONNECT_DIALOG,
     }
 )
 

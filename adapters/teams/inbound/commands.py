@@ -1,23 +1,26 @@
-"""What people write as a command and the house does not know: `approvals` and `help`, answered to them alone."""
+"""What people write as a command and the house does not know: `approvals`, `connections`, `help`; answered to them
+alone."""
 
 from __future__ import annotations
 
+from adapters.teams.api import Activity
 from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.concerns import Concerns
 from adapters.teams.inbound.visitors import Visitor
-from adapters.teams.render.posts import help_activity, note, overview_activity
+from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
 from bot.platform import Desk
-from bot.vocabulary import Message, Unwelcome
+from bot.vocabulary import Message, Person, Unwelcome
 
 APPROVALS = "approvals"
+CONNECTIONS = "connections"
 HELP = "help"
-OPEN_A_CHAT = "I can show you what waits for you in a chat of our own only: please open one with me and ask me there."
+OPEN_A_CHAT = "I can show you that in a chat of our own only: please open one with me and ask me there."
 
 
 def command_in(message: Message) -> str:
     """The command that a message is, nothing else; empty: it is none of these (`stop` and `new` the house knows)."""
     said = message.text.strip().lower()
-    return said if message.addressed and said in (APPROVALS, HELP) else ""
+    return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""
 
 
 class Commands:
@@ -37,6 +40,12 @@ class Commands:
             await self._answers.tell(visitor, help_activity(), instead=help_activity())
         else:
             async with self._answers.whatever_happens(visitor):
-                overview = await self._concerns.of(visitor, person)
-                grants = await self._desk.grants(person)
-                await self._answers.tell(visitor, overview_activity(overview, grants), instead=note(OPEN_A_CHAT))
+                listed = await self._listed(command, visitor, person)
+                await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
+
+    async def _listed(self, command: str, visitor: Visitor, person: Person) -> Activity:
+        connections = await self._desk.connections(person)
+        if command == CONNECTIONS:
+            return connections_activity(connections)
+        overview = await self._concerns.of(visitor, person)
+        return overview_activity(overview, await self._desk.grants(person), connections)

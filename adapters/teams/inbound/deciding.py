@@ -16,8 +16,10 @@ from bot.platform import Desk
 from bot.vocabulary import (
     ApprovalView,
     ClickResult,
+    CodeEntry,
     Content,
     Decision,
+    Dismissal,
     Form,
     FormAnswer,
     Invalid,
@@ -42,6 +44,10 @@ DECIDING = frozenset(
         actions.TAKE_BACK,
         actions.REVOKE,
         actions.ANSWER,
+        actions.DECLINE,
+        actions.CANCEL,
+        actions.ENTER_CODE,
+        actions.DISCONNECT,
         actions.SIGNED_IN,
         actions.NOT_NOW,
         actions.IT_WAS_DONE,
@@ -53,6 +59,7 @@ DECIDING = frozenset(
 ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, actions.REFRESH})
 
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
+Refusal = Literal["decline", "cancel"]
 
 
 async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
@@ -70,6 +77,12 @@ async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
             if not isinstance(form, Form):
                 return form
             return await desk.answer(FormAnswer(click.key, person, subject, entries(click.data, form)))
+        case actions.DECLINE | actions.CANCEL as refusal:
+            return await desk.dismiss(Dismissal(click.key, person, subject, cast("Refusal", refusal)))
+        case actions.ENTER_CODE:
+            return await desk.enter_code(CodeEntry(click.key, person, words(click.data, actions.CODE), subject))
+        case actions.DISCONNECT:
+            return await desk.disconnect(click.key, subject, person)
         case actions.SIGNED_IN | actions.NOT_NOW:
             done = click.action == actions.SIGNED_IN
             return await desk.sign_in_reply(SignInReply(click.key, person, subject, done=done))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.accounts import code_form, disconnecting, told_of_account
 from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.deciding import (
     DECIDING,
@@ -14,13 +15,14 @@ from adapters.teams.inbound.deciding import (
     SETTLED_ALREADY,
     all_in_words,
     approve_all,
+    content_of,
     in_words,
     may_decide,
     settle,
 )
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.inbound.handing import FindColleague, hand_over
-from adapters.teams.inbound.replies import NOTHING, Reply, opened
+from adapters.teams.inbound.replies import NOTHING, Reply, closing, opened, said
 from adapters.teams.reading import words
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
@@ -30,13 +32,23 @@ from adapters.teams.render.dialogs import (
     approve_all_dialog,
     edit_dialog,
     hand_over_dialog,
-    note_dialog,
     reject_dialog,
     show_all_dialog,
 )
 from adapters.teams.render.entries import entries
 from bot.platform import Desk
-from bot.vocabulary import ApprovalView, ClickResult, Form, Invalid, Person, Refused, Settled, Unknown, Unwelcome
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    ClickResult,
+    Form,
+    Invalid,
+    Person,
+    Refused,
+    Settled,
+    Unknown,
+    Unwelcome,
+)
 
 
 class Dialogs:
@@ -54,6 +66,8 @@ class Dialogs:
             actions.ANSWER_DIALOG: self._answer,
             actions.ALWAYS_DIALOG: self._always,
             actions.HAND_OVER_DIALOG: self._hand_over,
+            actions.CODE_DIALOG: self._code,
+            actions.DISCONNECT_DIALOG: self._disconnect,
             actions.PAGE: self._page,
         }
 
@@ -81,7 +95,7 @@ class Dialogs:
         result = await settle(self._desk, click, person)
         if isinstance(result, Invalid):
             return await self._again(click, person, result)
-        return closing(in_words(result) or unfinished(result))
+        return closing(in_words(result) or unfinished(result) or told_of_account(click, result))
 
     async def _show(self, click: Click, person: Person) -> Reply:
         show = self._shows.get(click.action)
@@ -118,7 +132,20 @@ class Dialogs:
 
     async def _answer(self, click: Click, person: Person) -> Reply:
         form = await self._desk.question_form(click.subject, person)
-        return opened(answer_dialog(click.subject, form)) if isinstance(form, Form) else said(form.text)
+        if not isinstance(form, Form):
+            return said(form.text)
+        return opened(answer_dialog(click.subject, form, server=await self._asker(click)))
+
+    async def _asker(self, click: Click) -> str:
+        """Name of the tool server that puts a question; empty: the model does."""
+        content = await content_of(self._desk, click)
+        return content.server if isinstance(content, ClarificationView) else ""
+
+    async def _code(self, click: Click, person: Person) -> Reply:
+        return await code_form(self._desk, click, person)
+
+    async def _disconnect(self, click: Click, person: Person) -> Reply:
+        return await disconnecting(self._desk, click, person)
 
     async def _approve_all(self, click: Click, person: Person) -> Reply:
         views = await self._desk.together(click.subject, person)
@@ -154,7 +181,10 @@ class Dialogs:
         if click.action == actions.ANSWER:
             form = await self._desk.question_form(click.subject, person)
             if isinstance(form, Form):
-                return opened(answer_dialog(click.subject, form, mistakes.errors, entries(click.data, form)), wrong)
+                typed, server = entries(click.data, form), await self._asker(click)
+                return opened(answer_dialog(click.subject, form, mistakes.errors, typed, server=server), wrong)
+        if click.action == actions.ENTER_CODE:
+            return await code_form(self._desk, click, person, wrong)
         return said(wrong)
 
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
@@ -165,13 +195,3 @@ class Dialogs:
 def unfinished(result: ClickResult) -> str:
     """That a vote counts and more are needed; empty when it is settled."""
     return result.text if isinstance(result, Settled) and not result.final else ""
-
-
-def closing(text: str) -> Reply:
-    """The end of a dialog: a sentence in its place, or nothing when there is nothing to say."""
-    return said(text) if text else NOTHING
-
-
-def said(text: str) -> Reply:
-    """A sentence in the dialog's place."""
-    return opened(note_dialog(text), text)

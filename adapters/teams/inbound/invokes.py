@@ -12,10 +12,10 @@ from adapters.teams import actions
 from adapters.teams.errands import Errands
 from adapters.teams.inbound.answers import WENT_WRONG, Answers
 from adapters.teams.inbound.clicks import Clicks
-from adapters.teams.inbound.dialogs import Dialogs, said
+from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
 from adapters.teams.inbound.listening import Listening
-from adapters.teams.inbound.replies import NOTHING, Reply, refused, told
+from adapters.teams.inbound.replies import NOTHING, Reply, refused, said, told
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from adapters.teams.reading import our_id, part, words
 from bot.platform import Desk

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.teams.render.dialogs import Dialog
+from adapters.teams.render.dialogs import Dialog, note_dialog
 
 CARD = "application/vnd.microsoft.card.adaptive"
 MESSAGE = "application/vnd.microsoft.activity.message"
@@ -50,6 +50,16 @@ def opened(dialog: Dialog, sentence: str = "") -> Reply:
         "card": {"contentType": CARD, "content": dialog.card},
     }
     return Reply(200, {"task": {"type": "continue", "value": value}}, sentence)
+
+
+def said(text: str) -> Reply:
+    """A sentence in a dialog's place."""
+    return opened(note_dialog(text), text)
+
+
+def closing(text: str) -> Reply:
+    """The end of a dialog: a sentence in its place, or nothing when there is nothing to say."""
+    return said(text) if text else NOTHING
 
 
 def refused(status: int, code: str, message: str) -> Reply:

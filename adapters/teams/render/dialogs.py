@@ -93,7 +93,7 @@ def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, r
     given = {"value": reason} if reason and weight(reason) < MAX_CARD_BYTES // 2 else {}
     body = [
         rich(bold(label(call_name(view.server, view.tool), _NAME))),
-        *_mistakes(errors or {}, {actions.REASON: "Reason"}),
+        *mistakes(errors or {}, {actions.REASON: "Reason"}),
         {**reason_input(view), **given},
     ]
     buttons = [submit("Reject", actions.REJECT, view.approval_id, style="destructive")]
@@ -108,7 +108,7 @@ def edit_dialog(
 ) -> Dialog:
     """The form to edit a waiting call with. Submitting it approves. `values`: what was typed, to be shown again."""
     send = submit("Approve with these changes", actions.EDIT, approval_id, style="positive")
-    return _form_dialog("Edit and approve", form, send, errors or {}, values or {})
+    return _form_dialog("Edit and approve", form, [send], errors or {}, values or {})
 
 
 def always_dialog(view: ApprovalView) -> Dialog:
@@ -133,7 +133,7 @@ def hand_over_dialog(view: ApprovalView, mistake: str = "", address: str = "") -
     typed = text_line(actions.ADDRESS, "Or their e-mail address", longest=_ADDRESS)
     body = [
         rich(bold(label(_name_of(view), _NAME))),
-        *_mistakes({_WHOLE_FORM: mistake} if mistake else {}, {}),
+        *mistakes({_WHOLE_FORM: mistake} if mistake else {}, {}),
         people_picker(actions.COLLEAGUE, "Who should decide?"),
         {**typed, "value": address} if 0 < len(address) <= _ADDRESS else typed,
         small(
@@ -166,10 +166,18 @@ def answer_dialog(
     form: Form,
     errors: Mapping[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
+    *,
+    server: str = "",
 ) -> Dialog:
-    """The form to answer a question with. `values`: what was typed, to be shown again."""
+    """The form to answer a question with. `values`: what was typed, to be shown again. `server`: name of the tool
+    server that asks, and takes no for an answer."""
     send = submit("Answer", actions.ANSWER, clarification_id, style="positive")
-    return _form_dialog("Answer", form, send, errors or {}, values or {})
+    if not server:
+        return _form_dialog("Answer", form, [send], errors or {}, values or {})
+    decline = submit("Decline", actions.DECLINE, clarification_id, inputs="none")
+    cancel = submit("Cancel", actions.CANCEL, clarification_id, inputs="none")
+    asker = f"From the tool server {server}"
+    return _form_dialog("Answer", form, [send, decline, cancel], errors or {}, values or {}, above=asker)
 
 
 def note_dialog(text: str) -> Dialog:
@@ -185,25 +193,34 @@ def _close() -> Element:
 # ------------------------------------------------------------------------------------------------ forms
 
 
-def _form_dialog(title: str, form: Form, send: Element, errors: Mapping[str, str], values: Mapping[str, Any]) -> Dialog:
+def _form_dialog(
+    title: str,
+    form: Form,
+    buttons: Sequence[Element],
+    errors: Mapping[str, str],
+    values: Mapping[str, Any],
+    *,
+    above: str = "",
+) -> Dialog:
     made = inputs(form)
     drawn = filled(made, values)
     names = {each.field.name: field_label(each.field) for each in drawn}
 
     def build(room: Room) -> Element:
         body = [
+            *([rich(words(room.line(above, _NAME)))] if above else []),
             rich(bold(room.passage(form.title, _HEADING))),
-            *_mistakes(errors, names, room),
+            *mistakes(errors, names, room),
             *(element for each in drawn for element in each.elements),
             *_notes(made, drawn, values, room),
         ]
-        return card(body, [send], summary=title)
+        return card(body, buttons, summary=title)
 
     return Dialog(title, fitted(build), "large" if len(drawn) > _SEEN_AT_ONCE else "medium")
 
 
-def _mistakes(errors: Mapping[str, str], names: Mapping[str, str], room: Room | None = None) -> list[Element]:
-    """What is wrong and how to mend it, above the inputs, where it is read first."""
+def mistakes(errors: Mapping[str, str], names: Mapping[str, str], room: Room | None = None) -> list[Element]:
+    """What is wrong and how to mend it, above the inputs, where it is read first; `names`: what fields are called."""
     room = room or Room()
     told = []
     for field, sentence in list(errors.items())[:_MOST_ERRORS]:

@@ -25,6 +25,8 @@ def _entry(drawn: Drawn, data: Mapping[str, Any]) -> Any:
     name = drawn.field.name
     value = _plain(data.get(input_id(name)))
     match drawn.elements[0]["type"]:
+        case "Input.ChoiceSet" if drawn.elements[0].get("isMultiSelect"):
+            return value.split(",") if isinstance(value, str) else value
         case "ColumnSet":
             return _date_and_time(value, _plain(data.get(time_id(name))))
         case "Input.Toggle":

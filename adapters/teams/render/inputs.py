@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from adapters.teams.actions import input_id
+from adapters.teams.render.choices import listed, offered_in
 from adapters.teams.render.elements import Element, columns, needed, rich, words
 from adapters.teams.render.room import weight
-from adapters.teams.render.text import label
+from adapters.teams.render.text import label, loses_characters
 from bot.forms import LONGEST_TEXT
 from bot.safe_text import visible
 from bot.vocabulary import Form
@@ -24,10 +24,7 @@ _MOST_BYTES = 14 * 1024
 """Of all inputs as JSON with the form's own values, so that there is room for what people type and for mistakes."""
 _MOST_TYPED_BYTES = 19 * 1024
 """Of all inputs with what people typed, when they are shown again."""
-_MOST_OPTIONS = 100
-"""Options of a menu; people type to find one among more."""
 _LABEL = 150
-_OPTION = 120
 _HINT = 300
 _LONGEST_NUMBER = 15
 """Digits that a number keeps in everybody's JSON."""
@@ -122,7 +119,7 @@ def _again(each: Drawn, values: Mapping[str, Any]) -> Drawn:
 
 
 def _drawn(field: FormField, value: Any) -> Drawn:
-    if _is_changed(field.name):
+    if loses_characters(field.name):
         raise NotShowableError  # it names the input to Teams, and has to come back as it is
     elements = _DRAWN.get(field.type, _text)(field, value)
     hint = _hint(field, value, elements[0])
@@ -166,7 +163,7 @@ def _input(kind: str, field: FormField, **properties: Any) -> Element:
 def _text(field: FormField, value: Any) -> Elements:
     """A text input with whatever the value is; the last resort of every other kind. Raises `NotShowableError`."""
     text = _written(value)
-    if len(text) > LONGEST_TEXT or _is_changed(text.translate({10: None, 13: None, 9: None})):
+    if len(text) > LONGEST_TEXT or loses_characters(text.translate({10: None, 13: None, 9: None})):
         raise NotShowableError
     lines = field.multiline or field.type is FieldType.JSON or "\n" in text or "\r" in text
     return (_input("Input.Text", field, maxLength=LONGEST_TEXT, isMultiline=lines, value=text or None),)
@@ -184,11 +181,6 @@ def _written(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError):
         raise NotShowableError from None
-
-
-def _is_changed(text: str) -> bool:
-    """Whether a client may drop some of it: control characters and halves of surrogate pairs."""
-    return any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def _number(field: FormField, value: Any) -> Elements:
@@ -246,20 +238,21 @@ def _is_time(value: Any) -> bool:
 
 def _choice(field: FormField, value: Any) -> Elements:
     """A menu whose options stand for themselves; text where they would not come back as they are."""
-    odd = any(not option.strip() or option != option.strip() or _is_changed(option) for option in field.options)
-    if odd or not 0 < len(set(field.options)) <= _MOST_OPTIONS or (value is not None and value not in field.options):
+    offered = offered_in(field.options)
+    if not offered or (value is not None and value not in field.options):
         return _text(field, value)
-    options = list(dict.fromkeys(field.options))
-    choices = [{"title": title, "value": option} for title, option in zip(_titles(options), options, strict=True)]
-    return (_input("Input.ChoiceSet", field, style="compact", choices=choices, value=value),)
+    return (_input("Input.ChoiceSet", field, style="compact", choices=offered, value=value),)
 
 
-def _titles(options: Sequence[str]) -> list[str]:
-    """What is shown for each option, numbered where two would read alike."""
-    shown = [label(option, _OPTION) for option in options]
-    if len(set(shown)) == len(shown):
-        return shown
-    return [label(f"{number}. {text}", _OPTION) for number, text in enumerate(shown, 1)]
+def _choices(field: FormField, value: Any) -> Elements:
+    """A list of options, any number of them; else JSON as text. Teams joins what is chosen by commas."""
+    offered, chosen = offered_in(field.options), listed(value)
+    if not offered or chosen is None or any("," in option for option in field.options):
+        return _text(field, value)
+    if set(chosen) - set(field.options) or len(set(chosen)) < len(chosen):
+        return _text(field, value)
+    given = ",".join(chosen) or None
+    return (_input("Input.ChoiceSet", field, isMultiSelect=True, choices=offered, value=given),)
 
 
 def _yes_no(field: FormField, value: Any) -> Elements:
@@ -277,4 +270,5 @@ _DRAWN: dict[FieldType, Callable[[FormField, Any], Elements]] = {
     FieldType.DATE_TIME: _date_time,
     FieldType.CHOICE: _choice,
     FieldType.YES_NO: _yes_no,
+    FieldType.JSON: _choices,
 }

@@ -14,6 +14,7 @@ from adapters.teams.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.teams.ids import channel_of, spot_of
 from adapters.teams.render.arguments import Excerpt, excerpt, spelled
 from adapters.teams.render.cards import call_name, outcome, result_line, title_of, unseen_note
+from adapters.teams.render.connections import connection_entry
 from adapters.teams.render.elements import (
     Element,
     action_set,
@@ -31,13 +32,23 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.moments import moment
 from adapters.teams.render.questions import answer_button
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
-from bot.vocabulary import ApprovalView, ClarificationView, GrantView, OutcomeView, Overview, Shown, SignInView
+from adapters.teams.render.sign_ins import code_button, sign_in_title
+from bot.vocabulary import (
+    ApprovalView,
+    ClarificationView,
+    ConnectionView,
+    GrantView,
+    OutcomeView,
+    Overview,
+    Shown,
+    SignInView,
+)
 
 _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12
 """Entries of a group."""
 _ENTRY_BYTES = 2_600
-_TO_DECIDE, _WAITING, _GRANTED, _RECENT = 0.4, 0.2, 0.2, 0.15
+_TO_DECIDE, _WAITING, _GRANTED, _CONNECTED, _RECENT = 0.35, 0.2, 0.15, 0.15, 0.1
 """Share of each group in a card."""
 _ARGUMENTS = 5
 _VALUE = 120
@@ -46,14 +57,17 @@ _DETAIL = 300
 _LONGEST_LINK = 700
 
 
-def overview_card(overview: Overview, grants: Sequence[GrantView] = ()) -> Element:
-    """What waits, with a way to what is shown of it, what this person always allows themselves, and what was settled
-    lately."""
+def overview_card(
+    overview: Overview, grants: Sequence[GrantView] = (), connections: Sequence[ConnectionView] = ()
+) -> Element:
+    """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, and
+    what was settled lately."""
     waiting = _without(overview.waiting, overview.to_decide)
     body = [
         *_group("Waiting for your decision", map(_entry, overview.to_decide), len(overview.to_decide), _TO_DECIDE),
         *_group("You asked, and it waits", map(_entry, waiting), len(waiting), _WAITING),
         *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
+        *_group("Your accounts", map(connection_entry, connections), len(connections), _CONNECTED),
         *_group("Settled lately", map(_entry, overview.recent), len(overview.recent), _RECENT),
     ]
     nothing = rich(words("Nothing waits for you, and nothing that you asked for waits."))
@@ -124,11 +138,13 @@ def _said(shown: Shown, arguments: Excerpt, room: Room) -> tuple[str, str, list[
         case ApprovalView() as view:
             return title_of(view, room), result_line(view, room) or outcome(view, room), []
         case ClarificationView() as view:
-            title = room.line(f"A question: {view.question}", _QUESTION)
+            asker = f"From the tool server {view.server}" if view.server else "A question"
+            title = room.line(f"{asker}: {view.question}", _QUESTION)
             return title, "It waits for your answer.", answer_button(view)
         case SignInView() as view:
-            title = room.line(f"A sign-in at {view.server}", _QUESTION)
-            return title, "It waits for you to sign in.", [execute("Get my link", GET_LINK, view.sign_in_id)]
+            link = execute("Get my link", GET_LINK, view.sign_in_id)
+            title = room.line(sign_in_title(view), _QUESTION)
+            return title, "It waits for you to sign in.", [*code_button(view), link]
         case OutcomeView() as view:
             title = room.line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
             return title, "The connection broke while it was running: its card asks which.", []

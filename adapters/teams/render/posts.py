@@ -11,6 +11,7 @@ from adapters.teams.api import Activity
 from adapters.teams.render.answers import Page, pages
 from adapters.teams.render.cards import approval_card, is_open, summary_of
 from adapters.teams.render.citations import Citations
+from adapters.teams.render.connections import connections_card, connections_summary
 from adapters.teams.render.dialect import paragraph
 from adapters.teams.render.elements import Card, Element
 from adapters.teams.render.inline import Run
@@ -20,15 +21,14 @@ from adapters.teams.render.questions import (
     clarification_card,
     outcome_card,
     outcome_summary,
-    private_sign_in_card,
     question_summary,
-    sign_in_card,
-    sign_in_summary,
 )
+from adapters.teams.render.sign_ins import private_sign_in_card, sign_in_card, sign_in_summary
 from adapters.teams.render.text import label, passage
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
+    ConnectionView,
     Content,
     GrantView,
     Notice,
@@ -43,6 +43,7 @@ __all__ = [
     "Audience",
     "activities",
     "card_of",
+    "connections_activity",
     "greeting",
     "help_activity",
     "note",
@@ -61,6 +62,7 @@ _NAME = 100
 _HINT = "Who may decide has buttons here. If yours do not appear, “Show all” has them."
 _HELP = {
     "approvals": "lists what waits for you",
+    "connections": "lists your accounts that I may use",
     "new": "starts a new conversation, where there are no threads",
     "stop": "ends what I am doing for you here",
     "help": "shows this",
@@ -130,9 +132,16 @@ def help_activity() -> Activity:
     )
 
 
-def overview_activity(overview: Overview, grants: Sequence[GrantView] = ()) -> Activity:
-    """What concerns one person, and what they always allow themselves."""
-    return _message(overview_card(overview, grants), overview_summary(overview))
+def overview_activity(
+    overview: Overview, grants: Sequence[GrantView] = (), connections: Sequence[ConnectionView] = ()
+) -> Activity:
+    """What concerns one person, what they always allow themselves, and their accounts."""
+    return _message(overview_card(overview, grants, connections), overview_summary(overview))
+
+
+def connections_activity(connections: Sequence[ConnectionView]) -> Activity:
+    """The accounts that one person has connected."""
+    return _message(connections_card(connections), connections_summary(connections))
 
 
 def greeting() -> str:

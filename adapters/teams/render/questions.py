@@ -1,4 +1,4 @@
-"""The cards of a question, of a sign-in, and of an attempt that broke off."""
+"""The cards of a question, and of an attempt that broke off."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from adapters.teams.actions import (
     ANSWER,
     ANSWER_DIALOG,
-    GET_LINK,
+    CANCEL,
+    DECLINE,
     IT_WAS_DONE,
-    NOT_NOW,
-    SIGNED_IN,
     SKIP,
     TRY_AGAIN,
 )
@@ -25,19 +24,16 @@ from adapters.teams.render.elements import (
     fact_set,
     heading,
     opens_dialog,
-    opens_page,
     rich,
     small,
     words,
 )
 from adapters.teams.render.inputs import inputs
 from adapters.teams.render.room import Room, fitted, weight
-from bot.safe_text import link_host
-from bot.vocabulary import ClarificationView, Form, OutcomeView, SignInView
+from bot.vocabulary import ClarificationView, Form, OutcomeView
 from graph.fields import FormField
 
 _NAME = 100
-_HOST = 100
 _QUESTION = 3_000
 _CONTEXT = 2_000
 _ANSWER = 3_000
@@ -50,14 +46,12 @@ _MOST_INPUTS = 4
 """Inputs of a question on its card, since others read there too; more are in a dialog."""
 _INPUT_BYTES = 8 * 1024
 """Of those inputs as JSON."""
-_LONGEST_LINK = 8_000
-"""Bytes of a sign-in's link as JSON."""
 
-_SIGN_IN_ENDS = {
-    "done": "{owner} has signed in at {server}.",
-    "declined": "{owner} did not sign in at {server} this time.",
-    "expired": "The sign-in of {owner} at {server} has expired.",
-    "superseded": "The sign-in of {owner} at {server} is not needed any more.",
+_ENDS = {
+    "answered": "Answered.",
+    "declined": "Declined: the tool was told no.",
+    "cancelled": "Cancelled: the tool got no answer.",
+    "superseded": "Superseded: it needs no answer any more.",
 }
 _OUTCOME_ENDS = {
     "it_was_done": "It was done",
@@ -78,7 +72,7 @@ def clarification_card(view: ClarificationView, *, mine: bool) -> Element:
 def question_summary(view: ClarificationView) -> str:
     """It in a sentence, for notifications."""
     room = Room()
-    return f"A question for {room.line(view.requester, _NAME)}: {room.line(view.question, _MESSAGE)}"
+    return f"{_title(view, room)}: {room.line(view.question, _MESSAGE)}"
 
 
 def answer_button(view: ClarificationView) -> list[Element]:
@@ -88,31 +82,57 @@ def answer_button(view: ClarificationView) -> list[Element]:
 
 def _open_question(view: ClarificationView, room: Room, mine: bool) -> Element:  # noqa: FBT001 - see clarification_card
     here = _inputs_here(view) if mine else []
-    advice = "Use the button, or simply reply here." if view.fields else "Please reply here."
-    body = [*_asked(view, room), *here, *([] if here else _choices(view, room)), small(advice)]
-    if here:
-        send = execute("Answer", ANSWER, view.clarification_id, inputs="auto", style="positive")
-        buttons = [send, opens_dialog("Open as a form…", ANSWER_DIALOG, view.clarification_id)]
-    else:
-        buttons = answer_button(view) if mine else []
+    body = [*_asked(view, room), *here, *([] if here else _choices(view, room)), small(_advice(view))]
+    buttons = [*_answering(view, inputs_here=bool(here)), *_dismissing(view)] if mine else []
     return card(body, buttons, summary=question_summary(view))
 
 
+def _answering(view: ClarificationView, *, inputs_here: bool) -> list[Element]:
+    if inputs_here:
+        send = execute("Answer", ANSWER, view.clarification_id, inputs="auto", style="positive")
+        return [send, opens_dialog("Open as a form…", ANSWER_DIALOG, view.clarification_id)]
+    if view.server and not view.fields:
+        return [execute("Accept", ANSWER, view.clarification_id, style="positive")]
+    return answer_button(view)
+
+
+def _dismissing(view: ClarificationView) -> list[Element]:
+    """A tool takes no for an answer; the model gets its answer, or another message."""
+    if not view.server:
+        return []
+    return [execute("Decline", DECLINE, view.clarification_id), execute("Cancel", CANCEL, view.clarification_id)]
+
+
+def _advice(view: ClarificationView) -> str:
+    if view.server and not view.fields:
+        return "It goes on when you accept, and without it when you decline."
+    if view.server and len(view.fields) > 1:
+        return "Please answer with the form. Only answer what you want this tool server to know."
+    if view.server:
+        return "Use the button, or simply reply here. Only answer what you want this tool server to know."
+    return "Use the button, or simply reply here." if view.fields else "Please reply here."
+
+
 def _answered(view: ClarificationView, room: Room) -> Element:
-    end = "Answered." if view.status == "answered" else "Superseded: it needs no answer any more."
     said = [bold(f" {room.line(view.requester, _NAME)}: "), words(room.passage(view.answer, _ANSWER))]
     body = [
         *_asked(view, room),
-        container("emphasis", rich(words(end), *(said if view.answer.strip() else ()))),
+        container("emphasis", rich(words(_ENDS[view.status]), *(said if view.answer.strip() else ()))),
     ]
     return card(body, summary=question_summary(view))
 
 
 def _asked(view: ClarificationView, room: Room) -> Iterator[Element]:
-    yield heading(f"A question for {room.line(view.requester, _NAME)}")
+    yield heading(_title(view, room))
     yield rich(bold(room.passage(view.question, _QUESTION)))
     if view.context.strip():
         yield rich(words(room.passage(view.context, _CONTEXT)))
+
+
+def _title(view: ClarificationView, room: Room) -> str:
+    """Whom it is for, and who asks: the operator's name of a tool server, before any word of the server's own."""
+    asker = f"From the tool server {room.line(view.server, _NAME)}, a" if view.server else "A"
+    return f"{asker} question for {room.line(view.requester, _NAME)}"
 
 
 def _inputs_here(view: ClarificationView) -> list[Element]:
@@ -129,60 +149,6 @@ def _choices(view: ClarificationView, room: Room) -> Iterator[Element]:
     for field in fields[:_MOST_CHOICES]:
         name = bold(f"{room.line(field.label or field.name, _NAME)}: ")
         yield rich(name, words(room.line(", ".join(field.options), _CHOICES)), spacing="Small")
-
-
-# ------------------------------------------------------------------------------------------------ sign-ins
-
-
-def sign_in_card(view: SignInView, *, mine: bool) -> Element:
-    """The public card of a sign-in, without its link."""
-    buttons = [execute("Get my link", GET_LINK, view.sign_in_id)] if mine and view.status == "open" else []
-    return fitted(lambda room: card(_sign_in_body(view, room), buttons, summary=sign_in_summary(view)))
-
-
-def sign_in_summary(view: SignInView) -> str:
-    """It in a sentence."""
-    return _sign_in_sentence(view, Room())
-
-
-def private_sign_in_card(view: SignInView, link: str) -> Element:
-    """The card of a sign-in for its owner alone. The link is in its button, not in its text."""
-    return fitted(lambda room: _private_sign_in(view, link, room))
-
-
-def _sign_in_sentence(view: SignInView, room: Room) -> str:
-    owner, server = room.line(view.owner, _NAME), room.line(view.server, _NAME)
-    if view.status == "open":
-        return f"Waiting for {owner} to sign in at {server} ({room.line(view.host, _HOST)})."
-    return _SIGN_IN_ENDS[view.status].format(owner=owner, server=server)
-
-
-def _sign_in_body(view: SignInView, room: Room) -> list[Element]:
-    told = _message(view, room) if view.status == "open" else []
-    return [rich(words(_sign_in_sentence(view, room))), *told]
-
-
-def _private_sign_in(view: SignInView, link: str, room: Room) -> Element:
-    server, host = room.line(view.server, _NAME), link_host(link)
-    not_now = execute("Not now", NOT_NOW, view.sign_in_id)
-    if not host or weight(link) > _LONGEST_LINK:
-        why = "too long for Teams" if host else "no safe web address"
-        text = f"The sign-in page of {server} cannot be opened from here: its link is {why}."
-        return card([rich(words(text))], [not_now], summary=text)
-    text = f"Please sign in at {server}. The link leads to {room.line(host, _HOST)} and is yours alone."
-    buttons = [
-        opens_page("Open the sign-in page", link, style="positive"),
-        execute("I have signed in", SIGNED_IN, view.sign_in_id),
-        not_now,
-    ]
-    return card([rich(words(text)), *_message(view, room)], buttons, summary=text)
-
-
-def _message(view: SignInView, room: Room) -> list[Element]:
-    """The server's own words, set apart."""
-    if not view.message.strip():
-        return []
-    return [container("emphasis", rich(words(room.passage(view.message, _MESSAGE))))]
 
 
 # ------------------------------------------------------------------------------------------------ outcomes

@@ -9,6 +9,7 @@ The text of a message is Markdown in which HTML is active as well: `escape_messa
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from bot.safe_text import one_line, shorten, visible
 
@@ -79,3 +80,8 @@ def escape_line_starts(markdown: str) -> str:
 def without_mentions(code: str) -> str:
     """Code for a message, where nothing can be escaped: Teams' own tag for a mention gets another bracket."""
     return _MENTION.sub("‹", code)
+
+
+def loses_characters(text: str) -> bool:
+    """Whether a client may drop some of it: control characters and halves of surrogate pairs."""
+    return any(unicodedata.category(character) in ("Cc", "Cs") for character in text)

@@ -66,5 +66,9 @@ export const api = {
   answer: (id, values) => call("POST", `/api/clarifications/${part(id)}/answer`, { id: newId(), values }),
   settleOutcome: (id, choice) => call("POST", `/api/outcomes/${part(id)}`, { id: newId(), choice }),
   signInLink: (id) => call("GET", `/api/sign-ins/${part(id)}/link`),
+  dismiss: (id, action) => call("POST", `/api/clarifications/${part(id)}/dismissal`, { id: newId(), action }),
+  enterCode: (id, code) => call("POST", `/api/sign-ins/${part(id)}/code`, { id: newId(), code }),
+  connections: () => call("GET", "/api/connections"),
+  disconnect: (id) => call("DELETE", `/api/connections/${part(id)}`),
   signInReply: (id, done) => call("POST", `/api/sign-ins/${part(id)}`, { id: newId(), done }),
 };

@@ -2,6 +2,7 @@
 
 import { api, newId } from "./api.js";
 import { wireComposer } from "./composer.js";
+import { wireConnections } from "./connections.js";
 import { byId } from "./dom.js";
 import { wireGrants } from "./grants.js";
 import { drawHeader } from "./header.js";
@@ -103,6 +104,7 @@ byId("sign-out").onclick = async () => {
   tabs.postMessage("changed");
   showDoor("");
 };
+wireConnections();
 wireGrants();
 wireSidebar(startNew);
 wireComposer((text) => view.send(text));

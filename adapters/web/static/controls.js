@@ -33,7 +33,7 @@ const makers = {
   number: (field, value) => number(field, value, "any"),
   integer: (field, value) => number(field, value, "1"),
   "yes-no": yesNo,
-  json,
+  json: (field, value) => (field.options.length ? several(field, value) : json(field, value)),
 };
 
 function textual(field, value) {
@@ -87,6 +87,31 @@ function choice(field, value) {
 function yesNo(field, value) {
   const element = h("input", { type: "checkbox", checked: value === true || value === "true" || value === "yes" });
   return { kind: "checkbox", element, get: () => element.checked };
+}
+
+/** Any number of options: a list, or nothing where none is ticked. */
+function several(field, value) {
+  const list = asList(value);
+  if (list === null) return json(field, value);
+  const boxes = field.options.map((option) => [option.value, h("input", { type: "checkbox", value: option.value, checked: list.includes(option.value) })]);
+  const labels = field.options.map((option, index) => h("label", { className: "tick" }, boxes[index][1], " ", option.label));
+  const ticked = () => boxes.filter(([, box]) => box.checked).map(([name]) => name);
+  return {
+    kind: "group",
+    element: h("div", { className: "ticks", role: "group", tabIndex: -1 }, labels),
+    get: () => (ticked().length ? JSON.stringify(ticked()) : ""),
+    read: () => ({ value: ticked().length ? ticked() : "" }),
+  };
+}
+
+/** A list of texts from a value, or from the JSON of one; null: it is something else. */
+function asList(value) {
+  try {
+    const list = value === "" ? [] : typeof value === "string" ? JSON.parse(value) : value;
+    return Array.isArray(list) && list.every((one) => typeof one === "string") ? list : null;
+  } catch {
+    return null;
+  }
 }
 
 function json(field, value) {

@@ -106,8 +106,9 @@ export async function edit(view) {
   return said;
 }
 
-/** Open a question's form; a question without fields is answered in the message box. */
+/** Open a question's form. Without fields, a question is answered in the message box, and a tool's with a plain yes. */
 export async function answer(view) {
+  if (!view.fields.length && view.server) return api.answer(view.id, {});
   if (!view.fields.length) {
     document.getElementById("message").focus();
     return { kind: "info", text: "Type your answer below." };
@@ -117,7 +118,7 @@ export async function answer(view) {
   await openDialog({
     title: view.question.length > 120 ? "Your answer" : view.question,
     submit: "Send answer",
-    body: form.nodes,
+    body: [view.server ? h("p", { className: "muted" }, `From the tool server ${view.server}, which gets what you type here.`) : null, form.nodes],
     async act() {
       const values = form.values();
       if (values === null) return false;

@@ -3,7 +3,8 @@
 import { approvalCard } from "./approval_card.js";
 import { h, icon, ICONS } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { clarificationCard, outcomeCard, signInCard } from "./other_cards.js";
+import { clarificationCard, outcomeCard } from "./other_cards.js";
+import { signInCard } from "./sign_in_card.js";
 import { time } from "./time.js";
 
 const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_in: signInCard, outcome: outcomeCard };

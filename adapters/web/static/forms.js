@@ -59,10 +59,12 @@ function makeRow(field, value, note) {
     "aria-describedby",
     [help && `${id}-help`, warning && `${id}-note`, `${id}-error`].filter(Boolean).join(" "),
   );
-  if (field.required && control.kind !== "checkbox") control.element.setAttribute("aria-required", "true");
+  if (field.required && control.kind === "input") control.element.setAttribute("aria-required", "true");
 
   const optional = field.required || control.kind === "checkbox" ? null : h("span", { className: "optional", "aria-hidden": "true" }, " optional");
-  const label = h("label", { for: id }, field.label);
+  const group = control.kind === "group";
+  const label = group ? h("span", { className: "label", id: `${id}-label` }, field.label) : h("label", { for: id }, field.label);
+  if (group) control.element.setAttribute("aria-labelledby", `${id}-label`);
   const input = control.suffix
     ? h("div", { className: "with-suffix" }, control.element, h("span", { className: "suffix" }, control.suffix))
     : control.element;

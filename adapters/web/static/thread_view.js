@@ -67,7 +67,9 @@ export class ThreadView {
     this.#conversation.toBottom();
     this.#note("");
     try {
-      await api.sendMessage(threadId, id, text);
+      const { taken } = await api.sendMessage(threadId, id, text);
+      // A one-time code is for the house alone, and stays nowhere, on this page neither.
+      if (taken) entries.remove(key);
       // The event of the stream usually was faster and has replaced it already.
       if (entries.get(key)?.sending) entries.put({ ...entry, sending: false });
     } catch (problem) {

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.oauth.identity import IdentityFake
 from tests.fakes.slack import methods_streams
 from tests.fakes.slack.calls import ApiCall
 from tests.fakes.slack.clock import Clock
@@ -182,11 +183,13 @@ class FakeSlack:
 
 
 @asynccontextmanager
-async def fake_slack() -> AsyncIterator[FakeSlack]:
-    """Run one."""
+async def fake_slack(login: IdentityFake | None = None) -> AsyncIterator[FakeSlack]:
+    """Run one. `login`: what its Sign in with Slack is, at the same address; without it there is none."""
     slack = FakeSlack()
     app = web.Application(client_max_size=4 * 1024 * 1024)
     app.add_routes(routes(slack.world, slack.faults, slack.sockets, slack.calls))
+    if login is not None:
+        app.add_routes(login.routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -194,6 +197,8 @@ async def fake_slack() -> AsyncIterator[FakeSlack]:
         host, port = runner.addresses[0][:2]
         slack.world.base_url = f"http://{host}:{port}"
         slack.api_url = f"{slack.world.base_url}/api/"
+        if login is not None:
+            login.base = slack.world.base_url
         yield slack
     finally:
         slack.faults.release_all()

@@ -13,9 +13,19 @@ from tests.support.tools import Workshop
 from tests.teams.house.conftest import as_, opened
 from tests.teams.house.talk import Json, Talk, buttons, words
 
-ON_CARDS = ("approve", "reject", "refresh", "answer", "get_link", "signed_in", "it_was_done", "skip")
-IN_DIALOGS = ("show_all", "edit_dialog", "reject_dialog", "approve_all_dialog", "answer_dialog", "page")
-SUBMITTED = ("approve_all", "edit", "reject", "answer", "page", "show_all")
+ABOUT_ACCOUNTS = ("decline", "cancel", "enter_code", "disconnect")
+ON_CARDS = ("approve", "reject", "refresh", "answer", "get_link", "signed_in", "it_was_done", "skip", *ABOUT_ACCOUNTS)
+IN_DIALOGS = (
+    "code_dialog",
+    "disconnect_dialog",
+    "show_all",
+    "edit_dialog",
+    "reject_dialog",
+    "approve_all_dialog",
+    "answer_dialog",
+    "page",
+)
+SUBMITTED = ("approve_all", "edit", "reject", "answer", "page", "show_all", *ABOUT_ACCOUNTS)
 
 
 def subject_of(card: Json) -> str:

@@ -123,6 +123,12 @@ async def _signing_in(page: Drawing) -> None:
     (activity,) = examples.activities()["sign_in_open"]
     message = _posted(activity)
     await page.conversation(picture("sign-in"), CHANNEL, [message])
+    (needed,) = examples.activities()["account_needed_and_its_code"]
+    await page.conversation(picture("account"), CHANNEL, [_posted(needed)])
+    (link,) = examples.activities()["account_link"]
+    await page.conversation(picture("account-link"), CHANNEL, [_posted(link) | {"onlyYou": True}])
+    (connections,) = examples.activities()["connections"]
+    await page.conversation(picture("connections"), CHAT, [_posted(connections)])
 
 
 def _posted(activity: Mapping[str, Any]) -> dict[str, Any]:

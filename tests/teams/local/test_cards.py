@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import validator_for
 
-from adapters.teams.render.posts import activities, card_of, overview_activity
+from adapters.teams.render.posts import activities, card_of, connections_activity, overview_activity
 from tests.teams import examples, strategies
 from tests.teams.local.drawing import Card, Drawing, Drawn
 from tests.teams.local.packages import PACKAGES, WITHOUT_PACKAGES
@@ -74,9 +74,9 @@ def hostile() -> dict[str, Card]:
                 add(repr((post.content, audience)), card)
     for view, decides, mine in some(st.tuples(strategies.hostile_cards, st.booleans(), st.booleans()), 60):
         add(repr((view, decides, mine)), card_of(view, decides=decides, mine=mine))
-    for overview in some(strategies.hostile_overviews, 15):
-        for card in cards_in(overview_activity(overview)):
-            add(repr(overview), card)
+    for overview, accounts in some(st.tuples(strategies.hostile_overviews, strategies.hostile_accounts), 15):
+        for card in (*cards_in(overview_activity(overview, (), accounts)), *cards_in(connections_activity(accounts))):
+            add(repr((overview, accounts)), card)
     for dialog in some(strategies.hostile_dialogs, 60):
         add(repr(dialog.title), dialog.card)
     return found

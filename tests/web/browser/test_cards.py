@@ -147,6 +147,7 @@ async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, wi
     house.desk.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
     await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     await window.open(THREAD)
+    await window.button("Get my link").click()
     link = window.log.get_by_role("link", name="Open the sign-in page")
     await expect(link).to_have_attribute("href", "https://accounts.example.com/authorize?state=1")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
@@ -163,6 +164,7 @@ async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window
     house.desk.links["s"] = ("web:ana", "javascript:alert(1)")
     await house.desk.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
     await window.open(THREAD)
+    await window.button("Get my link").click()
     await expect(window.log).to_contain_text("it is no web address")
     await expect(window.log.get_by_role("link")).to_have_count(0)
 

@@ -1,0 +1,247 @@
+"""`Services` over HTTP: the OAuth side of every configured connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+from mcp.client.auth import PKCEParameters
+from mcp.client.auth.utils import issuers_match
+
+from adapters.oauth import grants
+from adapters.oauth.accounts import account_of, claims_of
+from adapters.oauth.clients import OAuthClient, client_for
+from adapters.oauth.connections import (
+    OPENID,
+    AccountFields,
+    Connection,
+    OAuthServer,
+    Provider,
+    Registrations,
+    binding_of,
+)
+from adapters.oauth.discovery import discover
+from adapters.oauth.grants import ClientRejected, Grant, Granted, grant_of
+from adapters.oauth.http import Http
+from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens, Unreachable
+from bot.clock import Clock, system_clock
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 30.0
+"""Seconds for finding out where to sign in: up to ten requests, each of which has a limit of its own."""
+
+
+class OAuthServices:
+    """Begins, finishes, renews and ends people's grants. Keeps nothing itself but what `registrations` keeps."""
+
+    def __init__(
+        self,
+        connections: Mapping[str, Connection],
+        registrations: Registrations,
+        *,
+        clock: Clock = system_clock,
+        http: Http | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._connections = connections
+        self._registrations = registrations
+        self._clock = clock
+        self._http = http or Http()
+        self._patience = patience
+
+    def service(self, connection: str) -> Service | None:
+        """The service of that name; `None`: there is none (any more)."""
+        found = self._connections.get(connection)
+        return Service(connection, found.label, found.scopes) if found else None
+
+    def fits(self, connection: str, tokens: Tokens) -> bool:
+        """Whether the tokens were granted for what the configuration says now: only then may they be sent there."""
+        found = self._connections.get(connection)
+        return found is not None and tokens.kept.get("binding") == binding_of(found)
+
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+        """Find the endpoints, register where needed, make the link. Raises `Unreachable`."""
+        found = self._connections.get(connection)
+        if found is None:
+            raise Unreachable(f"{connection}: is not configured (any more)")
+        proof = PKCEParameters.generate()
+        if isinstance(found, Provider):
+            address, parameters, grant = _at_provider(found, redirect_uri)
+        else:
+            try:
+                async with asyncio.timeout(self._patience):
+                    address, parameters, grant = await self._at_server(found, redirect_uri, challenge)
+            except TimeoutError:
+                raise Unreachable(f"{connection}: takes too long to say where to sign in") from None
+        grant = replace(grant, verifier=proof.code_verifier)
+        url = prepare_grant_uri(
+            address,
+            grant.client_id,
+            "code",
+            redirect_uri=redirect_uri,
+            state=state,
+            **{**parameters, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"},
+        )
+        return Begun(url, grant.kept())
+
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+        """Exchange the code. Raises `Rejected`, `Unreachable`."""
+        grant, found = self._current(connection, kept)
+        # Before the code goes anywhere: it may be another server's, sent here to be handed on (mix-up).
+        if grant.sends_issuer and issuer is None:
+            raise Rejected(f"{connection}: the callback does not say whose it is")
+        if issuer is not None and grant.issuer and not issuers_match(issuer, grant.issuer):
+            raise Rejected(f"{connection}: the callback is another authorisation server's")
+        secret = _secret(found, grant)
+        within = _within(found)
+        try:
+            granted = await grants.exchange(self._http, grant, secret, code, within=within)
+        except ClientRejected:
+            await self._forget(connection, grant)
+            raise
+        told = account_of(claims_of(granted.id_token, grant.client_id), _fields(found))
+        grant = replace(grant, verifier="", label=told.label, verified_email=told.verified_email)
+        return self._tokens(granted, grant, None)
+
+    async def account(self, connection: str, tokens: Tokens) -> Account:
+        """Whose account it is, as far as the service tells; empty rather than an error."""
+        try:
+            grant, found = self._current(connection, tokens.kept)
+        except Rejected:
+            return Account()
+        fields = _fields(found)
+        known = Account(grant.label, grant.verified_email)
+        all_told = known.label and (known.verified_email or not fields.email)
+        if all_told or not grant.userinfo_url:
+            return known
+        try:
+            claims = await self._http.json(grant.userinfo_url, headers=grants.bearer(tokens.access_token))
+        except Unreachable as failure:
+            log.info("account_not_told", connection=connection, reason=str(failure))
+            return known
+        told = account_of(claims, fields)
+        return Account(known.label or told.label, known.verified_email or told.verified_email)
+
+    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+        """New tokens for the old. Raises `Rejected`, `Unreachable`."""
+        grant, found = self._current(connection, tokens.kept)
+        if tokens.refresh_token is None:
+            raise Rejected(f"{connection}: nothing to refresh with")
+        secret = _secret(found, grant)
+        within = _within(found)
+        try:
+            granted = await grants.refresh(self._http, grant, secret, tokens.refresh_token, within=within)
+        except ClientRejected as refusal:
+            if found.client_id is not None:  # the operator's to mend, and nobody's tokens are any worse for it
+                raise Unreachable(f"{refusal}: is the configured client right?") from None
+            await self._forget(connection, grant)
+            raise
+        return self._tokens(granted, grant, tokens)
+
+    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+        """Ask the service to forget them; whether it did."""
+        try:
+            grant, found = self._current(connection, tokens.kept)
+            if not grant.revoke_url:
+                return False
+            return await self._revoke(found, grant, tokens)
+        except (Rejected, Unreachable) as failure:
+            log.info("tokens_not_revoked", connection=connection, reason=str(failure))
+            return False
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    async def _at_server(
+        self, server: OAuthServer, redirect_uri: str, challenge: str
+    ) -> tuple[str, Mapping[str, str], Grant]:
+        found = await discover(self._http, server, challenge)
+        client: OAuthClient = await client_for(
+            self._http, server, found, self._registrations, redirect_uri=redirect_uri, clock=self._clock
+        )
+        parameters = {"resource": found.resource}
+        if found.scopes:
+            parameters["scope"] = " ".join(found.scopes)
+        grant = Grant(
+            binding=binding_of(server),
+            client_id=client.client_id,
+            authentication=client.authentication,
+            token_url=found.token_url,
+            redirect_uri=redirect_uri,
+            secret=client.secret,
+            issuer=found.issuer,
+            sends_issuer=found.sends_issuer,
+            resource=found.resource,
+            revoke_url=found.revoke_url,
+            userinfo_url=found.userinfo_url if "openid" in found.scopes else "",
+            scopes=found.scopes,
+        )
+        return found.authorize_url, parameters, grant
+
+    def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[Grant, Connection]:
+        """What was kept, if it is still for what is configured: a secret must not go to another server's address."""
+        found = self._connections.get(connection)
+        grant = grant_of(kept)
+        if found is None or grant.binding != binding_of(found):
+            raise Rejected(f"{connection}: granted for what is not configured any more")
+        return grant, found
+
+    async def _revoke(self, found: Connection, grant: Grant, tokens: Tokens) -> bool:
+        secret = _secret(found, grant)
+        match found.revocation if isinstance(found, Provider) else "rfc7009":
+            case "github":
+                return await grants.revoke_at_github(self._http, grant, secret, tokens)
+            case "slack":
+                return await grants.revoke_at_slack(self._http, grant, tokens)
+            case _:
+                return await grants.revoke(self._http, grant, secret, tokens)
+
+    async def _forget(self, connection: str, grant: Grant) -> None:
+        """A client that registered itself and is not known any more: the next sign-in registers anew."""
+        if self._connections[connection].client_id is None:
+            await self._registrations.keep(connection, grant.issuer, grant.redirect_uri, {})
+
+    def _tokens(self, granted: Granted, grant: Grant, before: Tokens | None) -> Tokens:
+        asked = before.scopes if before else grant.scopes
+        return Tokens(
+            granted.access_token,
+            granted.refresh_token or (before.refresh_token if before else None),
+            self._clock() + granted.seconds if granted.seconds else None,
+            asked if granted.scopes is None else granted.scopes,
+            grant.kept(),
+            granted.seconds,
+        )
+
+
+def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[str, str], Grant]:
+    parameters = dict(provider.authorize_parameters)
+    if provider.scopes:
+        parameters[provider.scope_parameter] = provider.scope_separator.join(provider.scopes)
+    grant = Grant(
+        binding=binding_of(provider),
+        client_id=provider.client_id,
+        authentication=provider.authentication,
+        token_url=provider.token_url,
+        redirect_uri=redirect_uri,
+        issuer=provider.issuer,
+        revoke_url=provider.revoke_url,
+        userinfo_url=provider.userinfo_url,
+        scopes=provider.scopes,
+    )
+    return provider.authorize_url, parameters, grant
+
+
+def _secret(found: Connection, grant: Grant) -> str | None:
+    return grant.secret if found.client_id is None else found.client_secret
+
+
+def _within(found: Connection) -> str:
+    return found.grant_field if isinstance(found, Provider) else ""
+
+
+def _fields(found: Connection) -> AccountFields:
+    return found.account if isinstance(found, Provider) else OPENID

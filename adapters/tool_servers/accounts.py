@@ -1,0 +1,91 @@
+"""Whose account a request is made with: the person's own, put into it at the last moment."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from bot.accounts.ports import Tokens
+
+log = structlog.get_logger(__name__)
+
+RECENT_TOKENS = 8
+"""Tokens of one session that are taken out of what its server says: the newest, as refreshing makes new ones."""
+
+
+class AccountTokens(Protocol):
+    """People's tokens. `bot.accounts.tokens.TokenBook` fills it."""
+
+    async def current(self, person_id: str, connection: str) -> Tokens | None:
+        """Tokens that are still good, refreshed ahead of their end; `None`: the person has to sign in."""
+        ...
+
+    async def refused(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+        """The server did not accept `tokens`: newer ones, or `None`: the person has to sign in anew."""
+        ...
+
+
+class Catalogues(Protocol):
+    """Where the tools of servers that need an account are remembered: who has none cannot list them."""
+
+    async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
+        """What was kept last for the server with this configuration, as it listed it; `None`: nothing."""
+        ...
+
+    async def keep(self, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]]) -> None:
+        """Keep in place of what was kept before."""
+        ...
+
+
+class AccountUnknown(Exception):  # noqa: N818  # an answer
+    """Whether the person has an account could not be found out."""
+
+
+class Bearer:
+    """The account of one person for one connection, as one session uses it."""
+
+    def __init__(self, book: AccountTokens, person: str, connection: str) -> None:
+        self._book = book
+        self.person = person
+        self.connection = connection
+        self._used: deque[str] = deque(maxlen=RECENT_TOKENS)
+        self._last: Tokens | None = None
+        self._pinned = False
+
+    def pin(self) -> None:
+        """Never take newer tokens: from now on they might be of another account than the session was opened with."""
+        self._pinned = True
+
+    async def current(self) -> Tokens | None:
+        """The tokens for the next request; `None`: the person has to sign in. Raises `AccountUnknown`."""
+        if self._pinned:
+            return self._last
+        return await self._asked(self._book.current(self.person, self.connection))
+
+    async def after_refusal(self, refused: Tokens) -> Tokens | None:
+        """The tokens to try once more with; `None`: the person has to sign in anew. Raises `AccountUnknown`."""
+        if self._pinned:
+            return None
+        return await self._asked(self._book.refused(self.person, self.connection, refused))
+
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown when the server repeats it."""
+        return frozenset(self._used)
+
+    async def _asked(self, answer: Awaitable[Tokens | None]) -> Tokens | None:
+        try:
+            tokens = await answer
+        except Exception as error:
+            # Whatever the records or the service do: it concerns this request, not the session and its other calls.
+            log.warning("account_not_looked_up", connection=self.connection, error=type(error).__name__)
+            raise AccountUnknown from error
+        if tokens is None:
+            self.pin()
+            return None
+        self._last = tokens
+        if tokens.access_token not in self._used:
+            self._used.append(tokens.access_token)
+        return tokens

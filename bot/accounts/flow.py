@@ -1,0 +1,279 @@
+"""The way of a browser from a link to a connected account, in halves that a restart may come between.
+
+Who opens a link is not known by having it: an attacker may send theirs to a colleague, and would get the colleague's
+account. So either the browser proves whose it is in chat before anything is connected, or what was granted stays
+inactive until its owner has told the bot the code that only the browser in which it was granted shows. A cookie holds
+all steps in one browser. What goes wrong changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from bot.accounts import problems
+from bot.accounts.addresses import callback
+from bot.accounts.codes import MINUTES, new_code
+from bot.accounts.connecting import Connecting, account_label
+from bot.accounts.pages import Connected, GoTo, Offer, Problem, ShowCode
+from bot.accounts.ports import Begun, Denied, Proofs, Rejected, Services, Unreachable
+from bot.accounts.sealing import Grant, Safe
+from bot.clock import Clock
+from bot.limits import Windows
+from bot.records import authorizations, threads
+from bot.records.authorizations import AuthorizationRow, Step
+from bot.records.database import Database
+from bot.secrets import hashed, random_token
+
+log = structlog.get_logger(__name__)
+
+STEP_SECONDS = 900.0
+"""How long the browser may take to come back from a service."""
+WEB = "web"
+"""Platform of the people whose chat is a page of ours: its session proves who they are."""
+PLATFORMS = {"slack": "Slack", "teams": "Microsoft Teams", WEB: "the chat page"}
+PAGE = "this page"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a sign-in needs from the house."""
+
+    database: Database
+    services: Services
+    proofs: Proofs
+    connecting: Connecting
+    safe: Safe
+    clock: Clock
+    address: Callable[[], str]
+    """Where browsers reach us: scheme, host and port."""
+    email_of: Callable[[str], Awaitable[str | None]]
+    """The address that a person's chat platform vouches for, in lower case."""
+    begins: Windows
+    """How often one link may be gone on from: each time, a service is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """Where a browser is sent on to."""
+
+    step: Step
+    begun: Begun = field(repr=False)
+    state: str = field(repr=False)
+    browser: str = field(repr=False)
+    """The cookie that it has to come back with."""
+    nonce: str = field(default="", repr=False)
+    proven: bool = False
+
+
+class SignInFlow:
+    """Answers the browsers' requests: what a link is for, going on from it, coming back."""
+
+    def __init__(self, around: Around) -> None:
+        self._a = around
+        self._coming_back: set[str] = set()
+
+    # ------------------------------------------------------------------------------------------- the link
+
+    async def offered(self, token: str) -> Offer | Problem:
+        """What a link is for. Changes nothing."""
+        way = await self._way_of_link(token)
+        if isinstance(way, Problem):
+            return way
+        service = self._a.services.service(way.connection)
+        if service is None:
+            return problems.NOT_CONFIGURED
+        async with self._a.database.reading() as tx:
+            name = (await threads.names(tx, [way.person_id]))[way.person_id]
+        proof = PAGE if _platform(way) == WEB else self._a.proofs.provider(way.person_id) or ""
+        return Offer(service.label, name, _platform_name(way), service.scopes, proof)
+
+    async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | Problem:
+        """Go on from the page of a link. `visitor`: the person id that the chat page's session proves; `cookie`: what
+        an earlier answer of ours bound the browser with."""
+        way = await self._way_of_link(token)
+        if isinstance(way, Problem):
+            return way
+        if way.browser_hash is not None and (cookie is None or hashed(cookie) != way.browser_hash):
+            return problems.OTHER_BROWSER
+        if _platform(way) == WEB and visitor != way.person_id:
+            return problems.NOT_YOUR_PAGE
+        if self._a.begins.wait(way.authorization_id, "", self._a.clock()):
+            return problems.TOO_OFTEN
+        self._a.begins.add(way.authorization_id, random_token(), self._a.clock())
+        browser = cookie if cookie is not None and _OURS.fullmatch(cookie) else random_token()
+        if _platform(way) != WEB and self._a.proofs.provider(way.person_id) is not None:
+            return await self._begin_proof(way, browser)
+        return await self._begin_consent(way, browser, proven=_platform(way) == WEB)
+
+    async def _way_of_link(self, token: str) -> AuthorizationRow | Problem:
+        async with self._a.database.reading() as tx:
+            way = await authorizations.with_link(tx, hashed(token))
+        if way is None:
+            return problems.UNKNOWN_LINK
+        if way.status != "open":
+            return problems.USED
+        if way.link_until is None or self._a.clock() >= way.link_until:
+            return problems.OLD_LINK
+        return way
+
+    async def _begin_proof(self, way: AuthorizationRow, browser: str) -> GoTo | Problem:
+        state, nonce = random_token(), random_token()
+        try:
+            begun = await self._a.proofs.begin(
+                way.person_id, state=state, nonce=nonce, redirect_uri=callback(self._a.address())
+            )
+        except Unreachable as cause:
+            return _unavailable(way, "proof", cause)
+        return await self._sent_on(way, _Next("proof", begun, state, browser, nonce))
+
+    async def _begin_consent(self, way: AuthorizationRow, browser: str, *, proven: bool) -> GoTo | Problem:
+        state = random_token()
+        try:
+            begun = await self._a.services.begin(
+                way.connection, state=state, redirect_uri=callback(self._a.address()), challenge=way.challenge
+            )
+        except (Unreachable, Rejected) as cause:
+            return _unavailable(way, "consent", cause)
+        return await self._sent_on(way, _Next("consent", begun, state, browser, proven=proven))
+
+    async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | Problem:
+        kept = {"kept": dict(to.begun.kept), "nonce": to.nonce}
+        async with self._a.database.writing_urgently() as tx:
+            changed = await authorizations.change(
+                tx,
+                way,
+                browser_hash=hashed(to.browser),
+                step=to.step,
+                state_hash=hashed(to.state),
+                sealed_step=self._a.safe.put(way.person_id, way.connection, kept),
+                step_until=self._a.clock() + STEP_SECONDS,
+                proven=to.proven,
+            )
+        return GoTo(to.begun.url, to.browser) if changed else problems.OVERTAKEN
+
+    # ------------------------------------------------------------------------------------------- coming back
+
+    async def back(self, query: Mapping[str, str], *, cookie: str | None) -> GoTo | Connected | ShowCode | Problem:
+        """A service sends the browser back. What it brings counts once, in the browser that was sent there."""
+        state_hash = hashed(query.get("state", ""))
+        if state_hash in self._coming_back:
+            return problems.USED
+        self._coming_back.add(state_hash)
+        try:
+            async with self._a.database.reading() as tx:
+                way = await authorizations.with_state(tx, state_hash)
+            wrong = self._wrong(way, query, cookie)
+            if way is None or cookie is None or wrong is not None:
+                return wrong or problems.UNKNOWN_STATE
+            kept = self._a.safe.take(way.person_id, way.connection, way.sealed_step)
+            if kept is None:
+                return problems.OLD_STEP
+            if way.step == "proof":
+                return await self._proof_given(way, kept, query["code"], cookie)
+            return await self._consent_given(way, kept, query["code"], query.get("iss"))
+        finally:
+            self._coming_back.discard(state_hash)
+
+    def _wrong(self, way: AuthorizationRow | None, query: Mapping[str, str], cookie: str | None) -> Problem | None:
+        """Why this answer does not count, before anything is asked of anybody."""
+        if way is None:
+            return problems.UNKNOWN_STATE
+        if cookie is None or hashed(cookie) != way.browser_hash:
+            return problems.OTHER_BROWSER
+        if way.status != "open" or way.step not in ("proof", "consent"):
+            return problems.USED
+        if way.step_until is None or self._a.clock() >= way.step_until:
+            return problems.OLD_STEP
+        if "error" in query:
+            log.info("sign_in_not_granted", connection=way.connection, step=way.step)
+            return problems.DENIED if query["error"] in _NO else problems.SERVICE_REFUSED
+        return None if query.get("code") else problems.SERVICE_REFUSED
+
+    async def _proof_given(
+        self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str
+    ) -> GoTo | Problem:
+        try:
+            person_id = await self._a.proofs.finish(kept["kept"], code, nonce=kept["nonce"])
+        except (Unreachable, Rejected, Denied) as cause:
+            return _unavailable(way, "proof", cause)
+        if person_id != way.person_id:
+            log.warning("sign_in_link_of_somebody_else", connection=way.connection)
+            return problems.SOMEBODY_ELSE
+        return await self._begin_consent(way, browser, proven=True)
+
+    async def _consent_given(
+        self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, issuer: str | None
+    ) -> Connected | ShowCode | Problem:
+        try:
+            tokens = await self._a.services.finish(way.connection, kept["kept"], code, issuer=issuer)
+            account = await self._a.services.account(way.connection, tokens)
+        except (Unreachable, Rejected, Denied) as cause:
+            return _unavailable(way, "consent", cause)
+        grant = Grant(tokens, account)
+        if way.proven:
+            return await self._connected(way, grant)
+        verified = account.verified_email
+        if verified is not None and verified.lower() != await self._a.email_of(way.person_id):
+            log.warning("sign_in_with_another_address", connection=way.connection)
+            return problems.OTHER_ADDRESS
+        return await self._wants_code(way, grant)
+
+    async def _connected(self, way: AuthorizationRow, grant: Grant) -> Connected | Problem:
+        async with self._a.database.writing_urgently() as tx:
+            if not await authorizations.finish(tx, way, key=None, now=self._a.clock()):
+                return problems.OVERTAKEN
+            await self._a.connecting.connect(tx, way, grant)
+            name = (await threads.names(tx, [way.person_id]))[way.person_id]
+        log.info("account_connected", connection=way.connection)
+        service = self._a.connecting.label(way.connection)
+        return Connected(service, account_label(grant), name, _platform_name(way))
+
+    async def _wants_code(self, way: AuthorizationRow, grant: Grant) -> ShowCode | Problem:
+        code = new_code()
+        async with self._a.database.writing_urgently() as tx:
+            changed = await authorizations.change(
+                tx,
+                way,
+                step="code",
+                sealed_step=None,
+                sealed_grant=self._a.safe.put_grant(way.person_id, way.connection, grant),
+                sealed_code=self._a.safe.put(way.person_id, way.connection, {"code": code}),
+                code_until=self._a.clock() + MINUTES * 60,
+                code_tries=0,
+                code_key=None,
+            )
+            if not changed:
+                return problems.OVERTAKEN
+            await self._a.connecting.show_waiting(tx, way)
+        return ShowCode(self._a.connecting.label(way.connection), account_label(grant), code, MINUTES)
+
+
+_OURS = re.compile(r"[A-Za-z0-9_-]{43}")
+"""A cookie as we make them, which serves all sign-ins of a browser."""
+_NO = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
+"""OAuth's and OpenID Connect's words for a no, or for a person who went away."""
+
+
+def _platform(way: AuthorizationRow) -> str:
+    return way.person_id.partition(":")[0]
+
+
+def _platform_name(way: AuthorizationRow) -> str:
+    return PLATFORMS.get(_platform(way), _platform(way))
+
+
+def _unavailable(way: AuthorizationRow, step: Step, cause: Exception) -> Problem:
+    """The cause is for the log alone: its text is ours or an adapter's, and holds no secret."""
+    log.warning("sign_in_failed", connection=way.connection, step=step, kind=type(cause).__name__, cause=str(cause))
+    match cause:
+        case Denied():
+            return problems.DENIED
+        case Rejected():
+            return problems.SERVICE_REFUSED
+        case _:
+            return problems.SERVICE_AWAY

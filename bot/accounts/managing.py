@@ -1,0 +1,145 @@
+"""People's accounts as they may see them themselves, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+
+from bot.accounts.changes import Changes
+from bot.accounts.ports import Services, Unreachable
+from bot.accounts.sealing import Safe
+from bot.clock import Clock
+from bot.records import authorizations, connections, oauth_clients, sign_ins
+from bot.records.connections import ConnectionRow
+from bot.records.database import Database
+from bot.secrets import Sealer
+from bot.vocabulary import AlreadySettled, ClickResult, ConnectionView, Person, Refused, Settled, Unknown
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 2.0
+"""Seconds that whoever disconnects waits for the service to be told: Slack waits 3 for the answer to a click."""
+OTHER_KEY = (
+    "These people will be asked to sign in again. If the key was changed, keep the old one behind the new: "
+    "ENCRYPTION_KEY=new,old (without the variable until now, the old one is in encryption.key in the data folder)."
+)
+NO_SUCH = Unknown("This account is not connected (any more).")
+
+
+class ConnectionBook:
+    """Lists accounts and disconnects them."""
+
+    def __init__(
+        self,
+        database: Database,
+        services: Services,
+        sealer: Sealer,
+        changes: Changes,
+        clock: Clock,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._database = database
+        self._services = services
+        self._sealer = sealer
+        self._safe = Safe(sealer)
+        self._changes = changes
+        self._clock = clock
+        self._patience = patience
+        self._telling: dict[str, asyncio.Task[bool]] = {}
+
+    async def start(self) -> None:
+        """What a dead process left: services that were not told of an end, grants that nobody claimed in time, seals
+        of an older key."""
+        async with self._database.writing_urgently() as tx:
+            await authorizations.forget_codes(tx, self._clock())
+            left = await connections.ended(tx)
+        for row in left:
+            self._tell(row)
+        await self._reseal()
+
+    async def close(self) -> None:
+        """Give up telling services; the next start takes it up again."""
+        telling = list(self._telling.values())
+        for task in telling:
+            task.cancel()
+        await asyncio.gather(*telling, return_exceptions=True)
+        await self._changes.close()
+
+    async def views(self, person: Person) -> tuple[ConnectionView, ...]:
+        """The accounts that this person has connected, by service."""
+        async with self._database.reading() as tx:
+            rows = await connections.of_person(tx, person.person_id)
+        return tuple(self._view(row) for row in rows)
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many accounts of each connection work: what an operator may see."""
+        async with self._database.reading() as tx:
+            return await connections.counts(tx)
+
+    async def disconnect(self, connection_id: str, person: Person) -> ClickResult:
+        """End a connection, its owner only. It is of no use at once; the service is told as soon as it can be."""
+        async with self._database.writing_urgently() as tx:
+            row = await connections.get(tx, connection_id)
+            if row is None:
+                return NO_SUCH
+            if row.person_id != person.person_id:
+                return Refused("Only the person whose account this is can disconnect it.")
+            if not await connections.end(tx, connection_id):
+                return AlreadySettled("This account was disconnected already.")
+            tx.afterwards(lambda: self._changes.tell(row.person_id, row.connection))
+        telling = self._tell(row)
+        await asyncio.wait([telling], timeout=self._patience)
+        told = telling.done() and not telling.cancelled() and telling.exception() is None and telling.result()
+        if told:
+            return Settled(f"Your account at {row.service} is disconnected, and {row.service} has been told.")
+        return Settled(
+            f"Your account at {row.service} is disconnected. To be sure, also take away the access in its own settings."
+        )
+
+    def _view(self, row: ConnectionRow) -> ConnectionView:
+        tokens = self._safe.take_tokens(row.person_id, row.connection, row.sealed_tokens)
+        working = row.status == "active" and tokens is not None and self._services.fits(row.connection, tokens)
+        scopes = tuple(row.scopes)
+        return ConnectionView(row.connection_id, row.service, row.account, scopes, row.since, row.used_at, working)
+
+    def _tell(self, row: ConnectionRow) -> asyncio.Task[bool]:
+        task = asyncio.create_task(self._revoke(row), name="revoke")
+        self._telling[row.connection_id] = task
+        task.add_done_callback(lambda _: self._telling.pop(row.connection_id, None))
+        return task
+
+    async def _revoke(self, row: ConnectionRow) -> bool:
+        """Tell the service, once: whether it could be told or not, the tokens are forgotten here."""
+        tokens = self._safe.take_tokens(row.person_id, row.connection, row.sealed_tokens)
+        told = False
+        if tokens is not None and self._services.fits(row.connection, tokens):
+            try:
+                told = await self._services.revoke(row.connection, tokens)
+            except Unreachable as cause:
+                log.warning("not_revoked", connection=row.connection, cause=str(cause))
+            except Exception as defect:  # noqa: BLE001  # an adapter's: the tokens have to be forgotten all the same
+                # Without the traceback: its words could hold a token.
+                log.error("revoke_defect", connection=row.connection, cause=type(defect).__name__)  # noqa: TRY400
+        async with self._database.writing_urgently() as tx:
+            await connections.forget(tx, row.connection_id)
+        return told
+
+    async def _reseal(self) -> None:
+        """What an older key has sealed is sealed with the first, so that the older one can be retired."""
+        lost = 0
+        async with self._database.writing_urgently() as tx:
+            for row in await connections.sealed(tx):
+                lost += self._sealer.unseal(row.sealed_tokens) is None
+                if (tokens := self._sealer.renewed(row.sealed_tokens)) is not None:
+                    await connections.reseal(tx, row, tokens)
+            for of, sealed in await oauth_clients.all_sealed(tx):
+                if (client := self._sealer.renewed(sealed)) is not None:
+                    await oauth_clients.put(tx, of, client, self._clock())
+            for waiting in await sign_ins.with_links(tx):
+                if (link := self._sealer.renewed(waiting.sealed_link)) is not None:
+                    await sign_ins.reseal(tx, waiting, link)
+        if lost:
+            log.warning("accounts_sealed_with_another_key", accounts=lost, note=OTHER_KEY)

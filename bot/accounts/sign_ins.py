@@ -1,0 +1,183 @@
+"""Sign-ins: what one person must do in a browser before a tool can act for them. Only they ever get the link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bot.accounts.links import Links
+from bot.accounts.ports import Services
+from bot.clock import Clock
+from bot.ids import NewId
+from bot.inbox.resuming import Resuming
+from bot.posts import Posts
+from bot.records import attempts, connections, sign_ins
+from bot.records.database import Database, Transaction
+from bot.records.posts import NewPost
+from bot.records.sign_ins import SignInRow
+from bot.safe_text import link_host, one_line
+from bot.secrets import Sealer
+from bot.vocabulary import AlreadySettled, ClickResult, Person, Refused, Settled, SignInReply, Unknown
+from graph.interrupts import Answer, Declined, Expired, SignedIn, Superseded
+from graph.ports import AccountNeeded, SignInNeeded
+
+MESSAGE_LIMIT = 300
+"""Characters of what a server says about why it wants a sign-in."""
+_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+"""Servers like to repeat the link in their message; everybody sees that."""
+NO_SUCH = Unknown("This sign-in does not exist (any more).")
+NOT_VALID = Refused("This link is not valid any more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """What the book of sign-ins works with."""
+
+    database: Database
+    posts: Posts
+    resuming: Resuming
+    services: Services
+    links: Links
+    sealer: Sealer
+    clock: Clock
+    new_id: NewId
+    address: Callable[[], str]
+    """Where browsers reach us."""
+
+
+class SignInBook:
+    """Keeps what waits for somebody's browser, and gives links to their owner. Fills `graph.ports.SignIns`."""
+
+    def __init__(self, signing: Signing) -> None:
+        self._s = signing
+
+    async def ask(
+        self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
+    ) -> str:
+        """Keep what is needed and post a card without the link; asking again for the same call gives the id that is
+        open, unless the call was made anew and needs another link: the one of before leads nowhere then."""
+        async with self._s.database.writing() as tx:
+            known = await sign_ins.open_of_call(tx, call_id)
+            if known is not None and self._is_for(known, needed):
+                return known.sign_in_id
+            if known is not None:
+                await self.supersede(tx, known, f"made anew:{known.sign_in_id}")
+            row = self._row(thread_id, call_id, person, server, needed)
+            await sign_ins.add(tx, row)
+            if isinstance(needed, AccountNeeded):
+                if await self._was_granted_meanwhile(tx, row):
+                    await sign_ins.settle(tx, row.sign_in_id, "done", key="connected meanwhile", now=self._s.clock())
+                    await self._s.resuming.resume(tx, thread_id, row.sign_in_id)
+                    return row.sign_in_id
+                await self._s.links.begin(tx, person, needed.connection, needed.challenge)
+            card = NewPost(f"sign_in:{row.sign_in_id}", thread_id, "sign_in", subject=row.sign_in_id)
+            await self._s.posts.say(tx, card)
+        return row.sign_in_id
+
+    def _is_for(self, known: SignInRow, needed: SignInNeeded | AccountNeeded) -> bool:
+        if isinstance(needed, AccountNeeded):
+            return known.connection == needed.connection
+        return known.connection is None and self._s.sealer.unseal(known.sealed_link) == needed.url
+
+    def _row(
+        self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
+    ) -> SignInRow:
+        base = SignInRow(
+            sign_in_id=self._s.new_id(),
+            call_id=call_id,
+            thread_id=thread_id,
+            person_id=person,
+            server=server,
+            host="",
+            message="",
+            sealed_link="",
+            status="open",
+            asked_at=self._s.clock(),
+            expires_at=None,
+        )
+        if isinstance(needed, AccountNeeded):
+            service = self._s.services.service(needed.connection)
+            label = service.label if service is not None else needed.connection
+            host = link_host(self._s.address())
+            return replace(base, connection=needed.connection, service=label, host=host)
+        return replace(
+            base,
+            host=link_host(needed.url),
+            message=one_line(_LINK.sub("(link)", needed.message), MESSAGE_LIMIT),
+            sealed_link=self._s.sealer.seal(needed.url),
+        )
+
+    async def _was_granted_meanwhile(self, tx: Transaction, row: SignInRow) -> bool:
+        """Whether this person signed in after the call had looked for their account, and before it asks here: then
+        nothing that is still to come would let it go on."""
+        kept = await connections.of(tx, row.person_id, row.connection or "")
+        attempt = await attempts.latest(tx, row.call_id)
+        if kept is None or kept.status != "active" or attempt is None:
+            return False
+        return kept.since > attempt.started_at
+
+    async def link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
+        """The link, for its owner only, while it is open."""
+        async with self._s.database.reading() as tx:
+            row = await sign_ins.get(tx, sign_in_id)
+        if row is None:
+            return NO_SUCH
+        if row.person_id != person.person_id:
+            return Refused("This link is for somebody else only.")
+        if row.status != "open":
+            return NOT_VALID
+        if row.connection is not None:
+            async with self._s.database.writing_urgently() as tx:
+                return await self._s.links.link(tx, row.person_id, row.connection)
+        if not row.host:
+            return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
+        link = self._s.sealer.unseal(row.sealed_link)
+        return link if link is not None else NOT_VALID
+
+    async def reply(self, tx: Transaction, reply: SignInReply) -> tuple[ClickResult, str | None]:
+        """Record that the person has signed in or will not; with the thread to resume when that settled it."""
+        row = await sign_ins.get(tx, reply.sign_in_id)
+        if row is None:
+            return NO_SUCH, None
+        if row.person_id != reply.person.person_id:
+            return Refused("This sign-in is for somebody else only."), None
+        if reply.done and row.status == "open" and row.connection is not None:
+            return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it."), None
+        status = "done" if reply.done else "declined"
+        if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=self._s.clock()):
+            twice = row.settled_key == reply.key
+            return Settled("Noted.") if twice else AlreadySettled("This was settled already."), None
+        await self._s.posts.show_again(tx, [reply.sign_in_id])
+        return Settled("Thank you, going on." if reply.done else "All right, without it."), row.thread_id
+
+    async def completed(self, call_id: str) -> None:
+        """The server says that what its link led to is finished: the call that waits for it goes on."""
+        async with self._s.database.writing_urgently() as tx:
+            row = await sign_ins.open_of_call(tx, call_id)
+            if row is None or row.connection is not None:
+                return
+            key = f"completed:{row.sign_in_id}"
+            if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._s.clock()):
+                await self._s.posts.show_again(tx, [row.sign_in_id])
+                await self._s.resuming.resume(tx, row.thread_id, row.sign_in_id)
+
+    async def supersede(self, tx: Transaction, row: SignInRow, key: str) -> None:
+        """The turn went on without it."""
+        if await sign_ins.settle(tx, row.sign_in_id, "superseded", key=key, now=self._s.clock()):
+            await self._s.posts.show_again(tx, [row.sign_in_id])
+
+
+def answer_of(row: SignInRow) -> Answer | None:
+    """What a settled sign-in tells the graph; `None` while it is open."""
+    match row.status:
+        case "open":
+            return None
+        case "done":
+            return SignedIn()
+        case "declined":
+            return Declined()
+        case "expired":
+            return Expired()
+        case _:
+            return Superseded()

@@ -1,0 +1,172 @@
+"""Tokens for calls: fetched per person, refreshed ahead of expiry, one refresh at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from bot.accounts.ports import Rejected, Services, Tokens, Unreachable
+from bot.accounts.sealing import Safe
+from bot.clock import Clock
+from bot.records import connections
+from bot.records.connections import ConnectionRow
+from bot.records.database import Database
+
+log = structlog.get_logger(__name__)
+
+AHEAD = 120.0
+"""Seconds before they expire that tokens are refreshed, so that none expires on its way or in a long call."""
+AHEAD_SHARE = 0.25
+"""Of what they live, at most: where that is a minute, each request would ask for new ones otherwise."""
+USED_STEP = 60.0
+"""Seconds after which it is worth a write that an account was used again."""
+
+
+class TokenBook:
+    """Gives out tokens for the one call that they are asked for."""
+
+    def __init__(self, database: Database, services: Services, safe: Safe, clock: Clock) -> None:
+        self._database = database
+        self._services = services
+        self._safe = safe
+        self._clock = clock
+        self._locks: dict[tuple[str, str], _Lock] = {}
+        self._under_way: set[asyncio.Task[Tokens | None]] = set()
+
+    async def current(self, person_id: str, connection: str) -> Tokens | None:
+        """This person's tokens, fresh for a while. `None`: they have no account there, or it was refused.
+
+        Raises `Unreachable` when the tokens have expired and the service that could refresh them cannot be asked.
+        """
+        row, tokens = await self._kept(person_id, connection)
+        if row is None or tokens is None:
+            return None
+        if self._is_late(tokens):
+            tokens = await self._see_through(self._in_time(person_id, connection))
+        await self._note_use(row)
+        return tokens
+
+    async def refused(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+        """The server answered 401 to these tokens: others, by a refresh or because somebody refreshed them meanwhile.
+        `None`: there are none, the person has to sign in anew. Raises `Unreachable`."""
+        return await self._see_through(self._others(person_id, connection, tokens))
+
+    async def close(self) -> None:
+        """Wait for refreshes that are under way: their outcome would be lost, and with it the account."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _see_through(self, work: Coroutine[Any, Any, Tokens | None]) -> Tokens | None:
+        """Although the call that needs it may be broken off meanwhile."""
+        task = asyncio.create_task(work, name="token refresh")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def _in_time(self, person_id: str, connection: str) -> Tokens | None:
+        async with self._alone(person_id, connection):
+            row, tokens = await self._kept(person_id, connection)
+            if row is None or tokens is None or not self._is_late(tokens):
+                return tokens
+            return await self._refreshed_in_time(row, tokens)
+
+    async def _others(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+        async with self._alone(person_id, connection):
+            row, kept = await self._kept(person_id, connection)
+            if row is None or kept is None or kept.access_token != tokens.access_token:
+                return kept
+            return await self._refreshed(row, kept)
+
+    async def _kept(self, person_id: str, connection: str) -> tuple[ConnectionRow | None, Tokens | None]:
+        async with self._database.reading() as tx:
+            row = await connections.of(tx, person_id, connection)
+        if row is None or row.status != "active":
+            return None, None
+        tokens = self._safe.take_tokens(person_id, connection, row.sealed_tokens)
+        if tokens is None or not self._services.fits(connection, tokens):
+            return None, None
+        return row, tokens
+
+    def _is_late(self, tokens: Tokens) -> bool:
+        if tokens.expires_at is None:
+            return False
+        ahead = AHEAD if tokens.lifetime is None else min(AHEAD, tokens.lifetime * AHEAD_SHARE)
+        return self._clock() >= tokens.expires_at - ahead
+
+    async def _refreshed_in_time(self, row: ConnectionRow, tokens: Tokens) -> Tokens | None:
+        still_good = tokens.expires_at is None or self._clock() < tokens.expires_at
+        if tokens.refresh_token is None and still_good:
+            return tokens
+        try:
+            return await self._refreshed(row, tokens)
+        except Unreachable:
+            if still_good:
+                return tokens
+            raise
+
+    async def _refreshed(self, row: ConnectionRow, tokens: Tokens) -> Tokens | None:
+        """New tokens, on disk before they are used: services that rotate refresh tokens forget the old at once."""
+        if tokens.refresh_token is None:
+            await self._refuse(row)
+            return None
+        try:
+            fresh = await self._services.refresh(row.connection, tokens)
+        except Rejected as refusal:
+            log.info("tokens_refused", connection=row.connection, cause=str(refusal))
+            if not await self._refuse(row):  # signed in anew, or refreshed elsewhere, while the service was asked
+                _, now = await self._kept(row.person_id, row.connection)
+                return now
+            return None
+        sealed = self._safe.put_tokens(row.person_id, row.connection, fresh)
+        async with self._database.writing_urgently() as tx:
+            kept = await connections.renew(tx, row, sealed, fresh.scopes)
+        if kept:
+            return fresh
+        # Disconnected or signed in anew while the service was asked: what is in the records counts.
+        await self._give_back(row, fresh)
+        _, now = await self._kept(row.person_id, row.connection)
+        return now
+
+    async def _give_back(self, row: ConnectionRow, fresh: Tokens) -> None:
+        """Whoever disconnected has had the older tokens revoked: these, which nobody will ever see, live on. But where
+        there is an account again, it may be the same grant at the service."""
+        async with self._database.reading() as tx:
+            if await connections.of(tx, row.person_id, row.connection) is not None:
+                return
+        try:
+            await self._services.revoke(row.connection, fresh)
+        except Unreachable as cause:
+            log.warning("not_revoked", connection=row.connection, cause=str(cause))
+
+    async def _refuse(self, row: ConnectionRow) -> bool:
+        async with self._database.writing_urgently() as tx:
+            return await connections.refuse(tx, row)
+
+    async def _note_use(self, row: ConnectionRow) -> None:
+        now = self._clock()
+        if row.used_at is None or now - row.used_at >= USED_STEP:
+            async with self._database.writing_urgently() as tx:
+                await connections.used(tx, row.connection_id, now)
+
+    @asynccontextmanager
+    async def _alone(self, person_id: str, connection: str) -> AsyncIterator[None]:
+        """One at a time per account. A lock lives while somebody has it or waits for it."""
+        key = (person_id, connection)
+        lock = self._locks.setdefault(key, _Lock())
+        lock.users += 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock.users -= 1
+            if lock.users == 0:
+                del self._locks[key]
+
+
+class _Lock(asyncio.Lock):
+    """A lock that knows how many have it or wait for it."""
+
+    users = 0

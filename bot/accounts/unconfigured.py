@@ -1,0 +1,60 @@
+"""No accounts: what the house runs with while no tool server needs one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from bot.accounts.ports import Account, Begun, Service, Tokens, Unreachable
+
+
+class NoServices:
+    """Knows no service. Fills `Services`."""
+
+    def service(self, connection: str) -> Service | None:
+        """None."""
+        return None
+
+    def fits(self, connection: str, tokens: Tokens) -> bool:
+        """No."""
+        return False
+
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+        """Raises `Unreachable`, as all of the others do."""
+        _no_service()
+
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+        """As above."""
+        _no_service()
+
+    async def account(self, connection: str, tokens: Tokens) -> Account:
+        """Nobody's."""
+        return Account()
+
+    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+        """As above."""
+        _no_service()
+
+    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+        """Nothing is revoked."""
+        return False
+
+
+class NoProofs:
+    """Knows nobody who could tell who somebody is. Fills `Proofs`."""
+
+    def provider(self, person_id: str) -> str | None:
+        """Nobody."""
+        return None
+
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
+        """Raises `Unreachable`."""
+        _no_service()
+
+    async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
+        """Raises `Unreachable`."""
+        _no_service()
+
+
+def _no_service() -> NoReturn:
+    raise Unreachable("no service is configured")

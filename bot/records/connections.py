@@ -1,0 +1,137 @@
+"""Rows of `connections`: people's accounts, with their tokens sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records.account_tables import connections
+from bot.records.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRow:
+    """A person's account at a service."""
+
+    connection_id: str
+    person_id: str
+    connection: str
+    service: str
+    account: str
+    scopes: Sequence[str]
+    status: str
+    """`active`; `refused`: the service did not accept the tokens any more; `ended`: disconnected by its owner, and the
+    service has yet to be told."""
+    version: int
+    """Grows with every change of the tokens."""
+    sealed_tokens: str
+    since: float
+    """When its owner signed in last."""
+    used_at: float | None
+
+
+async def get(tx: Transaction, connection_id: str) -> ConnectionRow | None:
+    """The connection, or none."""
+    row = await tx.one(sa.select(connections).where(connections.c.connection_id == connection_id))
+    return _row(row) if row else None
+
+
+async def of(tx: Transaction, person_id: str, connection: str) -> ConnectionRow | None:
+    """This person's account, whether it works or not; none when they have none."""
+    row = await tx.one(_kept().where(connections.c.person_id == person_id, connections.c.connection == connection))
+    return _row(row) if row else None
+
+
+async def of_person(tx: Transaction, person_id: str) -> Sequence[ConnectionRow]:
+    """This person's accounts, by service."""
+    query = _kept().where(connections.c.person_id == person_id)
+    return [_row(r) for r in await tx.all(query.order_by(connections.c.service, connections.c.connection))]
+
+
+async def put(tx: Transaction, row: ConnectionRow) -> None:
+    """Keep an account in the place of the one that this person had at the connection. The id stays."""
+    known = await of(tx, row.person_id, row.connection)
+    if known is None:
+        await tx.run(sa.insert(connections).values(_values(row)))
+        return
+    values = {**_values(row), "connection_id": known.connection_id, "version": known.version + 1}
+    await tx.run(sa.update(connections).where(connections.c.connection_id == known.connection_id).values(values))
+
+
+async def renew(tx: Transaction, known: ConnectionRow, sealed_tokens: str, scopes: Sequence[str]) -> bool:
+    """Keep refreshed tokens; false when they were changed since, or the account was disconnected."""
+    values = {"sealed_tokens": sealed_tokens, "scopes": list(scopes), "version": known.version + 1, "status": "active"}
+    return await _changed(tx, known, values)
+
+
+async def refuse(tx: Transaction, known: ConnectionRow) -> bool:
+    """The service does not accept these tokens any more: they are of no more use. False as above."""
+    return await _changed(tx, known, {"status": "refused", "sealed_tokens": "", "version": known.version + 1})
+
+
+async def end(tx: Transaction, connection_id: str) -> bool:
+    """Its owner disconnected it; false when it is over already."""
+    statement = sa.update(connections).where(
+        connections.c.connection_id == connection_id, connections.c.status != "ended"
+    )
+    return await tx.one(statement.values(status="ended").returning(connections.c.connection_id)) is not None
+
+
+async def ended(tx: Transaction) -> Sequence[ConnectionRow]:
+    """Those of whose end the service has yet to be told."""
+    return [_row(r) for r in await tx.all(sa.select(connections).where(connections.c.status == "ended"))]
+
+
+async def forget(tx: Transaction, connection_id: str) -> None:
+    """Forget an account that was ended, with its tokens."""
+    await tx.run(
+        sa.delete(connections).where(connections.c.connection_id == connection_id, connections.c.status == "ended")
+    )
+
+
+async def used(tx: Transaction, connection_id: str, now: float) -> None:
+    """It was used for a call."""
+    await tx.run(sa.update(connections).where(connections.c.connection_id == connection_id).values(used_at=now))
+
+
+async def sealed(tx: Transaction) -> Sequence[ConnectionRow]:
+    """Everything that has tokens."""
+    return [_row(r) for r in await tx.all(sa.select(connections).where(connections.c.sealed_tokens != ""))]
+
+
+async def reseal(tx: Transaction, known: ConnectionRow, sealed_tokens: str) -> bool:
+    """The same tokens, sealed with another key."""
+    return await _changed(tx, known, {"sealed_tokens": sealed_tokens})
+
+
+async def counts(tx: Transaction) -> Mapping[str, int]:
+    """How many accounts of each connection work, by its name: what an operator may see."""
+    query = sa.select(connections.c.connection, sa.func.count().label("n")).where(connections.c.status == "active")
+    return {r.connection: r.n for r in await tx.all(query.group_by(connections.c.connection))}
+
+
+async def _changed(tx: Transaction, known: ConnectionRow, values: Mapping[str, Any]) -> bool:
+    statement = sa.update(connections).where(
+        connections.c.connection_id == known.connection_id,
+        connections.c.version == known.version,
+        connections.c.status == known.status,
+    )
+    return await tx.one(statement.values(values).returning(connections.c.connection_id)) is not None
+
+
+def _kept() -> sa.Select[Any]:
+    return sa.select(connections).where(sa.text("status != 'ended'"))  # a literal, for the partial index
+
+
+def _values(row: ConnectionRow) -> dict[str, Any]:
+    return {**{name: getattr(row, name) for name in _COLUMNS}, "scopes": list(row.scopes)}
+
+
+def _row(r: Any) -> ConnectionRow:
+    return ConnectionRow(**{name: getattr(r, name) for name in _COLUMNS})
+
+
+_COLUMNS = tuple(field.name for field in fields(ConnectionRow))

@@ -1,0 +1,195 @@
+"""People in chat, their browsers, and what can be seen of it from outside."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from bot.accounts.office import Inside, Outside, make_office
+from bot.accounts.pages import Connected, GoTo, Problem, ShowCode
+from bot.accounts.sealing import Safe
+from bot.accounts.tokens import TokenBook
+from bot.desk import FrontDesk
+from bot.ids import NewId
+from bot.posts import Posts
+from bot.records import deliveries, sign_ins, threads
+from bot.records.database import Database
+from bot.secrets import Sealer
+from bot.vocabulary import CodeEntry, Message, Notice, Person, Place, SignInView
+from graph.ports import AccountNeeded
+from tests.accounts.services import FakeProofs, FakeServices
+from tests.bot.conftest import RecordingPlatform, SetClock
+from tests.bot.stubs import KEY, NotedEngine, make_books
+
+ANA, BEN, EVE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("ana", "ben", "eve"))
+WENDY = Person("web:wendy", "Wendy")
+HERE = Place("chat", "chat:w1:room:1", {"room": "1"})
+ELSEWHERE = Place("chat", "chat:w1:room:2", {"room": "2"})
+BASE = "https://bot.example"
+NEEDED = AccountNeeded("drive")
+
+
+@dataclass
+class Browser:
+    """A browser, with the one cookie that matters here."""
+
+    stage: Stage
+    cookie: str | None = None
+
+    async def opens(self, link: str, *, visitor: str | None = None) -> GoTo | Problem:
+        """Open a link and press the button."""
+        went = await self.stage.office.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
+        if isinstance(went, GoTo):
+            self.cookie = went.cookie
+        return went
+
+    async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | Problem:
+        """Come back from where a URL led, with what was decided there."""
+        return await self.stage.office.flow.back({"state": state_of(url), **query}, cookie=self.cookie)
+
+    async def consents(self, link: str, login: str, **how: Any) -> GoTo | Connected | ShowCode | Problem:
+        """Open a link and consent at the service under a login."""
+        went = await self.opens(link, **how)
+        assert isinstance(went, GoTo), went
+        return await self.returns(went.url, code=f"code-of-{login}")
+
+    async def proves(self, link: str, person: Person) -> GoTo | Connected | ShowCode | Problem:
+        """Open a link and sign in with chat as somebody."""
+        went = await self.opens(link)
+        assert isinstance(went, GoTo), went
+        return await self.returns(went.url, code=f"proof-of-{person.person_id}")
+
+
+class Stage:
+    """A desk with an office for accounts."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Posts,
+        clock: SetClock,
+        new_id: NewId,
+        platform: RecordingPlatform,
+        file: Path,
+    ) -> None:
+        self.database, self.outbox, self.clock, self.new_id = database, outbox, clock, new_id
+        self.platform, self.file = platform, file
+        self.services, self.proofs, self.engine = FakeServices(), FakeProofs(), NotedEngine()
+        self.key = KEY
+        self.links_an_hour = 0
+        self.entries = count(1)
+        self.changes: list[tuple[str, str]] = []
+        """Whose account of what is said to be another one, or none."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Everything anew but what is on disk, and the world outside."""
+        outside = Outside(self.services, self.proofs, lambda: BASE, self._note_change)
+        sealer, platforms = Sealer(self.key), {"chat": self.platform}
+        inside = Inside(self.database, self.outbox, self.engine, self.clock, self.new_id, sealer, platforms)
+        self.office = make_office(inside, outside, links_an_hour=self.links_an_hour)
+        self.tokens = TokenBook(self.database, self.services, Safe(sealer), self.clock)
+        books = make_books(self.database, self.outbox, self.clock, self.new_id, engine=self.engine, outside=outside)
+        books = replace(
+            books, sign_ins=self.office.sign_ins, codes=self.office.codes, connections=self.office.connections
+        )
+        self.books = books
+        self.desk = FrontDesk(self.database, self.engine, books, self.outbox, self.clock)
+
+    async def _note_change(self, person_id: str, connection: str) -> None:
+        self.changes.append((person_id, connection))
+
+    async def set_up(self) -> None:
+        async with self.database.writing() as tx:
+            for place in (HERE, ELSEWHERE, Place("web", "web:1", {})):
+                await threads.ensure(tx, place.key, place, "hello", self.clock())
+            for person in (ANA, BEN, EVE, WENDY):
+                await threads.remember(tx, person, self.clock())
+
+    async def tear_down(self) -> None:
+        await self.outbox.stop(1.0)
+        await self.office.connections.close()
+        await self.tokens.close()
+
+    def browser(self) -> Browser:
+        return Browser(self)
+
+    async def ask(
+        self, person: Person = ANA, call: str = "m1.0.0", place: Place = HERE, needed: AccountNeeded = NEEDED
+    ) -> str:
+        """A call needs an account; the sign-in's id."""
+        return await self.office.sign_ins.ask(place.key, call, person.person_id, "files", needed)
+
+    async def link(self, sign_in_id: str, person: Person = ANA) -> str:
+        found = await self.desk.sign_in_link(sign_in_id, person)
+        assert isinstance(found, str), found
+        return found
+
+    async def asked_and_linked(self, person: Person = ANA, call: str = "m1.0.0", **how: Any) -> tuple[str, str]:
+        sign_in_id = await self.ask(person, call, **how)
+        return sign_in_id, await self.link(sign_in_id, person)
+
+    async def connect(self, person: Person = ANA, login: str = "ana", call: str = "m1.0.0", **how: Any) -> str:
+        """A whole sign-in by code; the sign-in's id."""
+        sign_in_id, link = await self.asked_and_linked(person, call, **how)
+        shown = await self.browser().consents(link, login)
+        assert isinstance(shown, ShowCode), shown
+        await self.tells(person, shown.code)
+        return sign_in_id
+
+    async def tells(self, person: Person, code: str, key: str = "", sign_in_id: str | None = None) -> Any:
+        """Type a code into the form, or as the form of a sign-in."""
+        return await self.desk.enter_code(CodeEntry(key or f"entry {next(self.entries)}", person, code, sign_in_id))
+
+    async def writes(self, person: Person, text: str, key: str = "m9", place: Place = HERE, **how: Any) -> bool:
+        return await self.desk.accept(Message(key, place, person, text, self.clock(), **how))
+
+    async def access_token(self, person: Person = ANA, connection: str = "drive") -> str | None:
+        tokens = await self.tokens.current(person.person_id, connection)
+        return tokens.access_token if tokens is not None else None
+
+    async def status(self, sign_in_id: str) -> str:
+        async with self.database.reading() as tx:
+            row = await sign_ins.get(tx, sign_in_id)
+        assert row is not None
+        return row.status
+
+    async def card(self, sign_in_id: str) -> SignInView:
+        shown = await self.desk.shown(sign_in_id)
+        content = shown[0].post.content
+        assert isinstance(content, SignInView)
+        return content
+
+    async def resumes(self, place: Place = HERE) -> list[str]:
+        """Keys of what is to be handled in a thread; the bodies of resumes have to be empty."""
+        keys = []
+        async with self.database.writing() as tx:
+            while (head := await deliveries.head(tx, place.key, self.clock())) is not None:
+                assert head.kind == "resume"
+                assert head.body == {}
+                keys.append(head.key)
+                await deliveries.done(tx, head.key)
+        return keys
+
+    def notices(self) -> list[tuple[str | None, str]]:
+        """For whom, and what, of the sentences that were posted."""
+        posts = [post for post in self.platform.shown.values() if isinstance(post.content, Notice)]
+        return [(post.only_for, post.content.text) for post in posts if isinstance(post.content, Notice)]
+
+    def everything(self) -> str:
+        """All that is in the database, as text."""
+        with closing(sqlite3.connect(self.file)) as connection:
+            return "\n".join(connection.iterdump())
+
+
+def token_of(link: str) -> str:
+    return parse_qs(urlsplit(link).query)["s"][0]
+
+
+def state_of(url: str) -> str:
+    return parse_qs(urlsplit(url).query)["state"][0]

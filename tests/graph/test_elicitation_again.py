@@ -1,0 +1,80 @@
+"""Calls that stopped in the middle and are made again, or not: what their answers still count for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.interrupts import Answered, Approved, OutcomeSettled, SignedIn
+from graph.ports import AccountNeeded, BrokeOff, Given, SignInNeeded, Succeeded
+from tests.graph.parts import Bench, does, rig, turn
+from tests.graph.test_elicitation import one_after_the_other, question
+from tests.graph.test_running import LIVE, kinds
+
+M = {"size": "M"}
+
+
+async def test_a_link_that_was_opened_in_the_middle_of_a_call_counts_as_an_answer(tmp_path: Path) -> None:
+    link = SignInNeeded("https://x.test/", "", None, 1)
+    bench = Bench(["free"], outcomes={"free": one_after_the_other(link, question(2), Succeeded("done"))})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert [c.answers for c in bench.callers][1] == (Given(1, "accept"),)
+        assert [given.number for given in bench.callers[2].answers] == [1, 2]
+
+
+@pytest.mark.parametrize("needed", [AccountNeeded("github"), SignInNeeded("https://x.test/", "")])
+async def test_a_call_that_ended_with_a_link_begins_anew(tmp_path: Path, needed: AccountNeeded | SignInNeeded) -> None:
+    bench = Bench(["free"], outcomes={"free": one_after_the_other(needed, Succeeded("done"))})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        assert bench.callers[-1].answers == ()
+
+
+async def test_trying_again_is_told_apart_from_going_on(tmp_path: Path) -> None:
+    outcomes = one_after_the_other(question(), BrokeOff("lost"), Succeeded("done"))
+    bench = Bench(["free"], outcomes={"free": outcomes})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert kinds(look) == ["outcome"]
+        del bench.attempts["m1.0.0"]
+        again = OutcomeSettled(choice="try_again", by="Ana")
+        await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: again}, LIVE)
+        assert [(len(c.answers), c.over) for c in bench.callers] == [(0, 0), (1, 0), (1, 1)]
+
+
+async def test_what_was_answered_about_other_arguments_answers_nothing(tmp_path: Path) -> None:
+    bench = Bench(["ask_a"], outcomes={"ask_a": one_after_the_other(question(), Succeeded("done"))})
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        bench.permitted = False
+        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert kinds(look) == ["approval"]
+        edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
+        await r.agent.resume("t", "r3", {look.waits[0].interrupt_id: edited}, LIVE)
+        assert [given.digest for given in bench.callers[-1].answers] == [""]
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "was not made"), (2, "left in the middle")])
+async def test_the_model_is_told_what_is_known_of_a_call_that_was_left(tmp_path: Path, number: int, said: str) -> None:
+    bench = Bench(["free"], outcomes={"free": question(number)})
+    async with rig(tmp_path, does("free"), bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        await r.agent.settle("t", "m2", "something new")
+        await r.agent.begin(turn("m3"), "hello", LIVE)
+        assert [said in m.text for m in r.model.seen[-1] if m.type == "tool"] == [True]
+
+
+async def test_an_answer_that_comes_too_late_leaves_no_call_waiting(tmp_path: Path) -> None:
+    bench = Bench(["free"], outcomes={"free": question()})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.names = ["other"]
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert (look.waits, bench.given_up) == ((), ["m1.0.0"])

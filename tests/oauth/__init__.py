@@ -1,0 +1,1 @@
+"""OAuth over real sockets: services, proofs of identity, pages."""

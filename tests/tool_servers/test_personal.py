@@ -1,0 +1,280 @@
+"""Servers that act with people's own accounts: whose token goes where, and what happens without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from adapters.tool_servers import Timings, ToolServers
+from adapters.tool_servers.http_client import _same_origin
+from graph.ports import AccountNeeded, Caller, Failed, Succeeded, ToolOutcome
+from tests.fakes.oauth.mcp_server import ProtectedServer, protected_server
+
+from .account_book import Book, Drive, Shelf, drive_server
+from .conftest import QUICK, call, running, until
+
+ANA = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
+BEN = Caller(person="web:ben", thread_id="web:1", call_id="d1.0.1")
+ANAS, BENS = "anas-access-token", "bens-access-token"
+
+
+@asynccontextmanager
+async def drive(
+    folder: Path, *, book: Book | None = None, shelf: Shelf | None = None, timings: Timings = QUICK, **more: Any
+) -> AsyncIterator[tuple[ToolServers, Drive, Book]]:
+    """Ana and Ben have accounts, and everybody knows the tools."""
+    book = book or Book({("web:ana", "drive"): ANAS, ("web:ben", "drive"): BENS})
+    async with drive_server(ana=ANAS, ben=BENS) as server:
+        entry = {"url": server.url, "auth": "oauth", **more}
+        async with running(folder, {"drive": entry}, tokens=book, catalogues=shelf, timings=timings) as servers:
+            yield servers, server, book
+
+
+async def known(servers: ToolServers) -> None:
+    """Ana signs in, so that the tools are known."""
+    assert isinstance(await call(servers, "drive__sign_in", caller=replace(ANA, call_id="first")), Succeeded)
+
+
+def names(servers: ToolServers) -> list[str]:
+    return [tool.name for tool in servers.available()]
+
+
+async def test_everybody_acts_with_their_own_account_at_the_same_time(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, _):
+        await known(servers)
+        calls = [call(servers, "drive__whoami", caller=each) for each in (ANA, BEN) * 5]
+        got = await asyncio.gather(*calls)
+        assert got == [Succeeded("ana", owner="web:ana"), Succeeded("ben", owner="web:ben")] * 5
+        assert server.mixed_up == []
+        assert sorted(server.opened) == ["ana", "ben"]
+        assert all(tool.personal for tool in servers.available())
+
+
+async def test_without_an_account_nothing_is_sent(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        del book.tokens["web:ben", "drive"]
+        before = len(server.borne)
+        assert await call(servers, "drive__whoami", caller=BEN) == AccountNeeded("drive")
+        assert len(server.borne) == before
+
+
+async def test_before_anybody_has_signed_in_there_is_a_tool_for_it(tmp_path: Path) -> None:
+    async with drive(tmp_path, book=Book()) as (servers, _, book):
+        (only,) = servers.available()
+        assert (only.full_name, only.personal, only.annotations.read_only) == ("drive__sign_in", True, True)
+        assert await call(servers, "drive__sign_in", caller=ANA) == AccountNeeded("drive")
+        book.tokens["web:ana", "drive"] = ANAS
+        told = "Signed in. The tools of drive are: drive__error, drive__repeat, drive__scope, drive__whoami."
+        assert await call(servers, "drive__sign_in", caller=ANA) == Succeeded(told, owner="web:ana")
+        assert names(servers) == ["error", "repeat", "scope", "whoami"]
+        # whoever was about to sign in by that tool still can
+        assert await call(servers, "drive__sign_in", caller=BEN) == AccountNeeded("drive")
+
+
+async def test_the_tools_are_known_after_a_restart_and_to_everybody(tmp_path: Path) -> None:
+    shelf = Shelf()
+    async with drive(tmp_path, shelf=shelf) as (servers, server, _book):
+        await known(servers)
+        ((_, _),) = shelf.kept
+        entry = {"url": server.url, "auth": "oauth"}
+        async with running(tmp_path, {"drive": entry}, tokens=Book(), catalogues=shelf) as again:
+            assert names(again) == ["error", "repeat", "scope", "whoami"]
+            assert await call(again, "drive__whoami", caller=BEN) == AccountNeeded("drive")
+
+
+async def test_another_configuration_knows_nothing_of_the_tools(tmp_path: Path) -> None:
+    shelf = Shelf()
+    async with drive(tmp_path, shelf=shelf) as (servers, _, _):
+        await known(servers)
+    async with drive(tmp_path, shelf=shelf, auth={"scopes": ["more"]}) as (servers, _, _):
+        assert names(servers) == ["sign_in"]
+
+
+async def test_a_token_that_is_over_is_renewed_silently(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        server.accounts = {"newer-token": "ana"}
+        book.newer[ANAS] = "newer-token"
+        assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
+        assert book.refused_tokens == [ANAS]
+        assert server.borne[-2:] == [ANAS, "newer-token"]
+        assert server.calls == [("ana", "whoami")]
+
+
+async def test_a_token_that_cannot_be_renewed_means_signing_in_anew(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, _book):
+        await known(servers)
+        server.accounts = {}
+        got = await call(servers, "drive__whoami", caller=ANA)
+        assert isinstance(got, AccountNeeded)
+        assert 'resource_metadata="https://drive.test/meta"' in got.challenge
+        assert server.calls == []
+
+
+async def test_a_renewed_token_that_is_refused_is_not_renewed_again(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        server.accounts = {}
+        book.newer = {ANAS: "two", "two": "three"}
+        assert isinstance(await call(servers, "drive__whoami", caller=ANA), AccountNeeded)
+        assert book.refused_tokens == [ANAS]
+
+
+async def test_after_signing_in_anew_no_old_session_is_used(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        server.accounts = {}
+        await call(servers, "drive__whoami", caller=ANA)
+        server.accounts = {"another-token": "anas other account"}
+        book.tokens["web:ana", "drive"] = "another-token"
+        got = await call(servers, "drive__whoami", caller=ANA)
+        assert got == Succeeded("anas other account", owner="web:ana")
+        assert server.mixed_up == []
+
+
+async def test_after_disconnecting_no_old_session_is_used(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        await servers.forget("web:ana", "drive")
+        server.accounts["another-token"] = "anas other account"
+        book.tokens["web:ana", "drive"] = "another-token"
+        got = await call(servers, "drive__whoami", caller=ANA)
+        assert got == Succeeded("anas other account", owner="web:ana")
+        assert server.mixed_up == []
+
+
+async def test_a_scope_that_is_missing_is_asked_for_without_a_new_token(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, _server, book):
+        await known(servers)
+        got = await call(servers, "drive__scope", caller=ANA)
+        assert got == AccountNeeded("drive", 'Bearer error="insufficient_scope", scope="files.write"')
+        assert book.refused_tokens == []
+
+
+async def test_no_token_is_shown_when_the_server_repeats_it(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, book):
+        await known(servers)
+        server.accounts["newer-token"] = "ana"
+        book.newer[ANAS] = book.tokens["web:ana", "drive"] = "newer-token"
+        with capture_logs() as logs:
+            got = await call(servers, "drive__repeat", caller=ANA)
+            failed = await call(servers, "drive__error", caller=ANA)
+        assert got == Succeeded("you sent Bearer [redacted]", owner="web:ana")
+        assert isinstance(failed, Failed)
+        assert failed.owner == "web:ana"
+        assert "token" not in str((got, failed, logs)).replace("access_token", "")
+
+
+async def test_a_session_that_is_not_used_is_closed_and_opened_again(tmp_path: Path) -> None:
+    async with drive(tmp_path, timings=replace(QUICK, idle=0.1)) as (servers, server, _):
+        await known(servers)
+        await until(lambda: server.left == ["ana"], "the end of the session")
+        assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
+
+
+async def test_so_many_sessions_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.tool_servers.personal.MOST_SESSIONS", 1)
+    async with drive(tmp_path) as (servers, server, _):
+        await known(servers)
+        assert await call(servers, "drive__whoami", caller=BEN) == Succeeded("ben", owner="web:ben")
+        await until(lambda: server.left == ["ana"], "the end of the older session")
+
+
+async def test_a_session_that_the_server_has_forgotten_is_opened_again(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, _):
+        await known(servers)
+        server.sessions.clear()
+        assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
+
+
+async def test_an_account_that_cannot_be_looked_up_fails_that_call(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, _server, book):
+        await known(servers)
+        book.broken = True
+        got = await call(servers, "drive__whoami", caller=ANA)
+        assert got == Failed("drive was not asked: the account could not be looked up. Nothing was done.")
+        book.broken = False
+        assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
+
+
+async def test_a_server_that_is_gone_is_unavailable(tmp_path: Path) -> None:
+    entry = {"url": "http://127.0.0.1:9/mcp", "auth": "oauth"}
+    async with running(tmp_path, {"drive": entry}, tokens=Book({("web:ana", "drive"): ANAS})) as servers:
+        got = await call(servers, "drive__sign_in", caller=ANA)
+        assert got == Failed("drive is unavailable: it cannot be reached. Nothing was called.")
+
+
+async def test_a_provider_has_one_connection_for_all_its_servers(tmp_path: Path) -> None:
+    book = Book({("web:ana", "google"): ANAS})
+    auth = {"provider": "google", "scopes": ["files"]}
+    async with drive(tmp_path, book=book, auth=auth) as (servers, _, _):
+        await known(servers)
+        assert await call(servers, "drive__whoami", caller=BEN) == AccountNeeded("google")
+
+
+async def test_an_approval_for_a_tool_that_is_not_there_withholds_all(tmp_path: Path) -> None:
+    async with drive(tmp_path, requireApproval=["wipe"]) as (servers, _, _):
+        await call(servers, "drive__sign_in", caller=ANA)
+        assert "names tools that it does not have: wipe" in servers.unavailable()[0].reason
+        assert names(servers) == ["sign_in"]  # whoever does may have that tool
+        assert servers.find("drive__whoami") is None
+
+
+async def test_a_token_does_not_follow_a_redirect_to_somebody_else(tmp_path: Path) -> None:
+    async with drive(tmp_path) as (servers, server, _), drive_server() as elsewhere:
+        await known(servers)
+        server.before = lambda method: (
+            web.Response(status=307, headers={"Location": elsewhere.url}) if method == "tools/call" else None
+        )
+        assert not isinstance(await call(servers, "drive__whoami", caller=ANA), Succeeded)
+        assert [token for token in elsewhere.borne if token] == []
+
+
+@pytest.mark.parametrize(
+    ("to", "may"),
+    [
+        ("https://drive.test/other", True),
+        ("https://DRIVE.test:443/mcp", True),
+        ("https://drive.test:8443/mcp", False),
+        ("http://drive.test/mcp", False),
+        ("https://evil.test/mcp", False),
+        ("https://drive.test@evil.test/mcp", False),
+        ("https://drive.test.evil.test/mcp", False),
+    ],
+)
+def test_a_token_goes_to_its_own_origin_only(to: str, *, may: bool) -> None:
+    assert _same_origin(to, "https://drive.test/mcp") is may
+
+
+def granted(server: ProtectedServer, user: str) -> str:
+    return server._issue("client", user, ["tools"], server.url).access_token
+
+
+async def test_with_a_real_server_and_real_tokens(tmp_path: Path) -> None:
+    async with protected_server() as server:
+        book = Book({("web:ana", "real"): granted(server, "ana"), ("web:ben", "real"): granted(server, "ben")})
+        async with running(tmp_path, {"real": {"url": server.url, "auth": "oauth"}}, tokens=book) as servers:
+            await call(servers, "real__sign_in", caller=ANA)
+
+            async def who(person: Caller) -> ToolOutcome:
+                return await call(servers, "real__whoami", caller=person)
+
+            both = await asyncio.gather(who(ANA), who(BEN))
+            assert both == [Succeeded("ana", owner="web:ana"), Succeeded("ben", owner="web:ben")]
+            server.expire("ana")
+            book.newer[book.tokens["web:ana", "real"]] = granted(server, "ana")
+            assert await who(ANA) == Succeeded("ana", owner="web:ana")
+            server.forget("ana")
+            gone = await who(ANA)
+            assert isinstance(gone, AccountNeeded)
+            assert "resource_metadata=" in gone.challenge
+            assert await who(BEN) == Succeeded("ben", owner="web:ben")

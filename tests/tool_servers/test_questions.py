@@ -1,0 +1,179 @@
+"""What a question of a server becomes, and which are put to nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.tool_servers.event_stream import Questions
+from adapters.tool_servers.questions import Refused, form_question, link_question
+from adapters.tool_servers.redaction import unchanged
+from graph.fields import FieldType
+from graph.ports import QuestionPut, SignInNeeded
+
+
+def asked(properties: Any, message: str = "Please tell", **schema: Any) -> QuestionPut | Refused:
+    return form_question("shop", message, {"type": "object", "properties": properties, **schema}, 1, unchanged)
+
+
+def test_fields_have_the_servers_titles_and_types() -> None:
+    put = asked(
+        {
+            "day": {"type": "string", "format": "date", "title": "Which day"},
+            "pet": {"oneOf": [{"const": "c", "title": "Cat"}, {"const": "d", "title": "Dog"}]},
+            "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+            "sure": {"type": "boolean"},
+        },
+        required=["day", "sure"],
+    )
+    assert isinstance(put, QuestionPut)
+    day, pet, many, sure = put.fields
+    assert (day.label, day.type, day.required) == ("Which day", FieldType.DATE, True)
+    assert (pet.options, pet.required, pet.help) == (("c", "d"), False, "c: Cat; d: Dog")
+    assert (many.type, many.options, many.help) == (FieldType.JSON, ("a", "b"), "Any number of these.")
+    assert sure.type == FieldType.YES_NO
+
+
+def test_a_list_of_anything_else_is_typed_as_json() -> None:
+    put = asked({"x": {"type": "array", "items": {"type": "object"}}, "y": {"type": "array"}})
+    assert isinstance(put, QuestionPut)
+    assert [(field.type, field.options, field.help) for field in put.fields] == [(FieldType.JSON, (), "As JSON.")] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("password", {}),
+        ("userPassword", {}),
+        ("api_key", {}),
+        ("apiKey", {}),
+        ("x", {"title": "Your PIN"}),
+        ("x", {"title": "Access token"}),
+        ("x", {"description": "Paste your API key here"}),
+        ("x", {"description": "the one-time code we sent"}),
+        ("x", {"format": "password"}),
+        ("x", {"writeOnly": True}),
+        ("credit_card_number", {}),
+        ("clientSecret", {}),
+        ("cvv", {}),
+    ],
+)
+def test_what_looks_like_a_secret_is_refused(name: str, more: dict[str, Any]) -> None:
+    refused = asked({"harmless": {"type": "string"}, name: {"type": "string", **more}})
+    assert isinstance(refused, Refused)
+    assert "looks like a secret" in refused.notice
+
+
+@pytest.mark.parametrize(
+    "message", ["Enter your password, please", "What is your PIN?", "Type the token", "Bitte das Passwort", "Passwords"]
+)
+def test_a_message_that_asks_for_a_secret_is_refused(message: str) -> None:
+    assert isinstance(asked({"value": {"type": "string"}}, message), Refused)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"login": {"type": "object", "properties": {"password": {"type": "string"}}}},
+        {"all": {"type": "array", "items": {"type": "object", "properties": {"api_key": {"type": "string"}}}}},
+        {"one": {"anyOf": [{"type": "object", "properties": {"pin": {"type": "integer"}}}]}},
+    ],
+)
+def test_a_secret_is_found_however_deep_it_is(hidden: dict[str, Any]) -> None:
+    assert isinstance(asked(hidden), Refused)
+
+
+def test_a_title_of_the_whole_form_counts_too() -> None:
+    assert isinstance(asked({"value": {"type": "string"}}, title="Your password"), Refused)
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        {"sure": {"type": "boolean", "title": "Reset the password?"}},
+        {"pin": {"type": "boolean"}},
+        {"token": {"type": "string", "enum": ["comma", "semicolon"]}},
+        {"password_expires": {"type": "string", "format": "date"}},
+    ],
+)
+def test_what_can_hold_no_secret_is_asked(only: dict[str, Any]) -> None:
+    assert isinstance(asked(only, "Ana's password will expire"), QuestionPut)
+
+
+@pytest.mark.parametrize("more", [{}, {"description": "Sign in at https://drive.test/login?x=1"}])
+def test_a_link_to_sign_in_with_is_in_no_question(more: dict[str, Any]) -> None:
+    grant = "https://idp.test/authorize?client_id=c&response_type=code&state=zzz"
+    refused = asked({"done": {"type": "boolean", **more}}, "Go on?" if more else f"Open {grant} first")
+    assert isinstance(refused, Refused)
+    assert "https" not in refused.notice
+    assert isinstance(asked({"done": {"type": "boolean"}}, "Have you read https://news.test/a?"), QuestionPut)
+
+
+@pytest.mark.parametrize(
+    "name", ["author", "keyword", "spinach", "max_tokens", "monkey", "opinion", "passenger", "cat"]
+)
+def test_what_only_resembles_a_secret_is_asked(name: str) -> None:
+    assert isinstance(asked({name: {"type": "string"}}), QuestionPut)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"type": "array", "properties": {}},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {str(n): {"type": "string"} for n in range(41)}},
+        {"type": "object", "properties": {"a": {"type": "nonsense"}}},
+        {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 70_000}}},
+    ],
+)
+def test_what_is_no_form_is_refused(schema: dict[str, Any]) -> None:
+    assert isinstance(form_question("shop", "Please tell", schema, 1, unchanged), Refused)
+
+
+@settings(max_examples=60)
+@given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), lambda of: st.dictionaries(st.text(), of)))
+def test_no_schema_makes_it_fail(of: Any) -> None:
+    assert isinstance(asked({"a": of, "b": of}), QuestionPut | Refused)
+
+
+def test_a_link_must_be_one_for_a_browser() -> None:
+    assert link_question("shop", "Pay", "https://pay.test/", "e", unchanged) == SignInNeeded(
+        "https://pay.test/", "Pay", "e"
+    )
+    assert isinstance(link_question("shop", "Pay", "javascript:alert(1)", "e", unchanged), Refused)
+
+
+def test_the_same_words_and_schema_are_the_same_question() -> None:
+    first, again = asked({"a": {"type": "string"}}), asked({"a": {"type": "string"}})
+    others = [asked({"a": {"type": "string"}}, "Else"), asked({"a": {"type": "integer"}})]
+    assert isinstance(first, QuestionPut)
+    assert isinstance(again, QuestionPut)
+    assert first.digest == again.digest
+    assert first.digest not in {other.digest for other in others if isinstance(other, QuestionPut)}
+
+
+STREAM = (
+    b": hello\r\nevent: message\r\nid: 1\r\n"
+    b'data: {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{}}\r\n\r\n'
+    b'data: {"jsonrpc":"2.0","id":8,\ndata:"method":"elicitation/create"}\n\n'
+    b'data: {"jsonrpc":"2.0","id":9,"method":"ping"}\n\n'
+    b'data: {"jsonrpc":"2.0","id":true,"method":"elicitation/create"}\n\n'
+    b"data: elicitation/create\n\n"
+    b'data: {"jsonrpc":"2.0","id":"x","method":"elicitation/create"}\n\n'
+    b'data: {"jsonrpc":"2.0","id":10,"method":"elicitation/create"}'
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, len(STREAM))))
+def test_questions_are_found_however_a_stream_is_cut(cuts: list[int]) -> None:
+    questions, found, begin = Questions(), [], 0
+    for cut in [*sorted(cuts), len(STREAM)]:
+        found += questions.feed(STREAM[begin:cut])
+        begin = cut
+    assert found == [7, 8, "x"]
