@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything and print the table. `--quick` only shows that it runs."""
+"""`python -m bench`: measure everything and print the table. `--smoke` only shows that each measure runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import os
 import platform
 import sys
 
-from bench.contestants import model_server
+from bench.contestants import Fresh, shared, surroundings
 from bench.cores import AROUND, can_pin, move_to
-from bench.figures import table
-from bench.measures import FULL, QUICK, Sizes
+from bench.figures import Figure, table
+from bench.measures import FULL, SMOKE
 from bench.run import measure
 
 CAPTION = """\
@@ -25,16 +25,24 @@ at once. The house's tool is a real MCP server over stdio; the baseline's is a f
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="show that it runs; the figures mean nothing")
-    sizes = QUICK if parser.parse_args().quick else FULL
-    move_to(AROUND)
-    asyncio.run(_run(sizes))
-
-
-async def _run(sizes: Sizes) -> None:
-    async with model_server() as model_url:
-        figures = await measure(model_url, sizes, lambda what: print(f"… {what}", file=sys.stderr, flush=True))
+    parser.add_argument("--smoke", action="store_true", help="show that each measure runs; the figures mean nothing")
+    figures = asyncio.run(_smoke() if parser.parse_args().smoke else _full())
     print(f"{_machine()}\n\n{table(figures)}\n\n{CAPTION}")
+
+
+async def _full() -> list[Figure]:
+    move_to(AROUND)
+    async with surroundings() as around:
+        return await measure(Fresh(around), FULL, _say)
+
+
+async def _smoke() -> list[Figure]:
+    async with shared() as contestants:
+        return await measure(contestants, SMOKE, _say)
+
+
+def _say(what: str) -> None:
+    print(f"… {what}", file=sys.stderr, flush=True)
 
 
 def _machine() -> str:

@@ -1,4 +1,4 @@
-"""Starts what is measured, each time from an empty folder, and ends it."""
+"""Starts what is measured, and ends it: for figures each time from an empty folder, for a smoke once for all."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import aiohttp
 import psutil
 
 from bench.cores import AROUND, MEASURED, move_to
-from bench.slack_client import slack_variables
+from bench.slack_client import SlackApi, slack_api
+from bench.teams_client import TeamsApi, teams_api
 
 ROOT = Path(__file__).parents[1]
 STARTS_WITHIN = 60.0
@@ -53,16 +55,145 @@ def _size(file: Path) -> int:
     return int(pages * size)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the contestants talk to: servers that run during the whole of a run."""
+
+    model_url: str
+    slack: SlackApi
+    teams: TeamsApi
+
+
+Opening = AbstractAsyncContextManager[Contestant]
+Prepare = Callable[[Path], None]
+"""Puts records into the folder of a house."""
+
+
+class Contestants(Protocol):
+    """Where the measures get what they measure. Each method opens one contestant for as long as it is used."""
+
+    @property
+    def around(self) -> Surroundings:
+        """What all of them talk to."""
+        ...
+
+    def house(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
+        """The bot with the bench's model and tool server. `chat`: the variables of a chat platform, instead of the
+        page; `prepare`: called with its folder."""
+        ...
+
+    def house_as_made(self) -> Opening:
+        """The bot exactly as `make run` starts it."""
+        ...
+
+    def baseline(self, *, pinned: bool = True) -> Opening:
+        """The bare agent, on a core of its own or (not `pinned`) wherever the system puts it."""
+        ...
+
+    def bare_bolt(self) -> Opening:
+        """A Bolt app that only acknowledges."""
+        ...
+
+    def bare_handler(self) -> Opening:
+        """An aiohttp handler that only answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Each from an empty folder and ended after its use, as figures want it."""
+
+    around: Surroundings
+
+    def house(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
+        """With `prepare` called before it starts."""
+        return _house(self.around.model_url, chat=chat, prepare=prepare)
+
+    def house_as_made(self) -> Opening:
+        """With the model that is built in."""
+        return _house(None)
+
+    def baseline(self, *, pinned: bool = True) -> Opening:
+        """The bare agent."""
+        return _baseline(self.around.model_url, pinned=pinned)
+
+    def bare_bolt(self) -> Opening:
+        """Bolt alone."""
+        return _bare("bench.bare_bolt", self.around.slack.variables())
+
+    def bare_handler(self) -> Opening:
+        """aiohttp alone."""
+        return _bare("bench.bare_handler", {})
+
+
+class Shared:
+    """One house, with the page and both chat platforms, and one of each other contestant for all measures: for a smoke,
+    where starting thirty processes would take minutes and say nothing."""
+
+    def __init__(self, around: Surroundings, running: Mapping[str, Contestant]) -> None:
+        self.around = around
+        self._running = running
+
+    @asynccontextmanager
+    async def house(
+        self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None
+    ) -> AsyncIterator[Contestant]:
+        """With `prepare` called while it runs. It is connected to each `chat` already."""
+        if prepare is not None:
+            await asyncio.to_thread(prepare, self._running["house"].folder)
+        yield self._running["house"]
+
+    def house_as_made(self) -> Opening:
+        """The same house."""
+        return self.house()
+
+    @asynccontextmanager
+    async def baseline(self, *, pinned: bool = True) -> AsyncIterator[Contestant]:
+        """The bare agent."""
+        yield self._running["baseline"]
+
+    @asynccontextmanager
+    async def bare_bolt(self) -> AsyncIterator[Contestant]:
+        """Bolt alone."""
+        yield self._running["bolt"]
+
+    @asynccontextmanager
+    async def bare_handler(self) -> AsyncIterator[Contestant]:
+        """aiohttp alone."""
+        yield self._running["handler"]
+
+
 @asynccontextmanager
-async def house(
+async def shared() -> AsyncIterator[Shared]:
+    """All contestants, started together."""
+    async with surroundings() as around, AsyncExitStack() as stack:
+        everywhere = {**around.slack.variables(), **around.teams.variables(), "WEB_ENABLED": "true"}
+        openings = {
+            "house": _house(around.model_url, chat=everywhere, pinned=False),
+            "baseline": _baseline(around.model_url, pinned=False),
+            "bolt": _bare("bench.bare_bolt", around.slack.variables(), pinned=False),
+            "handler": _bare("bench.bare_handler", {}, pinned=False),
+        }
+        running = await asyncio.gather(*(stack.enter_async_context(opening) for opening in openings.values()))
+        yield Shared(around, dict(zip(openings, running, strict=True)))
+
+
+@asynccontextmanager
+async def surroundings() -> AsyncIterator[Surroundings]:
+    """The model, Slack's Web API and Microsoft's side, running."""
+    async with _model_server() as model_url, slack_api() as slack, teams_api() as teams:
+        yield Surroundings(model_url, slack, teams)
+
+
+@asynccontextmanager
+async def _house(
     model_url: str | None,
     *,
     chat: Mapping[str, str] | None = None,
-    prepared: Callable[[Path], None] | None = None,
+    prepare: Prepare | None = None,
+    pinned: bool = True,
 ) -> AsyncIterator[Contestant]:
-    """The bot with a model at `model_url` and the bench's tool server, or (`None`) exactly as `make run` starts it;
-    `chat`: connected to a chat platform by these variables, without the page; `prepared`: puts records into its folder
-    before it starts."""
+    """Without a `model_url` exactly as `make run` starts it, and not bound to a core."""
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
         folder = Path(name)
         variables = {"DATABASE_URL": f"sqlite:///{folder}/countersign.db", "LLM_MODEL": "demo", "LOG_FORMAT": "json"}
@@ -73,15 +204,14 @@ async def house(
             config.write_text(json.dumps({"mcpServers": {"bench": _tool_server()}}))
             variables |= {"MCP_CONFIG": str(config), **_model(model_url)}
         variables |= chat or {}
-        if prepared is not None:
-            await asyncio.to_thread(prepared, folder)
-        async with _running(["app.py"], variables, folder, pinned=model_url is not None) as contestant:
+        if prepare is not None:
+            await asyncio.to_thread(prepare, folder)
+        async with _running(["app.py"], variables, folder, pinned=pinned and model_url is not None) as contestant:
             yield contestant
 
 
 @asynccontextmanager
-async def baseline(model_url: str, *, pinned: bool = True) -> AsyncIterator[Contestant]:
-    """The bare agent."""
+async def _baseline(model_url: str, *, pinned: bool) -> AsyncIterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
         variables = {"BASELINE_DB": f"{name}/baseline.db", **_model(model_url)}
         async with _running(["-m", "bench.baseline"], variables, Path(name), pinned=pinned) as contestant:
@@ -89,24 +219,14 @@ async def baseline(model_url: str, *, pinned: bool = True) -> AsyncIterator[Cont
 
 
 @asynccontextmanager
-async def bare_bolt(api_url: str) -> AsyncIterator[Contestant]:
-    """A Bolt app that only acknowledges."""
+async def _bare(module: str, variables: Mapping[str, str], *, pinned: bool = True) -> AsyncIterator[Contestant]:
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
-        variables = slack_variables(api_url)
-        async with _running(["-m", "bench.bare_bolt"], variables, Path(name), pinned=True) as contestant:
+        async with _running(["-m", module], variables, Path(name), pinned=pinned) as contestant:
             yield contestant
 
 
 @asynccontextmanager
-async def bare_handler() -> AsyncIterator[Contestant]:
-    """An aiohttp handler that only answers."""
-    with tempfile.TemporaryDirectory(prefix="countersign-bench-") as name:
-        async with _running(["-m", "bench.bare_handler"], {}, Path(name), pinned=True) as contestant:
-            yield contestant
-
-
-@asynccontextmanager
-async def model_server() -> AsyncIterator[str]:
+async def _model_server() -> AsyncIterator[str]:
     """The model of both; its base URL."""
     command = [sys.executable, "-m", "bench.model_server"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)

@@ -16,6 +16,8 @@ from bench.marks import READ, WRITE
 class Sizes:
     """How much of everything is measured."""
 
+    warm_ups: int = 1
+    """Conversations before those that count, since the first one loads what is needed."""
     conversations: int = 20
     """In which the fifth turn is measured, one after the other."""
     turns: int = 200
@@ -27,26 +29,33 @@ class Sizes:
     throughput_seconds: float = 5.0
     throughput_threads: int = 32
     starts: int = 5
+    settle_seconds: float = 2.0
+    """After the start, until the memory of an idle process is read."""
     invokes: int = 200
     """Of one card, one after the other."""
     pending: int = 10_000
     """Approvals that wait."""
     idle_seconds: float = 9.0
+    reading_seconds: float = 0.2
+    """Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
 
 
 FULL = Sizes()
-QUICK = Sizes(
+SMOKE = Sizes(
+    warm_ups=0,
     conversations=1,
-    turns=12,
-    load_seconds=0.5,
-    load_rate=40,
-    load_threads=4,
-    throughput_seconds=0.5,
-    throughput_threads=4,
+    turns=10,
+    load_seconds=0.1,
+    load_rate=20,
+    load_threads=2,
+    throughput_seconds=0.1,
+    throughput_threads=2,
     starts=1,
-    invokes=10,
-    pending=20,
-    idle_seconds=0.3,
+    settle_seconds=0.0,
+    invokes=5,
+    pending=5,
+    idle_seconds=0.03,
+    reading_seconds=0.0,
 )
 """Shows that everything runs; its figures mean nothing."""
 
@@ -60,24 +69,20 @@ class Fifth:
     click_to_tool: float
 
 
-async def fifth_turn(client: Client) -> Fifth:
+async def fifth_turn(client: Client, sizes: Sizes) -> Fifth:
     """A conversation of four turns, then one that is measured, one with a tool call, one with an approval."""
     async with client.thread() as thread:
         for _ in range(4):
             await thread.turn()
         plain = await thread.turn()
         with_tool = await thread.turn(READ)
-        return Fifth(plain, with_tool, await _click(thread))
+        return Fifth(plain, with_tool, await _click(thread, sizes.reading_seconds))
 
 
-READING_SECONDS = 0.2
-"""Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
-
-
-async def _click(thread: Thread) -> float:
+async def _click(thread: Thread, reading_seconds: float) -> float:
     await thread.client.send(thread.thread_id, f"{WRITE} something")
     card = await thread.until(lambda c: c["kind"] == "approval" and c["status"] == "pending")
-    await asyncio.sleep(READING_SECONDS)
+    await asyncio.sleep(reading_seconds)
     clicked = time.monotonic()
     await thread.client.approve(card.content["id"])
     card = await thread.until(lambda c: c["kind"] == "approval" and c["result"].startswith("Done: "))

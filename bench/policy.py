@@ -18,7 +18,7 @@ import psutil
 
 from bench import measures
 from bench.client import visiting
-from bench.contestants import Contestant, house
+from bench.contestants import Contestant, Contestants
 from bench.figures import Figure, Limit, median_ms
 from bench.measures import Fifth, Sizes
 from bot.records.schema import upgrade_sqlite
@@ -68,17 +68,17 @@ def _judged(matches: list[str], sizes: Sizes) -> float:
     return median_ms(seconds)
 
 
-async def many_pending(model_url: str, sizes: Sizes) -> list[Figure]:
+async def many_pending(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """Turns and idling in a house where many approvals wait, beside one where none does; taken in turns from both."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        full = await stack.enter_async_context(house(model_url, prepared=partial(keep_pending, sizes.pending)))
-        empty = await stack.enter_async_context(house(model_url))
+        full = await stack.enter_async_context(contestants.house(prepare=partial(keep_pending, sizes.pending)))
+        empty = await stack.enter_async_context(contestants.house())
         at_full = await stack.enter_async_context(visiting(full.url))
         at_empty = await stack.enter_async_context(visiting(empty.url))
-        for number in range(sizes.conversations + 1):
-            pair = (await measures.fifth_turn(at_full), await measures.fifth_turn(at_empty))
-            if number:  # the first one warms both up
+        for number in range(sizes.warm_ups + sizes.conversations):
+            pair = (await measures.fifth_turn(at_full, sizes), await measures.fifth_turn(at_empty, sizes))
+            if number >= sizes.warm_ups:
                 pairs.append(pair)
         idle, idle_empty = [await _idling(contestant, sizes.idle_seconds) for contestant in (full, empty)]
     ours, theirs = (median_ms([pair[side].with_tool.answered for pair in pairs]) for side in (0, 1))

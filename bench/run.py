@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 
 from bench import measures, policy, slack, teams
 from bench.client import Client, Turn, visiting
-from bench.contestants import Contestant, baseline, house
+from bench.contestants import Contestant, Contestants, Opening
 from bench.figures import Figure, Limit, median_ms, p99_ms
 from bench.measures import Fifth, Sizes
 
 MB = 1_000_000
-SETTLE_SECONDS = 2.0
-"""After the start, until the memory of an idle process is read."""
-Opening = Callable[[], AbstractAsyncContextManager[Contestant]]
+Open = Callable[[], Opening]
 
 
-async def measure(model_url: str, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
+async def measure(contestants: Contestants, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
     """All figures. `say` is told what is going on."""
-    ours, theirs = partial(house, model_url), partial(baseline, model_url)
+    ours, theirs = contestants.house, contestants.baseline
     say("short conversations")
     figures = await _short(ours, theirs, sizes)
     say(f"a conversation of {sizes.turns} turns")
@@ -32,24 +30,24 @@ async def measure(model_url: str, sizes: Sizes, say: Callable[[str], None]) -> l
     say("more than can be handled")
     figures.append(await _load(ours, theirs, sizes))
     say("Slack")
-    figures += await slack.in_slack_and_at_the_page(model_url, sizes)
-    figures += await slack.beside_bolt(model_url, sizes)
+    figures += await slack.in_slack_and_at_the_page(contestants, sizes)
+    figures += await slack.beside_bolt(contestants, sizes)
     say("Teams")
-    figures += await teams.in_teams_and_at_the_page(model_url, sizes)
-    figures += await teams.invokes(model_url, sizes)
+    figures += await teams.in_teams_and_at_the_page(contestants, sizes)
+    figures += await teams.invokes(contestants, sizes)
     say("rules and waiting approvals")
     figures += policy.judging(sizes)
-    figures += await policy.many_pending(model_url, sizes)
+    figures += await policy.many_pending(contestants, sizes)
     say("starting")
-    return figures + await _starting(model_url, sizes)
+    return figures + await _starting(contestants, sizes)
 
 
-async def _short(ours: Opening, theirs: Opening, sizes: Sizes) -> list[Figure]:
+async def _short(ours: Open, theirs: Open, sizes: Sizes) -> list[Figure]:
     async with _client(ours) as (us, _), _client(theirs) as (them, _):
         pairs: list[tuple[Fifth, Fifth]] = []
-        for number in range(sizes.conversations + 1):
-            pair = (await measures.fifth_turn(us), await measures.fifth_turn(them))
-            if number:  # the first one warms both up
+        for number in range(sizes.warm_ups + sizes.conversations):
+            pair = (await measures.fifth_turn(us, sizes), await measures.fifth_turn(them, sizes))
+            if number >= sizes.warm_ups:
                 pairs.append(pair)
 
     def figure(what: str, seconds: Callable[[Fifth], float], limit: Limit) -> Figure:
@@ -64,7 +62,7 @@ async def _short(ours: Opening, theirs: Opening, sizes: Sizes) -> list[Figure]:
     ]
 
 
-async def _long(ours: Opening, theirs: Opening, sizes: Sizes) -> list[Figure]:
+async def _long(ours: Open, theirs: Open, sizes: Sizes) -> list[Figure]:
     we, our_growth = await _long_conversation(ours, sizes)
     they, their_growth = await _long_conversation(theirs, sizes)
     n = sizes.turns
@@ -88,7 +86,7 @@ async def _long(ours: Opening, theirs: Opening, sizes: Sizes) -> list[Figure]:
     ]
 
 
-async def _long_conversation(opening: Opening, sizes: Sizes) -> tuple[list[float], float]:
+async def _long_conversation(opening: Open, sizes: Sizes) -> tuple[list[float], float]:
     """Seconds of each turn, and bytes a turn in its second half."""
     turns: list[Turn] = []
     half = sizes.turns // 2
@@ -99,29 +97,29 @@ async def _long_conversation(opening: Opening, sizes: Sizes) -> tuple[list[float
         return [t.answered for t in turns], (contestant.stored() - before) / (sizes.turns - half)
 
 
-async def _throughput(ours: Opening, theirs: Opening, sizes: Sizes) -> Figure:
+async def _throughput(ours: Open, theirs: Open, sizes: Sizes) -> Figure:
     rates = []
     for opening in (ours, theirs):
         async with _client(opening) as (client, _):
-            await measures.fifth_turn(client)
+            await measures.fifth_turn(client, sizes)
             rates.append(await measures.throughput(client, sizes))
     return Figure(f"turns a second, {sizes.throughput_threads} threads (more is better)", rates[0], "/s", rates[1])
 
 
-async def _load(ours: Opening, theirs: Opening, sizes: Sizes) -> Figure:
+async def _load(ours: Open, theirs: Open, sizes: Sizes) -> Figure:
     acks = []
     for opening in (ours, theirs):
         async with _client(opening) as (client, _):
-            await measures.fifth_turn(client)
+            await measures.fifth_turn(client, sizes)
             acks.append(await measures.load(client, sizes))
     what = f"accept a message, {sizes.load_rate} a second for {sizes.load_seconds:g} s: p99"
     return Figure(what, p99_ms(acks[0]), "ms", p99_ms(acks[1]), Limit(30))
 
 
-async def _starting(model_url: str, sizes: Sizes) -> list[Figure]:
-    theirs = await _starts(partial(baseline, model_url, pinned=False), sizes)
-    plain = await _starts(partial(house, None), sizes)
-    remote = await _starts(partial(house, model_url), sizes)
+async def _starting(contestants: Contestants, sizes: Sizes) -> list[Figure]:
+    theirs = await _starts(partial(contestants.baseline, pinned=False), sizes)
+    plain = await _starts(contestants.house_as_made, sizes)
+    remote = await _starts(contestants.house, sizes)
     seconds, memory = Limit(2.5), Limit(160)
     return [
         Figure("start, as `make run`: median", plain[0], "s", theirs[0], seconds),
@@ -131,7 +129,7 @@ async def _starting(model_url: str, sizes: Sizes) -> list[Figure]:
     ]
 
 
-async def _starts(opening: Opening, sizes: Sizes) -> tuple[float, float]:
+async def _starts(opening: Open, sizes: Sizes) -> tuple[float, float]:
     """Median seconds of starting, and of the memory in MB a while after."""
     seconds: list[float] = []
     memory: list[float] = []
@@ -140,12 +138,12 @@ async def _starts(opening: Opening, sizes: Sizes) -> tuple[float, float]:
     for _ in range(sizes.starts):
         async with opening() as contestant:
             seconds.append(contestant.started_in)
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(sizes.settle_seconds)
             memory.append(contestant.memory() / MB)
     return statistics.median(seconds), statistics.median(memory)
 
 
 @asynccontextmanager
-async def _client(opening: Opening) -> AsyncIterator[tuple[Client, Contestant]]:
+async def _client(opening: Open) -> AsyncIterator[tuple[Client, Contestant]]:
     async with opening() as contestant, visiting(contestant.url) as client:
         yield client, contestant

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 
 from bench import measures
 from bench.client import visiting
-from bench.contestants import Contestant, bare_bolt, house
+from bench.contestants import Contestant, Contestants
 from bench.figures import Figure, Limit, median_ms, p99_ms
 from bench.measures import Fifth, Sizes
-from bench.slack_client import SlackApi, SlackClient, in_slack, slack_api, slack_variables
+from bench.slack_client import SlackApi, SlackClient, in_slack
 
 
-async def in_slack_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]:
+async def in_slack_and_at_the_page(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """Turns and clicks, taken in turns from two houses."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        api_url, api = await stack.enter_async_context(slack_api())
-        page = await stack.enter_async_context(house(model_url))
-        there = await stack.enter_async_context(house(model_url, chat=slack_variables(api_url)))
+        api = contestants.around.slack
+        page = await stack.enter_async_context(contestants.house())
+        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
         at_page = await stack.enter_async_context(visiting(page.url))
         by_mention = await stack.enter_async_context(in_slack(there.url, api))
-        for number in range(sizes.conversations + 1):
-            pair = (await measures.fifth_turn(by_mention), await measures.fifth_turn(at_page))
-            if number:  # the first one warms both up
+        for number in range(sizes.warm_ups + sizes.conversations):
+            pair = (await measures.fifth_turn(by_mention, sizes), await measures.fifth_turn(at_page, sizes))
+            if number >= sizes.warm_ups:
                 pairs.append(pair)
 
     def figure(what: str, seconds: Callable[[Fifth], float]) -> Figure:
@@ -40,13 +39,13 @@ async def in_slack_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]
     ]
 
 
-async def beside_bolt(model_url: str, sizes: Sizes) -> list[Figure]:
+async def beside_bolt(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """Acknowledgements under load."""
     acks: list[Sequence[float]] = []
-    async with slack_api() as (api_url, api):
-        for opening in (partial(house, model_url, chat=slack_variables(api_url)), partial(bare_bolt, api_url)):
-            async with opening() as contestant, _warm(contestant, api) as client:
-                acks.append(await measures.load(client, sizes))
+    api = contestants.around.slack
+    for opening in (contestants.house(chat=api.variables()), contestants.bare_bolt()):
+        async with opening as contestant, _warm(contestant, api) as client:
+            acks.append(await measures.load(client, sizes))
     what = f"Slack: accept a mention, {sizes.load_rate} a second for {sizes.load_seconds:g} s (baseline: bare Bolt)"
     return [
         Figure(f"{what}: median", median_ms(acks[0]), "ms", median_ms(acks[1])),

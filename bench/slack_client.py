@@ -24,19 +24,20 @@ TEAM, PERSON, BOT, TOKEN, SIGNING_SECRET = "T0BENCH", "U0BENCH", "U0BOT", "xoxb-
 _DONE = re.compile(r"Done: \S.*")
 
 
-def slack_variables(api_url: str) -> Mapping[str, str]:
-    """What a house, or a Bolt app, has to be told to find the Web API at this address."""
-    return {"SLACK_API_URL": api_url, "SLACK_BOT_TOKEN": TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
-
-
 class SlackApi:
     """As much of Slack's Web API as the bot needs; it answers at once and shows what is posted to whoever waits."""
 
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
         """By channel: the bench holds one conversation in each."""
-        self._numbers = itertools.count(1)
+        self.base_url = ""
+        self.numbers = itertools.count(1)
+        """Of everything that needs a name of its own, whoever the client is."""
         self._cards: dict[str, str] = {}
+
+    def variables(self) -> Mapping[str, str]:
+        """What a house, or a Bolt app, has to be told to find it."""
+        return {"SLACK_API_URL": self.base_url, "SLACK_BOT_TOKEN": TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
 
     async def handle(self, request: web.Request) -> web.Response:
         """One method."""
@@ -54,11 +55,11 @@ class SlackApi:
                 user = {"id": PERSON, "team_id": TEAM, "name": "ana", "real_name": "Ana", "tz": "UTC"}
                 return {"user": user | {"profile": {"display_name": "Ana", "real_name": "Ana"}}}
             case "chat.postMessage" | "chat.update":
-                ts = arguments.get("ts") or f"1800000000.{next(self._numbers):06d}"
+                ts = arguments.get("ts") or f"1800000000.{next(self.numbers):06d}"
                 self._show(str(arguments["channel"]), ts, arguments)
                 return {"channel": arguments["channel"], "ts": ts}
             case "chat.startStream":
-                return {"channel": arguments["channel"], "ts": f"1800000000.{next(self._numbers):06d}"}
+                return {"channel": arguments["channel"], "ts": f"1800000000.{next(self.numbers):06d}"}
             case "conversations.replies" | "conversations.history":
                 return {"messages": [], "has_more": False}
             case _:
@@ -106,12 +107,11 @@ class SlackClient:
         self.url = f"{url}/slack/events"
         self.http = http
         self._api = api
-        self._numbers = itertools.count(1)
         self._started = time.time()
 
     async def send(self, thread_id: str, text: str) -> None:
         """Mention the bot in the thread of a channel; returns when it is acknowledged."""
-        number, channel = next(self._numbers), _channel_of(thread_id)
+        number, channel = next(self._api.numbers), _channel_of(thread_id)
         ts = f"{self._started + number / 1000:.6f}"
         event = {"type": "app_mention", "user": PERSON, "text": f"<@{BOT}> {text}", "ts": ts, "channel": channel}
         event |= {"thread_ts": f"{int(self._started)}.000001", "team": TEAM, "event_ts": ts}
@@ -122,7 +122,7 @@ class SlackClient:
 
     async def approve(self, approval_id: str) -> None:
         """Press Approve."""
-        number = next(self._numbers)
+        number = next(self._api.numbers)
         action = {"type": "button", "action_id": "approve", "block_id": "b", "value": approval_id}
         payload = {"type": "block_actions", "team": {"id": TEAM}, "user": {"id": PERSON, "team_id": TEAM}}
         payload |= {"channel": {"id": "C0"}, "message": {"ts": "1.1"}, "trigger_id": f"t{number}", "api_app_id": "A0"}
@@ -141,7 +141,7 @@ class SlackClient:
     @asynccontextmanager
     async def thread(self) -> AsyncIterator[Thread]:
         """A new conversation, in a channel of its own."""
-        thread = Thread(self, f"slack:{next(self._numbers)}")
+        thread = Thread(self, f"slack:{next(self._api.numbers)}")
         self._api.threads[_channel_of(thread.thread_id)] = thread
         try:
             yield thread
@@ -154,8 +154,8 @@ def _channel_of(thread_id: str) -> str:
 
 
 @asynccontextmanager
-async def slack_api() -> AsyncIterator[tuple[str, SlackApi]]:
-    """The Web API; its address."""
+async def slack_api() -> AsyncIterator[SlackApi]:
+    """The Web API, running."""
     api = SlackApi()
     application = web.Application()
     application.router.add_route("*", "/api/{method}", api.handle)
@@ -164,7 +164,8 @@ async def slack_api() -> AsyncIterator[tuple[str, SlackApi]]:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}/api/", api
+        api.base_url = f"http://{host}:{port}/api/"
+        yield api
     finally:
         with contextlib.suppress(asyncio.CancelledError):
             await runner.cleanup()

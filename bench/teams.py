@@ -9,28 +9,28 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from bench import measures
 from bench.client import Client, visiting
-from bench.contestants import bare_handler, house
+from bench.contestants import Contestants
 from bench.figures import Figure, Limit, median_ms, p99_ms
 from bench.marks import WRITE
 from bench.measures import Fifth, Sizes
-from bench.teams_client import TeamsClient, in_teams, teams_api
+from bench.teams_client import TeamsClient, in_teams
 
 ANSWER_WITHIN = 5_000.0
 """Milliseconds that Teams waits for the answer to an invoke."""
 
 
-async def in_teams_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]:
+async def in_teams_and_at_the_page(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """Turns and clicks, taken in turns from two houses."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(teams_api())
-        page = await stack.enter_async_context(house(model_url))
-        there = await stack.enter_async_context(house(model_url, chat=api.variables()))
+        api = contestants.around.teams
+        page = await stack.enter_async_context(contestants.house())
+        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
         at_page = await stack.enter_async_context(visiting(page.url))
         by_mention = await stack.enter_async_context(in_teams(there.url, api))
-        for number in range(sizes.conversations + 1):
-            pair = (await measures.fifth_turn(by_mention), await measures.fifth_turn(at_page))
-            if number:  # the first one warms both up
+        for number in range(sizes.warm_ups + sizes.conversations):
+            pair = (await measures.fifth_turn(by_mention, sizes), await measures.fifth_turn(at_page, sizes))
+            if number >= sizes.warm_ups:
                 pairs.append(pair)
 
     def figure(what: str, seconds: Callable[[Fifth], float]) -> Figure:
@@ -45,18 +45,20 @@ async def in_teams_and_at_the_page(model_url: str, sizes: Sizes) -> list[Figure]
     ]
 
 
-async def invokes(model_url: str, sizes: Sizes) -> list[Figure]:
+async def invokes(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """How soon Teams has the answer to an invoke."""
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(teams_api())
-        there = await stack.enter_async_context(house(model_url, chat=api.variables()))
-        bare = await stack.enter_async_context(bare_handler())
+        api = contestants.around.teams
+        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
+        bare = await stack.enter_async_context(contestants.bare_handler())
         person = await stack.enter_async_context(in_teams(there.url, api))
         at_the_bare = await stack.enter_async_context(in_teams(bare.url, api))
         async with _card(person) as card:
             refreshed = [await _timed(lambda: person.refresh(card)) for _ in range(sizes.invokes + 5)][5:]
         bare_answers = [await _timed(lambda: at_the_bare.refresh("any")) for _ in range(sizes.invokes + 5)][5:]
-        clicked = [await _click(person) for _ in range(sizes.conversations + 1)][1:]
+        for _ in range(sizes.warm_ups):
+            await _click(person, sizes.reading_seconds)
+        clicked = [await _click(person, sizes.reading_seconds) for _ in range(sizes.conversations)]
     floor = median_ms(bare_answers)
     return [
         Figure(
@@ -75,10 +77,10 @@ async def invokes(model_url: str, sizes: Sizes) -> list[Figure]:
     ]
 
 
-async def _click(person: TeamsClient) -> float:
+async def _click(person: TeamsClient, reading_seconds: float) -> float:
     """Seconds until a click on Approve is answered."""
     async with _card(person) as card:
-        await asyncio.sleep(measures.READING_SECONDS)
+        await asyncio.sleep(reading_seconds)
         return await _timed(lambda: person.approve(card))
 
 

@@ -32,10 +32,10 @@ def test_of_a_hundred_times_the_longest_is_the_99th() -> None:
     assert p99_ms([0.001] * 99 + [1.0]) == 1000
 
 
-@pytest.mark.timeout(600)
-async def test_the_bench_runs_and_prints_its_table() -> None:
+@pytest.mark.timeout(120)
+async def test_each_measure_of_the_bench_runs() -> None:
     bench = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench", "--quick", cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "bench", "--smoke", cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await bench.communicate()
     assert bench.returncode == 0
