@@ -1,57 +1,129 @@
 """Secrets out of texts, before a model, a card, a log or a trace sees them.
 
-What is masked keeps its kind: `[secret: github token]`. Names stay (`password=[secret: password]`), JSON stays JSON,
-and what is no secret stays as it was, byte for byte.
+Two duties, which want different care (`docs/decisions/0017-*.md`):
+
+- **Logs, traces and what the model reads** (`redact`), and **the audit log** (`for_audit`): whatever may be a secret is
+  masked. `[secret: password]` says its kind; names stay, JSON stays JSON, and what is no secret stays byte for byte.
+- **What people decide on** (`for_card`): only what is a secret for certain is masked, its own characters and nothing
+  else. `[secret: github token, 40 characters, #3fa9c2d1]` says how many they are, and a keyed fingerprint tells
+  different ones apart. Text that is written like a mask is shown so that nobody takes it for one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
+import secrets
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from policies.secret_fields import fields, kind_of_field
-from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern, Span
+from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
 from policies.secret_spellings import spellings
 
-__all__ = ["EMAILS", "GUIDS", "SHORTEST_VALUE", "TOKENS", "Redactor", "SecretPattern", "holds_a_mask"]
+__all__ = [
+    "EMAILS",
+    "GUIDS",
+    "SHORTEST_VALUE",
+    "TOKENS",
+    "Masked",
+    "Redactor",
+    "Secret",
+    "SecretPattern",
+    "fingerprint_key",
+    "holds_a_mask",
+    "unmasked",
+]
 
 SHORTEST_VALUE = 8
 """Characters of a known value that is masked; a shorter one stands in ordinary words."""
 
 DEEPEST = 50
-"""Levels of a JSON value that are looked into; what is deeper is masked as a whole."""
+"""Levels of a JSON value that are shown; what is deeper is masked as a whole."""
 
 _LARGEST = 1e30
 """What is larger is no number that somebody would keep secret."""
 _MOST_PASSES = 8
-_MASK = re.compile(rb"\[secret: [a-z][a-z0-9 -]{0,39}\]")
-_HALF_ESCAPE = re.compile(rb"(\\+)(?:u[0-9A-Fa-f]{0,3})?\Z")
-_ESCAPE = re.compile(rb"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_DIGITS = 8
+"""Hexadecimal digits of a mask's fingerprint."""
+_CALL_DIGITS = 12
+"""Of a whole value's: so many that no two calls are made to share one by trying (2^24 cards for a chance of a half)."""
+_MASK = re.compile(r"\[secret: [a-z][a-z0-9 -]{0,39}(?:, [0-9,]+ characters?, #[0-9a-f]{8,64})?\]")
+_HALF_ESCAPE = re.compile(r"(\\+)(?:u[0-9A-Fa-f]{0,3})?\Z")
+_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LONGEST_RUN = 64
-_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_QUOTED_KEY = re.compile(rb"(\\*[\"'])\s*:\s*\Z")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_QUOTED_KEY = re.compile(r"(\\*[\"'])\s*:\s*\Z")
+_LIKE_A_MASK = re.compile(r"[\[\uff3b](?=\s*(?:secret|not\s+shown)\s*[:\uff1a])|⟨(?=U\+)", re.IGNORECASE)
+"""Where a text begins something that only we write, or that reads like it: a mask, or an invisible character's mark."""
+_MARKED = re.compile(r"⟨U\+(005B|FF3B|27E8)⟩")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Something in a text that is, or may be, a secret."""
+
+    start: int
+    end: int
+    """In characters of the text, like `start`; not included."""
+    kind: str
+    """A few lower-case words."""
+    certain: bool
+    """Whether it cannot be ordinary text: a token of a known service, a value of this process, what the operator wants
+    masked. What only stands where secrets stand (`password=…`) is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A JSON value as it may be shown."""
+
+    value: Any
+    hidden: Mapping[str, str]
+    """What is behind each of its masks, in the order in which they first stand in it. A mask stands for one text."""
 
 
 class Redactor:
     """Masks what it was told to look for. Holds nothing but that; may be used from any thread."""
 
-    def __init__(self, patterns: Sequence[SecretPattern] = TOKENS, values: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[SecretPattern] = TOKENS,
+        values: Collection[str] = (),
+        *,
+        key: bytes | None = None,
+    ) -> None:
         """`patterns` are looked for beside fields that are called like secrets (`TOKENS`, perhaps `GUIDS`, `EMAILS`
-        and the operator's own); `values` are secrets of this process, from eight characters on."""
+        and the operator's own); `values` are secrets of this process, from eight characters on. `key` is what the
+        fingerprints are made with (`fingerprint_key`); `None`: one that lasts as long as this redactor."""
         self._patterns = tuple(patterns)
         self._values = _all_spellings(values)
+        self._key = key or secrets.token_bytes(32)
+
+    def find(self, text: str) -> list[Secret]:
+        """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
+        raw = text.encode("utf-8", "surrogatepass")
+        found: set[tuple[int, int, str, bool]] = set()
+        for value in self._values:
+            found.update(_occurrences(value, raw))
+        for pattern in self._patterns:
+            found.update((*span, pattern.certain) for span in pattern.spans(raw))
+        found.update((*span, False) for span in fields(raw))
+        if len(raw) == len(text):
+            return [Secret(*each) for each in sorted(found)]
+        at = _in_characters(raw, {edge for start, end, *_ in found for edge in (start, end)})
+        return [Secret(at[start], at[end], kind, certain) for start, end, kind, certain in sorted(found)]
 
     def redact(self, text: str) -> str:
-        """The text without secrets. Linear in time, and doing it twice is doing it once."""
-        masked = text.encode("utf-8", "surrogatepass")
+        """The text without anything that may be a secret. Linear in time, and doing it twice is doing it once."""
         for _ in range(_MOST_PASSES):
-            spans = _outside_masks(sorted(self._spans(masked)), masked)
+            spans = _outside_masks(self.find(text), text)
             if not spans:
                 break
-            masked = _masked(masked, spans)
-        return masked.decode("utf-8", "surrogatepass")
+            text = _without(text, spans)
+        return text
 
     def redact_json(self, value: Any) -> Any:
         """A JSON value without secrets, in its keys, its texts, and its fields that are called like secrets."""
@@ -69,16 +141,180 @@ class Redactor:
         return [self._within(item, levels - 1) for item in value]
 
     def _field(self, name: str, value: Any, levels: int) -> Any:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
-        kind = kind_of_field(name, str(value)) if is_number or isinstance(value, str) else None
+        kind = _kind_of_field(name, value)
         return self._within(value, levels) if kind is None else f"[secret: {kind}]"
 
-    def _spans(self, text: bytes) -> Iterator[Span]:
-        for value in self._values:
-            yield from _occurrences(value, text)
-        for pattern in self._patterns:
-            yield from pattern.spans(text)
-        yield from fields(text)
+    def for_audit(self, value: Any) -> Masked:
+        """A JSON value without anything that may be a secret: in its texts, its keys, and its fields that are called
+        like secrets. Every entry of an object stays one of its own."""
+        masking = _Masking(self._key, lambda text: _outside_masks(self.find(text), text), _kind_of_field)
+        return Masked(masking.within(value, DEEPEST), masking.hidden)
+
+    def for_card(self, value: Any) -> Masked:
+        """A JSON value as people decide on it: what is a secret for certain is masked, and nothing else."""
+        masking = _Masking(self._key, lambda text: _merged(each for each in self.find(text) if each.certain), _no_kind)
+        return Masked(masking.within(value, DEEPEST), masking.hidden)
+
+    def fingerprint(self, value: Any) -> str:
+        """A short keyed fingerprint of a JSON value, such as `#3fa9c2d1e0b4`: equal values have equal ones, and nobody
+        without the key can make two that share one. Raises nothing."""
+        return f"#{_keyed(self._key, _in_bytes(value))[:_CALL_DIGITS]}"
+
+
+def fingerprint_key(encryption_key: bytes) -> bytes:
+    """The key for fingerprints, made of the key (the first of several) that seals what is kept: constant as long as
+    that one stays the first, and useless for opening anything."""
+    return hmac.digest(encryption_key.split(b",")[0].strip(), b"countersign: fingerprints of masks", "sha256")
+
+
+def holds_a_mask(text: str) -> bool:
+    """Whether something in a text was masked (or is written as if it had been)."""
+    return _MASK.search(text) is not None
+
+
+def unmasked(value: Any, hidden: Mapping[str, str]) -> Any:
+    """What `Redactor.for_card` was given, of what it made of it: each mask becomes what is behind it, wherever it
+    stands by now. Raises `ValueError` when something is written like a mask and is none of these."""
+    if isinstance(value, str):
+        return _unmasked_text(value, hidden)
+    if isinstance(value, Mapping):
+        return {_unmasked_text(key, hidden): unmasked(item, hidden) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [unmasked(item, hidden) for item in value]
+    return value
+
+
+def _unmasked_text(text: str, hidden: Mapping[str, str]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for found in _LIKE_A_MASK.finditer(text):
+        if found[0] != "[":
+            continue
+        end = text.find("]", found.start()) + 1
+        behind = hidden.get(text[found.start() : end])
+        if behind is None:
+            raise ValueError("this is written like a mask, and is none")
+        pieces += [_unmarked(text[done : found.start()]), behind]
+        done = end
+    return "".join([*pieces, _unmarked(text[done:])])
+
+
+def _unmarked(text: str) -> str:
+    return _MARKED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+@dataclass(slots=True)
+class _Masking:
+    """Masks one value. Of two different secrets whose masks would read alike the second gets a longer fingerprint."""
+
+    key: bytes
+    secrets_in: Callable[[str], list[Secret]]
+    """What of a text is masked, in order and without overlaps."""
+    kind_of_field: Callable[[str, Any], str | None]
+    """The kind of secret that a field is by its name, if it is masked whole for that."""
+    hidden: dict[str, str] = field(default_factory=dict)
+
+    def within(self, value: Any, levels: int) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if not isinstance(value, Mapping | list | tuple):
+            return value
+        if levels == 0:
+            return self._too_deep(value)
+        if isinstance(value, Mapping):
+            return self._entries(value, levels - 1)
+        return [self.within(item, levels - 1) for item in value]
+
+    def text(self, text: str) -> str:
+        pieces: list[str] = []
+        done = 0
+        for secret in self.secrets_in(text):
+            pieces.append(_marked(text[done : secret.start]))
+            pieces.append(self._mask(f"secret: {secret.kind}", text[secret.start : secret.end]))
+            done = secret.end
+        return "".join([*pieces, _marked(text[done:])])
+
+    def _entries(self, entries: Mapping[Any, Any], levels: int) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for key, item in entries.items():
+            name = self.text(str(key))
+            kind = self.kind_of_field(str(key), item)
+            shown[name] = self.within(item, levels) if kind is None else self._mask(f"secret: {kind}", str(item))
+        return shown
+
+    def _too_deep(self, value: Any) -> str:
+        written = _in_bytes(value).decode("utf-8", "surrogatepass")
+        return self._mask("not shown: nested too deeply", written)
+
+    def _mask(self, what: str, text: str) -> str:
+        number, unit = len(text), "character" if len(text) == 1 else "characters"
+        whole = _keyed(self.key, text.encode("utf-8", "surrogatepass"))
+        for digits in (_DIGITS, len(whole)):
+            mask = f"[{what}, {number:,} {unit}, #{whole[:digits]}]"
+            if self.hidden.setdefault(mask, text) == text:
+                break
+        return mask
+
+
+def _kind_of_field(name: str, value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+    return kind_of_field(name, str(value)) if is_number or isinstance(value, str) else None
+
+
+def _no_kind(name: str, value: Any) -> None:
+    """A name says nothing about what stands under it."""
+
+
+def _marked(text: str) -> str:
+    """The text with whatever only we write made visible as such: `[secret: x]` becomes `⟨U+005B⟩secret: x]`."""
+    return _LIKE_A_MASK.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+
+
+def _keyed(key: bytes, text: bytes) -> str:
+    return hmac.new(key, text, hashlib.sha256).hexdigest()
+
+
+def _in_bytes(value: Any) -> bytes:
+    """A JSON value in bytes that no other has, however deep or large it is; the order of an object's entries does not
+    count. Near to JSON, since people may look at it."""
+    pieces: list[str] = []
+    rest: list[Any] = [value]
+    while rest:
+        each = rest.pop()
+        match each:
+            case _Written():
+                pieces.append(each)
+            case str():
+                pieces.append(_quoted(each))
+            case Mapping():
+                items = sorted(((str(key), item) for key, item in each.items()), key=lambda pair: pair[0])
+                pieces.append("{")
+                rest.append(_Written("}"))
+                for key, item in reversed(items):
+                    rest += [_Written(", "), item, _Written(f"{_quoted(key)}: ")]
+            case list() | tuple():
+                pieces.append("[")
+                rest.append(_Written("]"))
+                for item in reversed(each):
+                    rest += [_Written(", "), item]
+            case bool() | None:
+                pieces.append({True: "true", False: "false", None: "null"}[each])
+            case int():
+                pieces.append(str(each) if abs(each) < _LARGEST else hex(each))
+            case _:
+                pieces.append(repr(each))
+    return "".join(pieces).encode("utf-8", "surrogatepass")
+
+
+class _Written(str):
+    """Text that stands in bytes as it is."""
+
+    __slots__ = ()
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _all_spellings(values: Collection[str]) -> tuple[bytes, ...]:
@@ -86,33 +322,48 @@ def _all_spellings(values: Collection[str]) -> tuple[bytes, ...]:
     return tuple(sorted({spelling for value in long_enough for spelling in spellings(value)}))
 
 
-def holds_a_mask(text: str) -> bool:
-    """Whether something in a text was masked (or is written as if it had been)."""
-    return _MASK.search(text.encode("utf-8", "surrogatepass")) is not None
-
-
-def _occurrences(value: bytes, text: bytes) -> Iterator[Span]:
+def _occurrences(value: bytes, text: bytes) -> Iterator[tuple[int, int, str, bool]]:
     at = text.find(value)
     while at >= 0:
-        yield at, at + len(value), "known value"
+        yield at, at + len(value), "known value", True
         at = text.find(value, at + len(value))
 
 
-def _outside_masks(spans: list[Span], text: bytes) -> list[Span]:
-    """The spans, in order and without overlaps, as far as they are not masks already."""
-    masks = [mask.span() for mask in _MASK.finditer(text)] if spans else []
-    merged: list[Span] = []
-    for start, end, kind in (piece for span in spans for piece in _pieces(_with_whole_escapes(span, text), masks)):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
+def _in_characters(raw: bytes, edges: Collection[int]) -> Mapping[int, int]:
+    """Where these bytes of a text in UTF-8 are in its characters; an edge within one counts as before it."""
+    found: dict[int, int] = {}
+    characters = done = 0
+    for edge in sorted(edges):
+        whole = edge
+        while 0 < whole < len(raw) and raw[whole] & 0xC0 == 0x80:
+            whole -= 1
+        characters += len(raw[done:whole].decode("utf-8", "surrogatepass"))
+        done = whole
+        found[edge] = characters
+    return found
+
+
+def _merged(found: Iterator[Secret]) -> list[Secret]:
+    """In order and without overlaps; of those that overlap the first says the kind."""
+    merged: list[Secret] = []
+    for each in found:
+        if merged and each.start < merged[-1].end:
+            first = merged[-1]
+            merged[-1] = Secret(first.start, max(first.end, each.end), first.kind, first.certain)
         else:
-            merged.append((start, end, kind))
+            merged.append(each)
     return merged
 
 
-def _with_whole_escapes(span: Span, text: bytes) -> Span:
-    """A span that begins or ends within one of JSON's escapes takes in all of it: half of it would be none."""
-    start, end, kind = span
+def _outside_masks(found: Sequence[Secret], text: str) -> list[Secret]:
+    """The secrets, in order and without overlaps, as far as they are not masks already."""
+    masks = [mask.span() for mask in _MASK.finditer(text)] if found else []
+    return _merged(piece for each in found for piece in _pieces(_with_whole_escapes(each, text), masks))
+
+
+def _with_whole_escapes(secret: Secret, text: str) -> Secret:
+    """A secret that begins or ends within one of JSON's escapes takes in all of it: half of it would be none."""
+    start, end = secret.start, secret.end
     before = _HALF_ESCAPE.search(text, max(0, start - _LONGEST_RUN), start)
     if before and len(before[1]) % 2:
         start = before.end(1) - 1
@@ -120,33 +371,33 @@ def _with_whole_escapes(span: Span, text: bytes) -> Span:
     if within and len(within[1]) % 2:
         whole = _ESCAPE.match(text, within.end(1) - 1)
         end = whole.end() if whole else end
-    return start, end, kind
+    return Secret(start, end, secret.kind, secret.certain)
 
 
-def _pieces(span: Span, masks: Sequence[tuple[int, int]]) -> Iterator[Span]:
-    start, end, kind = span
+def _pieces(secret: Secret, masks: Sequence[tuple[int, int]]) -> Iterator[Secret]:
+    start, end = secret.start, secret.end
     at = bisect_right(masks, start, key=lambda mask: mask[1])
     while at < len(masks) and masks[at][0] < end:
         if start < masks[at][0]:
-            yield start, masks[at][0], kind
+            yield Secret(start, masks[at][0], secret.kind, secret.certain)
         start, at = masks[at][1], at + 1
     if start < end:
-        yield start, end, kind
+        yield Secret(start, end, secret.kind, secret.certain)
 
 
-def _masked(text: bytes, spans: Sequence[Span]) -> bytes:
-    pieces: list[bytes] = []
+def _without(text: str, found: Sequence[Secret]) -> str:
+    pieces: list[str] = []
     done = 0
-    for start, end, kind in spans:
-        around = _quotes_for(text, start, end)
-        pieces += [text[done:start], around, b"[secret: ", kind.encode(), b"]", around]
-        done = end
-    return b"".join([*pieces, text[done:]])
+    for each in found:
+        around = _quotes_for(text, each.start, each.end)
+        pieces += [text[done : each.start], around, f"[secret: {each.kind}]", around]
+        done = each.end
+    return "".join([*pieces, text[done:]])
 
 
-def _quotes_for(text: bytes, start: int, end: int) -> bytes:
+def _quotes_for(text: str, start: int, end: int) -> str:
     """A number behind a quoted name becomes a text, quoted like its name."""
     if not _NUMBER.fullmatch(text, start, end):
-        return b""
+        return ""
     key = _QUOTED_KEY.search(text, max(0, start - 32), start)
-    return key[1] if key else b""
+    return key[1] if key else ""

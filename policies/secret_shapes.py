@@ -34,6 +34,9 @@ class SecretPattern:
     """One of these is in every text that has such a secret: the quick way to see that there is none."""
     shortest: int = 1
     """Bytes of the shortest that counts."""
+    certain: bool = True
+    """Whether ordinary text cannot look like it. What is not certain is masked in logs and for the model, and shown to
+    people who decide on it."""
 
     def __post_init__(self) -> None:
         if not _KIND.fullmatch(self.kind):
@@ -65,7 +68,10 @@ def _token(kind: str, regex: str, *needles: str) -> SecretPattern:
 
 
 _PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?"
-_BASE64_LINES = r"(?:(?:\s|\\+[nr])*[A-Za-z0-9+/=]{16,})+"
+_BREAK = r"(?:\s|\\+[nr])"
+_BASE64_LINES = rf"(?:{_BREAK}*[A-Za-z0-9+/=]{{16,}})+"
+_KEY_BEGINS = rf"{_BREAK}*(?:MI[A-Za-z0-9+/]{{14,}}=*|b3BlbnNzaC1rZXkt[A-Za-z0-9+/]*=*)"
+"""What all such keys begin with: a sequence in DER, or OpenSSH's name for its format, in base64."""
 
 TOKENS = (
     _token("aws key", r"(?:AKIA|ASIA)[0-9A-Z]{16}\b", "AKIA", "ASIA"),
@@ -85,7 +91,7 @@ TOKENS = (
     _token("google secret", r"GOCSPX-[0-9A-Za-z_-]{20,}", "GOCSPX-"),
     _token("azure secret", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,}", "Q~"),
     _token("azure token", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "AZDO"),
-    SecretPattern("azure signature", r"(?:[?&;]|\\u0026)sig=([A-Za-z0-9%+/=_-]{30,})", ("sig=",)),
+    SecretPattern("azure signature", r"(?:[?&;]|\\u0026)sig=([A-Za-z0-9%+/=_-]{30,})", ("sig=",), certain=False),
     _token("api key", r"sk-(?:proj|svcacct|admin|ant|or|lf|live|test)-[A-Za-z0-9_-]{24,}", "sk-"),
     _token("api key", r"sk-[A-Za-z0-9]{32,}", "sk-"),
     _token("stripe key", r"(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,}", "k_live_", "k_test_"),
@@ -98,23 +104,37 @@ TOKENS = (
     ),
     SecretPattern(
         "private key",
+        rf"-----BEGIN {_PEM_NAME}-----{_KEY_BEGINS}(?:{_BASE64_LINES})?(?:{_BREAK}*-----END {_PEM_NAME}-----)?",
+        ("PRIVATE KEY",),
+    ),
+    SecretPattern(  # between such markers may stand anything
+        "private key",
         rf"-----BEGIN {_PEM_NAME}-----[^\"]*?-----END {_PEM_NAME}-----",
         ("PRIVATE KEY",),
+        certain=False,
     ),
     SecretPattern(  # cut off before its end
         "private key",
         rf"-----BEGIN {_PEM_NAME}-----{_BASE64_LINES}",
         ("PRIVATE KEY",),
+        certain=False,
     ),
-    SecretPattern("password", r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/@:\"'<>\\]*:([^\s/\"'<>\\]+)@[^\s@]", ("://",)),
     SecretPattern(
-        "bearer token", r"(?i)\bbearer[ \t]+([a-z0-9._~+/-]*[0-9][a-z0-9._~+/-]*=*)", ("earer", "EARER"), shortest=16
+        "password", r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/@:\"'<>\\]*:([^\s/\"'<>\\]+)@[^\s@]", ("://",), certain=False
+    ),
+    SecretPattern(
+        "bearer token",
+        r"(?i)\bbearer[ \t]+([a-z0-9._~+/-]*[0-9][a-z0-9._~+/-]*=*)",
+        ("earer", "EARER"),
+        shortest=16,
+        certain=False,
     ),
     SecretPattern(
         "authorization",
         r"(?i)authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?(?:basic|bearer|token|digest|negotiate|apikey)[ \t]+"
         r"([a-z0-9._~+/=-]{6,})",
         ("uthorization", "UTHORIZATION"),
+        certain=False,
     ),
 )
 """What is always masked."""
