@@ -32,6 +32,7 @@ from bot.secrets import KeyFileError, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from composition.platforms import NotConnected, make_platforms
+from composition.serving import limits_for, listening, raise_open_files_limit
 from graph.models import ModelProblem
 from policies.model import Tool
 from policies.rules import PolicyError
@@ -166,28 +167,25 @@ async def serve(settings: Settings) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
     loop.add_signal_handler(signal.SIGHUP, reloading.set)
-    async with running(settings) as application, application[POLICY].reloading_whenever(reloading):
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        site = web.TCPSite(runner, settings.host, settings.port)
+    limits = limits_for(raise_open_files_limit())
+    async with AsyncExitStack() as stack:
+        application = await stack.enter_async_context(running(settings))
+        await stack.enter_async_context(application[POLICY].reloading_whenever(reloading))
+        server = listening(application, settings.host, settings.port, limits)
         try:
-            await site.start()
+            host, port = await stack.enter_async_context(server)
         except OSError as error:
             raise ConfigurationError(
                 f"HOST, PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}"
             ) from error
-        host, port = runner.addresses[0][:2]
         application[ADDRESS].listens_on(port)
-        # What was imported stays: searching it for garbage again and again would hold up everybody for 0.1 s each time.
+        # What was imported stays: searching it for garbage again and again would hold up everybody for 0.1 s each
+        # time.
         gc.collect()
         gc.freeze()
         log.info("listening", url=settings.public_url or f"http://{host}:{port}", model=settings.model_name)
-        try:
-            await stopping.wait()
-            log.info("stopping")
-        finally:
-            await site.stop()
-            await runner.cleanup()
+        await stopping.wait()
+        log.info("stopping")
 
 
 def command(arguments: Sequence[str]) -> int:
