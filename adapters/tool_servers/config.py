@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -15,6 +15,7 @@ from adapters.tool_servers.positions import Located, NotJsonError, locate
 from adapters.tool_servers.redaction import secret_parts
 from adapters.tool_servers.text import one_line
 from adapters.tool_servers.variables import BadReferenceError, fill
+from policies.patterns import compiled
 
 Auth = Literal["none", "headers", "oauth"]
 
@@ -62,6 +63,16 @@ class AccountConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SignInRule:
+    """How a server says in a result that somebody must sign in: `signIn` in `mcp.json`."""
+
+    pattern: Any
+    """RE2's compiled pattern, in linear time whatever is searched; takes UTF-8."""
+    host: str
+    """The only host, with a port where the link has one, that such a link may lead to; in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """One server of `mcp.json`, checked and filled in."""
 
@@ -80,6 +91,8 @@ class ServerConfig:
     timeout: float = 60.0
     """Seconds that one call may take."""
     idempotent_tools: frozenset[str] = frozenset()
+    sign_in: SignInRule | None = None
+    """`None`: only its protocol says that somebody must sign in."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What was given to the server and must never be shown."""
 
@@ -187,6 +200,7 @@ class _EntryReader:
             trust_annotations=entry.trustAnnotations,
             timeout=entry.timeoutSeconds,
             idempotent_tools=frozenset(entry.idempotentTools),
+            sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             secrets=frozenset(self._secrets),
         )
 

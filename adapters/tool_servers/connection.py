@@ -27,8 +27,7 @@ from adapters.tool_servers.listing import MOST_TOOLS, masked
 from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
 from adapters.tool_servers.redaction import Redact, without_known
 from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off
-from adapters.tool_servers.sign_in_links import without_links
-from adapters.tool_servers.text import clean, one_line
+from adapters.tool_servers.text import clean, one_line, without_links
 from graph.ports import Progress, ToolOutcome
 
 log = structlog.get_logger(__name__)
@@ -258,6 +257,7 @@ class Connection:
             redact=self._redact,
             owner=bearer.person if bearer else None,
             connection=bearer.connection if bearer else None,
+            sign_in=self._server.sign_in,
         )
 
     def _outcome_of(self, answer: asyncio.Task[CallResult], reading: Reading) -> ToolOutcome | NotSent:

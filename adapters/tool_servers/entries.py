@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from policies.patterns import compiled
+
 LONGEST_TIMEOUT = 3600.0
 """Seconds. A call that needs longer should be a job with a tool to ask how it stands."""
 
@@ -56,6 +58,14 @@ def _variable_name(name: str) -> str:
     return name
 
 
+def _pattern(pattern: str) -> str:
+    try:
+        compiled(pattern)
+    except ValueError as error:
+        raise ValueError(f"is no regular expression in RE2's syntax: {error}") from None
+    return pattern
+
+
 def _no_nul(text: str) -> str:
     if "\x00" in text:
         raise ValueError("must not hold a NUL character")
@@ -66,6 +76,7 @@ _PATTERNS = {
     "scopes": "must be one scope: printable ASCII without blanks, quotes or backslashes",
     "provider": "must be the name of a provider: at most 32 letters, digits, - and _",
     "category": "must be at most 40 letters, digits, blanks, - and _",
+    "host": "must be a host as in a link, in lower case, such as accounts.example.com; with :port if the link has one",
 }
 """What a value must be that does not match its pattern, by its key."""
 
@@ -86,6 +97,15 @@ class AccountEntry(BaseModel):
     scopes: list[Annotated[str, Field(pattern=r"^[\x21\x23-\x5B\x5D-\x7E]{1,200}$")]] = []  # RFC 6749, 3.3
     clientId: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815 - the names in the file
     clientSecret: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815
+
+
+class SignInEntry(BaseModel):
+    """`signIn`: how a server that has no other way says in a result that somebody must sign in."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    pattern: Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
+    host: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?$")]
 
 
 def _kind_of_auth(value: Any) -> str:
@@ -118,6 +138,7 @@ class Entry(BaseModel):
     trustAnnotations: bool = False  # noqa: N815
     timeoutSeconds: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] = 60.0  # noqa: N815
     idempotentTools: list[ToolName] = []  # noqa: N815
+    signIn: SignInEntry | None = None  # noqa: N815
 
 
 class File(BaseModel):
@@ -133,6 +154,8 @@ def _known_keys(where: tuple[int | str, ...]) -> dict[str, FieldInfo]:
     """What may stand beside a key that is not known."""
     if len(where) < 3:
         return File.model_fields
+    if "signIn" in where[2:-1]:
+        return SignInEntry.model_fields
     return AccountEntry.model_fields if "[object]" in where else Entry.model_fields
 
 

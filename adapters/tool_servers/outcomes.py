@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.tool_servers.config import SignInRule
 from adapters.tool_servers.redaction import Redact, unchanged, without_known
 from adapters.tool_servers.replies import LONGEST_MESSAGE, CallResult, Fault, NotSent, broke_off, is_web_link
 from adapters.tool_servers.results import failed, reported, succeeded
-from adapters.tool_servers.sign_in_links import link_in_error, link_in_result
+from adapters.tool_servers.sign_in_links import sign_in_link
 from adapters.tool_servers.text import clean, one_line
 from graph.ports import AccountNeeded, Failed, SignInNeeded, ToolOutcome
 
@@ -33,6 +34,8 @@ class Reading:
     """Whose account the session uses: what it says is for that person only."""
     connection: str | None = None
     """Name of the connection that the account is of."""
+    sign_in: SignInRule | None = None
+    """How a result says that somebody must sign in; `None`: no result does."""
 
     def sentence(self, said: str) -> str:
         """What the server says about a link, as it may be shown."""
@@ -40,11 +43,11 @@ class Reading:
 
 
 def outcome_of_result(result: CallResult, reading: Reading) -> ToolOutcome:
-    """What a result of `tools/call` means. Some servers give a link in place of a result, or in an error."""
+    """What a result of `tools/call` means. Whatever it says, it is a result, unless the operator's rule for signing in
+    fits it: then the server may have acted all the same."""
     content, structured = result.content, result.structuredContent
-    find = link_in_error if result.isError else link_in_result
-    if link := find(content, structured):
-        return _link_needed(link.url, link.said, reading)
+    if reading.sign_in and (url := sign_in_link(reading.sign_in, content, structured)):
+        return SignInNeeded(url, "", did_nothing=False)
     if result.isError:
         said = failed(reading.server, content, structured, secrets=reading.secrets, redact=reading.redact)
         return Failed(said.text, owner=reading.owner)
@@ -74,8 +77,6 @@ def outcome_of_error(code: int, message: str, data: Any, reading: Reading) -> To
             return broke_off(server, "the connection was lost")
         case _ if code == URL_ELICITATION_REQUIRED:
             return _sign_in(message, data, reading)
-    if link := link_in_error([{"type": "text", "text": message}], None):
-        return _link_needed(link.url, link.said, reading)
     return Failed(reported(server, message, secrets=reading.secrets, redact=reading.redact), owner=reading.owner)
 
 
@@ -83,10 +84,6 @@ def account_needed(connection: str, data: Any) -> AccountNeeded:
     """What `Fault.SIGN_IN` means for whoever wanted to use the connection."""
     challenge = data.get("challenge") if isinstance(data, Mapping) else None
     return AccountNeeded(connection, challenge if isinstance(challenge, str) else "")
-
-
-def _link_needed(url: str, said: str, reading: Reading) -> SignInNeeded:
-    return SignInNeeded(url, reading.sentence(said))
 
 
 def _sign_in(message: str, data: Any, reading: Reading) -> SignInNeeded | Failed:

@@ -16,8 +16,7 @@ from adapters.tool_servers.arguments import schema_problem
 from adapters.tool_servers.listing import LARGEST_SCHEMA, masked_schema
 from adapters.tool_servers.redaction import Redact
 from adapters.tool_servers.replies import LONGEST_MESSAGE, is_web_link
-from adapters.tool_servers.sign_in_links import asks_to_sign_in
-from adapters.tool_servers.text import clean, one_line, shorten
+from adapters.tool_servers.text import clean, one_line, shorten, without_links
 from bot.forms import edit_fields
 from graph.fields import FieldType, FormField
 from graph.ports import QuestionPut, SignInNeeded
@@ -72,12 +71,9 @@ def form_question(
             f"{server} asked for something that looks like a secret ({named}). Secrets have no place in a chat, so the "
             "question was refused and nobody was asked."
         )
-    if asks_to_sign_in([message, *_texts(schema)]):
-        return Refused(
-            f"{server} put a link to sign in into a question that everybody here would see, so nobody was asked."
-        )
-    said = shorten(redact(clean(message)), LONGEST_QUESTION)
-    shown = masked_schema(schema, lambda text: redact(clean(text)))
+    # Everybody sees a question, and a link in it may be for one person: for those there is URL elicitation.
+    said = shorten(without_links(redact(clean(message))), LONGEST_QUESTION)
+    shown = _without_links(masked_schema(schema, lambda text: redact(clean(text))))
     return QuestionPut(number, said, _fields(shown), shown)
 
 
@@ -180,13 +176,17 @@ def _takes_anything(of: Mapping[str, Any]) -> bool:
     )
 
 
-def _texts(schema: Any) -> Iterator[str]:
+def _without_links(schema: Any, key: str = "") -> Any:
+    """The schema without links in what only explains it; the values that may be given are left as they are."""
     match schema:
-        case str():
-            yield schema
-        case Mapping() | list():
-            for part in schema.values() if isinstance(schema, Mapping) else schema:
-                yield from _texts(part)
+        case str() if key in {"title", "description"}:
+            return without_links(schema)
+        case Mapping():
+            return {name: _without_links(part, name) for name, part in schema.items()}
+        case list():
+            return [_without_links(part) for part in schema]
+        case _:
+            return schema
 
 
 def _says_secret(name: str) -> bool:

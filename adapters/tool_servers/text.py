@@ -10,6 +10,7 @@ import re
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONE_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_LINK = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
@@ -17,6 +18,11 @@ def clean(text: str) -> str:
     unified = text.replace("\r\n", "\n").replace("\r", "\n")
     bare = _CONTROLS.sub("", _TERMINAL_CODES.sub("", unified))
     return _LONE_SURROGATES.sub("\ufffd", bare)
+
+
+def without_links(text: str) -> str:
+    """The text without any link: for what everybody sees, where a link may be for one person."""
+    return _LINK.sub("(link)", text)
 
 
 def one_line(text: str, limit: int) -> str:

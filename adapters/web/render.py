@@ -186,7 +186,6 @@ def _sign_in(view: SignInView) -> Json:
         "status": view.status,
         "server": visible(view.server),
         "host": visible(view.host),
-        "message": visible(view.message),
         "owner": visible(view.owner),
         "owner_id": view.owner_id,
         "service": line(view.service, TITLE_LIMIT),

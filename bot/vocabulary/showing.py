@@ -112,6 +112,7 @@ class SignInView:
     host: str
     """Host of the link, so that a person can judge it."""
     message: str
+    """What the server says about it: for the owner alone, in no card that others see."""
     owner: str
     owner_id: str
     service: str = ""

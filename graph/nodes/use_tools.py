@@ -132,7 +132,10 @@ async def _concluded(
             await ports.ledger.did_nothing(record.call_id, attempt)
             return Command(goto="elicitation_needed", update={"question": as_json(outcome)})
         case SignInNeeded() | AccountNeeded():
-            await ports.ledger.did_nothing(record.call_id, attempt)
+            if isinstance(outcome, SignInNeeded) and not (outcome.did_nothing or record.tool.repeatable):
+                await ports.ledger.broke_off(record, attempt)  # asked about after the sign-in
+            else:
+                await ports.ledger.did_nothing(record.call_id, attempt)
             sign_in_id = await ports.sign_ins.ask(
                 record.thread_id, record.call_id, record.requester, record.tool.server, outcome
             )

@@ -69,7 +69,8 @@ class BrokeOff:
 
 @dataclass(frozen=True, slots=True)
 class SignInNeeded:
-    """The server did nothing yet: this person must open a link first (URL elicitation, a link in place of a result)."""
+    """This person must open a link first: the server says so by URL elicitation, or in a result of the kind that the
+    operator described."""
 
     url: str = field(repr=False)
     message: str
@@ -77,6 +78,8 @@ class SignInNeeded:
     """The server's name for it, by which it may tell that it is finished."""
     number: int = 0
     """Of the question within its call, from 1, when the call waits for it; 0: the call has ended with it."""
+    did_nothing: bool = True
+    """Whether the server said by its protocol that it did nothing yet; a result never says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Links that tools want somebody to open: in the middle of a call (elicitation by URL), or in place of a result."""
+"""Links that tools want somebody to open: in the middle of a call (elicitation by URL), or in a result, where the
+operator has described how such a result looks. Rules 4 and 7."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ import json
 
 import pytest
 from mcp.server.fastmcp import Context
+from mcp.types import ToolAnnotations
 
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.house import HouseFolder, house_here
 from tests.support.notes import ALLOWED, asked_to_sign_in
 from tests.support.planted import COLD, files_of
-from tests.support.tools import Workshop
+from tests.support.tools import Workshop, entry
 from tests.support.visitor import visiting
 
 SECRET = "s3cr3t-st4te-of-a-grant"
@@ -52,18 +54,33 @@ async def test_the_call_goes_on_when_the_server_says_that_its_link_was_used(
         await asked_to_sign_in(anas, "done")
 
 
-@pytest.mark.parametrize("kind", ["result", "error"])
-async def test_a_link_in_an_ordinary_answer_is_for_the_requester_alone(
-    workshop_home: HouseFolder, shop: Workshop, model: FakeOpenAI, capfd: pytest.CaptureFixture[str], kind: str
-) -> None:
+def accounting(shop: Workshop, kind: str, *, reads: bool) -> list[str]:
+    """Adds a tool that gives a link until somebody has signed in; what it did."""
+    counted: list[str] = []
+
     async def count_books() -> str:
+        counted.append("counted")
         if shop.signed_in:
             return "42 books"
         if kind == "error":
             raise ValueError(f"Please sign in first: {LINK}")
         return f"Please sign in first: {LINK}"
 
-    shop.server.tool()(count_books)
+    annotations = ToolAnnotations(readOnlyHint=True) if reads else None
+    shop.server.tool(annotations=annotations)(count_books)
+    return counted
+
+
+RULE = {"pattern": "^(Error executing tool count_books: )?Please sign in first: ", "host": "accounts.example.com"}
+
+
+@pytest.mark.parametrize("kind", ["result", "error"])
+async def test_a_link_of_the_kind_that_the_operator_described_is_for_the_requester_alone(
+    workshop_home: HouseFolder, shop: Workshop, model: FakeOpenAI, capfd: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Rule 7, and rule 4 for a tool that only reads: the call is made again."""
+    counted = accounting(shop, kind, reads=True)
+    workshop_home.tool_servers({"workshop": entry(shop, signIn=RULE)})
     workshop_home.policy(ALLOWED)
     workshop_home.variables["LOG_LEVEL"] = "debug"
     async with (
@@ -83,7 +100,80 @@ async def test_a_link_in_an_ordinary_answer_is_for_the_requester_alone(
         assert (await ben.post(path, {"id": "k1", "done": True})).status == 403
         assert (await ana.post(path, {"id": "k2", "done": True})).status == 200
         await anas.says("42 books")
+        assert len(counted) == 2
         shown = json.dumps([list(each.entries.values()) for each in (anas, seen)])
     logged = capfd.readouterr()
     for text in [shown, str(model.requests), logged.out + logged.err, *(t for _, t in files_of(workshop_home.folder))]:
         assert SECRET not in text
+
+
+async def test_a_tool_that_may_have_acted_before_it_gave_such_a_link_is_not_called_again_unasked(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 4: its outcome is unknown, and only the requester has it tried again."""
+    counted = accounting(shop, "result", reads=False)
+    workshop_home.tool_servers({"workshop": entry(shop, signIn=RULE)})
+    workshop_home.policy(ALLOWED)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url, "ana") as ana,
+        ana.thread(within=COLD) as anas,
+    ):
+        await anas.send("use count_books")
+        (card,) = await asked_to_sign_in(anas)
+        shop.signed_in = True
+        assert (await ana.post(f"/api/sign-ins/{card['id']}", {"id": "k", "done": True})).status == 200
+        (outcome,) = await anas.until(lambda: anas.contents("outcome"))
+        assert len(counted) == 1
+        assert (await ana.post(f"/api/outcomes/{outcome['id']}", {"id": "l", "choice": "try_again"})).status == 200
+        await anas.says("42 books")
+        assert len(counted) == 2
+
+
+async def test_a_receipt_that_speaks_of_signing_in_is_a_result_and_nothing_is_paid_twice(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 4: prose never says that a server did nothing."""
+    paid: list[str] = []
+
+    async def pay_acme() -> str:
+        paid.append("500")
+        return f"Paid 500 to ACME. Please sign in at {LINK} to see the receipt"
+
+    shop.server.tool()(pay_acme)
+    workshop_home.policy(ALLOWED)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url, "ana") as ana,
+        ana.thread(within=COLD) as anas,
+    ):
+        await anas.send("use pay_acme")
+        await anas.says("Paid 500 to ACME", "to see the receipt")
+        assert anas.contents("sign_in") == []
+        assert paid == ["500"]
+
+
+async def test_what_a_server_says_of_its_link_is_on_no_card_that_others_see(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 7: what a server says by its protocol is for the owner of the link, too."""
+
+    async def pay_bill(ctx: Context) -> str:  # type: ignore[type-arg]
+        answer = await ctx.elicit_url(
+            message="The bill of Dr. Brown", url="https://pay.example.com/bill", elicitation_id="b"
+        )
+        return answer.action
+
+    shop.server.tool()(pay_bill)
+    workshop_home.policy(ALLOWED)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url, "ana") as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(within=COLD) as anas,
+        ben.thread(anas.thread_id, within=COLD) as seen,
+    ):
+        await anas.send("use pay_bill")
+        await asked_to_sign_in(anas)
+        await seen.until(lambda: seen.contents("sign_in"))
+        assert "Brown" not in json.dumps(list(seen.entries.values()))

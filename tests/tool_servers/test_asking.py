@@ -262,12 +262,15 @@ async def test_a_server_may_say_that_the_link_was_used(tmp_path: Path) -> None:
         await until(lambda: told == [CALLER.call_id], "the notice")
 
 
-async def test_a_link_in_place_of_a_result_is_in_no_models_sight(tmp_path: Path) -> None:
+async def test_a_link_in_a_result_is_one_to_sign_in_with_only_where_the_operator_says_so(tmp_path: Path) -> None:
     async with asking(tmp_path, "http") as (servers, _):
+        assert isinstance(await call(servers, "shop__please_sign_in"), Succeeded)
+    rule = {"pattern": "(?i)sign in first", "host": "accounts.test"}
+    async with asking(tmp_path, "http", signIn=rule) as (servers, _):
         got = await call(servers, "shop__please_sign_in")
         assert isinstance(got, SignInNeeded)
         assert got.url.endswith("state=s3cr3t-st4te")
-        assert got.message == "Please sign in first: (link)"
+        assert not got.did_nothing
         assert "s3cr3t" not in repr(got)
 
 

@@ -387,3 +387,31 @@ def test_a_server_and_a_provider_cannot_share_a_name() -> None:
     other = '"files": {"url": "http://h/", "auth": {"provider": "google"}}'
     error = error_in(f'{{"mcpServers": {{\n{other},\n{google}}}}}')
     assert (error.line, "same name" in error.reason) == (3, True)
+
+
+def test_the_operator_may_describe_how_a_server_says_that_somebody_must_sign_in() -> None:
+    server = parsed({"command": "x", "signIn": {"pattern": "log in first", "host": "idp.test:8443"}})
+    assert server.sign_in
+    assert (server.sign_in.host, bool(server.sign_in.pattern.search(b"please log in first"))) == ("idp.test:8443", True)
+    assert parsed({"command": "x"}).sign_in is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "reason"),
+    [
+        ('{"pattern": "a(", "host": "idp.test"}', 3, "is no regular expression in RE2's syntax: missing ): a("),
+        ('{"pattern": "(?=a)", "host": "idp.test"}', 3, "is no regular expression in RE2's syntax"),
+        ('{"pattern": "", "host": "idp.test"}', 3, "must not be empty"),
+        ('{"pattern": "a",\n"host": "https://idp.test"}', 4, "must be a host as in a link"),
+        ('{"pattern": "a",\n"host": "IDP.test"}', 4, "must be a host as in a link"),
+        ('{"pattern": "a",\n"host": ""}', 4, "must be a host as in a link"),
+        ('{"pattern": "a"}', 3, "is missing"),
+        ('{"pattern": "a",\n"hosts": "idp.test"}', 3, "is missing"),
+        ('{"pattern": "a", "host": "a.test",\n"more": 1}', 4, "unknown key; known are host, pattern"),
+    ],
+)
+def test_a_mistake_in_that_description_is_reported_where_it_stands(rule: str, line: int, reason: str) -> None:
+    error = error_in(f'{{"mcpServers": {{"one": {{\n"command": "x",\n"signIn": {rule}}}}}}}')
+    assert error.line == line
+    assert "mcpServers.one.signIn" in error.reason
+    assert reason in error.reason

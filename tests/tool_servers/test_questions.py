@@ -103,13 +103,18 @@ def test_what_can_hold_no_secret_is_asked(only: dict[str, Any]) -> None:
     assert isinstance(asked(only, "Ana's password will expire"), QuestionPut)
 
 
-@pytest.mark.parametrize("more", [{}, {"description": "Sign in at https://drive.test/login?x=1"}])
-def test_a_link_to_sign_in_with_is_in_no_question(more: dict[str, Any]) -> None:
-    grant = "https://idp.test/authorize?client_id=c&response_type=code&state=zzz"
-    refused = asked({"done": {"type": "boolean", **more}}, "Go on?" if more else f"Open {grant} first")
-    assert isinstance(refused, Refused)
-    assert "https" not in refused.notice
-    assert isinstance(asked({"done": {"type": "boolean"}}, "Have you read https://news.test/a?"), QuestionPut)
+def test_a_link_is_in_no_question_since_everybody_sees_it() -> None:
+    """Rule 7: links to sign in with go to one person only, and nothing tells them from others."""
+    secret = "https://idp.test/authorize?client_id=c&response_type=code&state=zzz"
+    fields = {
+        "done": {"type": "boolean", "title": f"Open {secret}", "description": f"At {secret}"},
+        "site": {"type": "string", "enum": ["https://a.test/", "https://b.test/"]},
+    }
+    got = asked(fields, f"Open {secret} first")
+    assert isinstance(got, QuestionPut)
+    assert got.message == "Open (link) first"
+    assert "zzz" not in str(got)
+    assert got.schema["properties"]["site"]["enum"] == ["https://a.test/", "https://b.test/"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def sign_in_card(view: SignInView) -> Piece:
         text = f"Waiting for {owner} to sign in at {where}{_for_whom(view)}."
     if view.code_wanted:
         text = f"Waiting for {owner} to tell me the code that their browser shows, to connect their account at {where}."
-    return piece([sentence(text), *_in_its_words(view), actions(*sign_in_buttons(view))], text)
+    return piece([sentence(text), actions(*sign_in_buttons(view))], text)
 
 
 def sign_in_piece(view: SignInView, link: str) -> Piece:

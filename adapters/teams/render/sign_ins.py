@@ -69,8 +69,7 @@ def _sentence(view: SignInView, room: Room) -> str:
 
 
 def _body(view: SignInView, room: Room) -> list[Element]:
-    told = _message(view, room) if view.status == "open" else []
-    return [rich(words(_sentence(view, room))), *told, *_code_wanted(view, room)]
+    return [rich(words(_sentence(view, room))), *_code_wanted(view, room)]
 
 
 def _code_wanted(view: SignInView, room: Room) -> list[Element]:

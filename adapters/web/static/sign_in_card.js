@@ -30,7 +30,7 @@ export function signInCard(view, { me, memory }) {
     label: "Sign-in needed",
     heading: h("div", { className: "what" }, h("span", { className: "what-name" }, h("b", {}, view.server)), view.service && view.service !== view.server ? h("span", { className: "what-title" }, view.service) : null),
     side: open ? null : chip(...ENDS[view.status]),
-    body: [view.message ? h("p", {}, view.message) : null, foot, open ? null : lateAnswer(memory)],
+    body: [foot, open ? null : lateAnswer(memory)],
   });
 }
 
