@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
+
 OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
+_AT_ONCE = 50
+"""Events that are read one after the other before others get their turn, some 5 ms: they may all be there already."""
+
+_ONE_BY_ONE = 1_000
+"""Pieces of an answer that are shown as they come: more than most answers have."""
+_LUMP = 200
+"""Characters of a longer answer that are shown at a time."""
 
 _RESPONSES_ONLY = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
 """OpenAI's models that take function tools only at `/v1/responses` unless they are told not to reason (GPT-5.6 and
@@ -33,7 +48,7 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         extra["use_responses_api"] = False  # others speak chat completions, whatever their models are called
     elif _RESPONSES_ONLY.match(name):
         extra |= {"use_responses_api": True, "store": False}
-    model = ChatOpenAI(
+    return _OpenAIModel(
         model=name,
         base_url=address,
         # Local services want no key, the client insists on one.
@@ -45,12 +60,85 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         stream_usage=True,
         **extra,
     )
-    if not model.use_responses_api:
-        model.async_client = _PlainCompletions(model.root_async_client)
-    return model
 
 
-class _PlainCompletions:
+class _OpenAIModel(ChatOpenAI):
+    """`ChatOpenAI`, but for tool calls: their pieces are taken out of the service's events before LangChain sees them,
+    and come with the last piece of the answer, under `WRITTEN_CALLS`.
+
+    LangChain makes a message of every event, and each parses the arguments it holds, leniently: from broken JSON
+    (which every piece is) it takes off one character after the other, so that 50,000 characters in one event kept the
+    process from everything else for 8 seconds. Text comes as text, without the blocks of the responses API, which
+    LangChain joins in quadratic time.
+    """
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        calls, root = WrittenCalls(), self.root_async_client
+        # The events are timed where they are read: many of them are not passed on.
+        timed: dict[str, Any] = {"stream_chunk_timeout": None}
+        create = _Completions(root, calls, self.stream_chunk_timeout)
+        responses = _Client(_Responses(root, calls, self.stream_chunk_timeout))
+        asking = self.model_copy(update={**timed, "async_client": create, "root_async_client": responses})
+        async for generation in _in_lumps(ChatOpenAI._astream(asking, *args, **kwargs)):
+            yield generation
+        if calls:
+            more, ours = {WRITTEN_CALLS: calls}, {"model_provider": "openai"}
+            last = AIMessageChunk(content="", additional_kwargs=more, response_metadata=ours)
+            yield ChatGenerationChunk(message=last)
+
+
+async def _in_lumps(generations: AsyncIterator[ChatGenerationChunk]) -> AsyncIterator[ChatGenerationChunk]:
+    """An answer in pieces of text: each as it comes, in a long answer `_LUMP` characters at a time.
+
+    LangChain keeps all pieces until the end, to join them: tens of thousands hold the event loop for longer than
+    anybody may.
+    """
+    passed, gathered, characters = 0, list[str](), 0
+    async for generation in generations:
+        message = generation.message
+        text = message.text
+        gathered.append(text)
+        characters += len(text)
+        tells_more = generation.generation_info or (isinstance(message, AIMessageChunk) and message.usage_metadata)
+        if passed >= _ONE_BY_ONE and characters < _LUMP and not tells_more:
+            continue
+        message.content, message.additional_kwargs = "".join(gathered), {}
+        passed, gathered, characters = passed + 1, [], 0
+        yield generation
+    if gathered:
+        yield ChatGenerationChunk(message=AIMessageChunk(content="".join(gathered)))
+
+
+class _Events:
+    """A service's stream of events, without those that `take` keeps. Each has `seconds` to come."""
+
+    def __init__(self, stream: openai.AsyncStream[Any], take: Callable[[Any], bool], *, seconds: float | None) -> None:
+        self._stream = stream
+        self._take = take
+        self._seconds = seconds
+
+    async def __aenter__(self) -> _Events:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stream.close()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        events, read = aiter(self._stream), 0
+        while True:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    event = await anext(events)
+            except StopAsyncIteration:
+                return
+            if not self._take(event):
+                yield event
+            read += 1
+            if read % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+class _Completions:
     """`client.chat.completions` as far as a streaming `ChatOpenAI` uses it, JSON in and JSON out.
 
     The client's own looks through every message for fields to rename, of which there are none, and makes a pydantic
@@ -58,10 +146,92 @@ class _PlainCompletions:
     than all the rest of a turn (`make bench`). Sending, errors, and time limits stay the client's.
     """
 
-    def __init__(self, client: openai.AsyncOpenAI) -> None:
+    def __init__(self, client: openai.AsyncOpenAI, calls: WrittenCalls, seconds: float | None) -> None:
         self._client = client
+        self._calls = calls
+        self._seconds = seconds
 
-    async def create(self, **body: Any) -> openai.AsyncStream[object]:
+    async def create(self, **body: Any) -> _Events:
         """Ask, and stream the answer. Raises what the client raises."""
-        stream = openai.AsyncStream[object]
-        return await self._client.post("/chat/completions", cast_to=object, body=body, stream=True, stream_cls=stream)
+        stream = await self._client.post(
+            "/chat/completions", cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object]
+        )
+        return _Events(stream, self._take, seconds=self._seconds)
+
+    def _take(self, event: Any) -> bool:
+        """Whether there is nothing in an event but pieces of calls, which are kept.
+
+        Raises `ValueError` when they cannot be read.
+        """
+        choices = event.get("choices") if isinstance(event, dict) else None
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict) or not isinstance(delta := choice.get("delta"), dict):
+            return False
+        delta.pop("function_call", None)  # the way of 2023, for which we never ask
+        pieces = delta.pop("tool_calls", None)
+        if not pieces:
+            return False
+        for piece in pieces:
+            self._add(piece)
+        return not (delta.get("content") or choice.get("finish_reason") or event.get("usage"))
+
+    def _add(self, piece: Any) -> None:
+        function = piece.get("function") if isinstance(piece, dict) else None
+        if not isinstance(function, dict):
+            raise ValueError("a piece of a tool call without its function")  # noqa: TRY004 (a fault of the service)
+        number, name, text, call_id = (
+            piece.get("index"),
+            function.get("name"),
+            function.get("arguments"),
+            piece.get("id"),
+        )
+        if isinstance(text, dict):  # some services parse them by themselves
+            text = json.dumps(text)
+        self._calls.add(
+            number if isinstance(number, int) else None,
+            call_id=call_id if isinstance(call_id, str) else None,
+            name=name if isinstance(name, str) else None,
+            text=text if isinstance(text, str) else None,
+        )
+
+
+class _Responses:
+    """`client.responses` as far as a streaming `ChatOpenAI` uses it."""
+
+    def __init__(self, client: openai.AsyncOpenAI, calls: WrittenCalls, seconds: float | None) -> None:
+        self._client = client
+        self._calls = calls
+        self._seconds = seconds
+
+    async def create(self, **body: Any) -> _Events:
+        """Ask, and stream the answer. Raises what the client raises."""
+        stream = await self._client.responses.create(**body)
+        return _Events(stream, self._take, seconds=self._seconds)
+
+    def _take(self, event: Any) -> bool:
+        """Whether an event is about a call. A call is complete when the service says so of it, not when it reads so."""
+        match event.type:
+            case "response.output_item.added" if event.item.type == "function_call":
+                item = event.item
+                self._calls.add(event.output_index, call_id=item.call_id, name=item.name).complete = False
+            case "response.function_call_arguments.delta":
+                self._calls.add(event.output_index, text=event.delta)
+            case "response.output_item.done" if event.item.type == "function_call":
+                item = event.item
+                done = self._calls.add(event.output_index, call_id=item.call_id, name=item.name)
+                done.pieces, done.complete = [item.arguments], item.status in {None, "completed"}
+            case "response.function_call_arguments.done":
+                pass
+            case "response.completed" | "response.incomplete":
+                event.response.output = [item for item in event.response.output if item.type != "function_call"]
+                return False
+            case _:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """An OpenAI client of which only this is used."""
+
+    responses: _Responses

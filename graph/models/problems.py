@@ -31,6 +31,7 @@ class Trouble(StrEnum):
     SERVER_FAILED = "server failed"
     BROKE_OFF = "broke off"
     MALFORMED = "malformed"
+    TOO_MUCH = "too much"
     UNEXPECTED = "unexpected"
 
 
@@ -65,6 +66,8 @@ _SENTENCES = {
     "a minute.",
     Trouble.BROKE_OFF: "The language model broke off in the middle of its answer. Please try again.",
     Trouble.MALFORMED: "The language model sent an answer that cannot be read. Please try again.",
+    Trouble.TOO_MUCH: "The language model's answer was longer than can be handled. Please ask for a smaller part of "
+    "it.",
     Trouble.UNEXPECTED: "Something unexpected went wrong with the language model. Please try again.",
 }
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
 import structlog
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    AnyMessage,
-    InvalidToolCall,
-    ToolCall,
-    ToolCallChunk,
-)
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
+from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.runnables import Runnable
 
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
+from graph.models.tool_calls import MAX_ANSWER, WRITTEN_CALLS, WrittenCalls
 from graph.models.wire import wire_messages
 
 log = structlog.get_logger(__name__)
+
+_AT_ONCE = 20
+"""Pieces that are taken one after the other before others get their turn, some 5 ms: they may all be there already."""
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "status")
+"""Where services say why an answer ended: chat completions and Google, Anthropic, Ollama, OpenAI's responses."""
+_PROPERLY = frozenset(
+    {"stop", "tool_calls", "function_call", "completed", "tool_use", "end_turn", "stop_sequence", "eos_token"}
+)
+"""What they say when the model had said all that it wanted to. Anything else (`length`, `max_tokens`, `incomplete`, a
+word that we do not know) means that the answer may have been cut."""
+_FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "spii", "recitation"})
+"""What they say when a filter ended it."""
 
 CHARACTERS_A_TOKEN = 4
 """In English text, https://help.openai.com/en/articles/4936856."""
@@ -56,9 +62,10 @@ async def stream_message(
     while no text has been shown: pieces of tool calls from a broken try are thrown away with it, so that a restart
     begins from nothing. After the first shown piece a failure is final.
 
-    Arguments of tool calls that are not a JSON object come back as `invalid_tool_calls` with their `error`; each has
-    to be answered like any other call. They are never guessed. `usage_metadata` holds the tokens of question and
-    answer, estimated where the service does not count them.
+    Calls that cannot be taken come back as `invalid_tool_calls` with their `error`, and each has to be answered like
+    any other: arguments that `read_arguments` refuses, which are never guessed, and the last call of an answer that was
+    cut, for whatever reason, which is no call even when it reads like one. `usage_metadata` holds the tokens of
+    question and answer, estimated where the service does not count them.
 
     Raises `ModelProblem`, with the provider's exception as its cause.
     """
@@ -124,86 +131,96 @@ class _Shown:
 
 
 async def _ask(model: Model, messages: list[AnyMessage], show: _Shown) -> AIMessage:
-    whole: AIMessageChunk | None = None
+    answer = _Answer()
     # Runnable.astream is declared as an iterator and is a generator: closed here, its connection is released at once.
-    chunks = cast(AsyncGenerator[AIMessage, None], model.astream(cast(LanguageModelInput, messages)))
-    async with aclosing(chunks):
+    pieces = cast(AsyncGenerator[AIMessage, None], model.astream(cast(LanguageModelInput, messages)))
+    async with aclosing(pieces):
         while True:
             try:
-                chunk = await anext(chunks, None)
-                piece = None if chunk is None else _as_chunk(chunk)
+                piece = await anext(pieces, None)
                 if piece is not None:
-                    whole = piece if whole is None else whole + piece
+                    answer.add(piece)
             except Exception as error:  # whatever a provider's client raises is the model's failure
                 raise explain_model_error(error) from error
             if piece is None:
                 break
             show(piece.text)
-    return _finished(whole)
+            if answer.pieces % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+    return await answer.finished()
 
 
-def _as_chunk(message: AIMessage) -> AIMessageChunk:
-    if isinstance(message, AIMessageChunk):
-        return message
-    fields: dict[str, Any] = message.model_dump(exclude={"type"})
-    return AIMessageChunk(**fields)
+class _Answer:
+    """What has come of an answer. LangChain's own sum of pieces parses all arguments anew with each of them."""
 
+    def __init__(self) -> None:
+        self.pieces = 0
+        self._text: list[str] = []
+        self._characters = 0
+        self._calls = WrittenCalls()
+        self._usage: UsageMetadata | None = None
+        self._metadata: dict[str, Any] = {}
+        self._id: str | None = None
+        self._whole = True
+        """Whether all of it came as whole messages, not as pieces of one."""
 
-def _finished(whole: AIMessageChunk | None) -> AIMessage:
-    """The pieces as one message. Raises `ModelProblem` if they are not a whole answer."""
-    if whole is None:
-        raise ModelProblem(Trouble.MALFORMED)
-    calls, unreadable = _calls(whole.tool_call_chunks)
-    metadata = whole.response_metadata
-    if metadata.get("finish_reason") == "content_filter":
-        raise ModelProblem(Trouble.FILTERED)
-    if metadata.get("model_provider") == "openai" and not metadata.keys() & {"finish_reason", "status"}:
-        # A connection that closes between two events looks like the end of the stream; only the reason tells.
-        raise ModelProblem(Trouble.BROKE_OFF)
-    if not whole.text and not calls and not unreadable:
-        raise ModelProblem(Trouble.MALFORMED)
-    return AIMessage(
-        content=whole.text,
-        tool_calls=calls,
-        invalid_tool_calls=unreadable,
-        usage_metadata=whole.usage_metadata,
-        response_metadata=metadata,
-        id=whole.id,
-    )
+    def add(self, piece: AIMessage) -> None:
+        """Raises `ModelProblem` when the answer does not end."""
+        text = piece.text
+        self.pieces += 1
+        self._characters += len(text)
+        if max(self._characters, self.pieces) > MAX_ANSWER:
+            raise ModelProblem(Trouble.TOO_MUCH)
+        self._text.append(text)
+        self._add_calls(piece)
+        if piece.usage_metadata is not None:
+            self._usage = add_usage(self._usage, piece.usage_metadata)
+        self._metadata |= {key: value for key, value in piece.response_metadata.items() if value is not None}
+        self._id = self._id or piece.id
 
-
-def _calls(chunks: Sequence[ToolCallChunk]) -> tuple[list[ToolCall], list[InvalidToolCall]]:
-    """The calls that can be read and those that cannot.
-
-    `AIMessageChunk` completes broken JSON by itself (`{"title": "Sta` becomes a call with the title "Sta"): good for
-    previews, and wrong for anything that people are asked to approve.
-    """
-    calls: list[ToolCall] = []
-    unreadable: list[InvalidToolCall] = []
-    for chunk in chunks:
-        name, text, call_id = chunk["name"], chunk["args"] or "", chunk["id"]
-        arguments, error = _arguments(text)
-        if not name:
-            error = "the call names no tool"
-        if name and arguments is not None:
-            calls.append(ToolCall(name=name, args=arguments, id=call_id, type="tool_call"))
+    def _add_calls(self, piece: AIMessage) -> None:
+        written = piece.additional_kwargs.get(WRITTEN_CALLS)
+        if isinstance(written, WrittenCalls):
+            self._calls.add_all(written)
+        elif isinstance(piece, AIMessageChunk):
+            self._whole = False
+            for part in piece.tool_call_chunks:
+                self._calls.add(part["index"], call_id=part["id"], name=part["name"], text=part["args"])
         else:
-            unreadable.append(
-                InvalidToolCall(name=name, args=text, id=call_id, error=error, type="invalid_tool_call"),
-            )
-    return calls, unreadable
+            for call in piece.tool_calls:
+                self._calls.add(None, call_id=call["id"], name=call["name"], text=json.dumps(call["args"]))
+            for bad in piece.invalid_tool_calls:
+                name, written_as = bad["name"] or "unnamed", bad["args"] or "?"
+                self._calls.add(None, call_id=bad["id"], name=name, text=written_as)
+
+    async def finished(self) -> AIMessage:
+        """The pieces as one message. Raises `ModelProblem` if they are not a whole answer."""
+        ended = _ended(self._metadata)
+        if ended in _FILTERED:
+            raise ModelProblem(Trouble.FILTERED)
+        if self._metadata.get("model_provider") == "openai" and not ended:
+            # A connection that closes between two events looks like the end of the stream; only the reason tells.
+            raise ModelProblem(Trouble.BROKE_OFF)
+        # Pieces without a reason for their end may be some of the pieces.
+        cut = ended not in _PROPERLY if ended else not self._whole
+        calls, unreadable = await self._calls.read(cut=cut)
+        text = "".join(self._text)
+        if not text and not calls and not unreadable:
+            raise ModelProblem(Trouble.MALFORMED)
+        return AIMessage(
+            content=text,
+            tool_calls=calls,
+            invalid_tool_calls=unreadable,
+            usage_metadata=self._usage,
+            response_metadata=self._metadata,
+            id=self._id,
+        )
 
 
-def _arguments(text: str) -> tuple[dict[str, Any] | None, str]:
-    """The arguments, or `None` and what is wrong with them."""
-    if not text.strip():
-        return {}, ""
-    try:
-        # Not strict: models put plain line breaks into strings, which have one meaning only.
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError) as error:
-        where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
-        return None, f"the arguments were not valid JSON{where}"
-    if not isinstance(value, dict):
-        return None, "the arguments were not a JSON object"
-    return value, ""
+def _ended(metadata: Mapping[str, Any]) -> str:
+    """Why the service says that the answer ended, in lower case; empty: it does not say."""
+    details = metadata.get("incomplete_details")
+    if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
+        return reason.lower()
+    found = [metadata[key] for key in _REASONS if isinstance(metadata.get(key), str)]
+    return found[0].lower() if found else ""

@@ -22,6 +22,8 @@ async def human_clarification(state: State, runtime: Runtime[RunContext]) -> dic
     call = next(c for c in open_calls(state["messages"]) if c["name"] == CLARIFICATION)
     if runtime.context.settling:
         return {"messages": [tool_message(call, superseded(runtime.context.settling), failed=True)]}
+    if call.get("error"):
+        return {"messages": [tool_message(call, f"Failed: {call['error']}", failed=True)]}
     asked = asked_of(call, turn_of(state)["requester"])
     if asked is None:
         return {"messages": [tool_message(call, "Failed: a clarification needs a question.", failed=True)]}

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
 from tests.models.conftest import ONCE
@@ -73,7 +74,7 @@ EVENTS: list[dict[str, Any]] = [
 
 
 @asynccontextmanager
-async def service(events: list[dict[str, Any]], journal: list[dict[str, Any]]) -> AsyncIterator[ChatOpenAI]:
+async def service(events: list[dict[str, Any]], journal: list[dict[str, Any]]) -> AsyncIterator[BaseChatModel]:
     async def answer(request: web.Request) -> web.Response:
         journal.append(await request.json())
         lines = [
@@ -88,15 +89,8 @@ async def service(events: list[dict[str, Any]], journal: list[dict[str, Any]]) -
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         address = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        yield ChatOpenAI(
-            model="gpt-test",
-            base_url=address,
-            api_key=SecretStr("k"),
-            max_retries=0,
-            use_responses_api=True,
-            store=False,
-            streaming=True,
-        )
+        model = create_openai_model("gpt-test", base_url=address, api_key=SecretStr("k"), timeout=10)
+        yield model.model_copy(update={"use_responses_api": True, "store": False})
     finally:
         await runner.cleanup()
 
@@ -125,3 +119,41 @@ async def test_a_stream_without_its_end_is_no_answer() -> None:
         with pytest.raises(ModelProblem) as caught:
             await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
     assert caught.value.trouble is Trouble.BROKE_OFF
+
+
+INCOMPLETE = {**response("incomplete", OUTPUT[:1]), "incomplete_details": {"reason": "max_output_tokens"}}
+
+
+def cut(*, after: int, **item: Any) -> list[dict[str, Any]]:
+    """The events up to one of them, and the end of an answer that was cut. `item`: how the call is said to be done."""
+    done = {"type": "response.output_item.done", "output_index": 1, "item": {**OUTPUT[1], **item}}
+    return [*EVENTS[:after], *([done] if item else []), {"type": "response.incomplete", "response": INCOMPLETE}]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        cut(after=7),
+        cut(after=8),
+        cut(after=9),
+        cut(after=10),
+        cut(after=9, status="incomplete", arguments=""),
+        [*EVENTS[:9], EVENTS[-1]],
+    ],
+    ids=["begun", "half", "all of it", "done", "incomplete", "not said to be done"],
+)
+async def test_a_cut_answer_leaves_no_call(events: list[dict[str, Any]]) -> None:
+    """Rule 12: what the model had not said to the end is no call that anybody could approve."""
+    async with service(events, []) as model:
+        message = await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+    assert message.tool_calls == []
+    assert [(c["name"], "cut off" in (c["error"] or "")) for c in message.invalid_tool_calls] == [("tasks__add", True)]
+    assert message.content == "I will."
+
+
+async def test_a_filtered_answer_is_told_so() -> None:
+    filtered = {**INCOMPLETE, "incomplete_details": {"reason": "content_filter"}}
+    async with service([*EVENTS[:9], {"type": "response.incomplete", "response": filtered}], []) as model:
+        with pytest.raises(ModelProblem) as caught:
+            await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+    assert caught.value.trouble is Trouble.FILTERED

@@ -22,6 +22,7 @@ from graph.models.demo.turn import own_words_of, read_turn
 from graph.quotes import QUOTE
 
 _FREE = UsageMetadata(input_tokens=0, output_tokens=0, total_tokens=0)
+_ENDED = {"finish_reason": "stop"}
 """It is no language model, so that no limit on the use of one counts it."""
 
 
@@ -125,4 +126,4 @@ def _pieces(message: AIMessage) -> Iterator[AIMessageChunk]:
         first = tool_call_chunk(name=call["name"], args=arguments[:half], id=call["id"], index=index)
         yield AIMessageChunk(content="", tool_call_chunks=[first])
         yield AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(args=arguments[half:], index=index)])
-    yield AIMessageChunk(content="", chunk_position="last", usage_metadata=_FREE)
+    yield AIMessageChunk(content="", chunk_position="last", usage_metadata=_FREE, response_metadata=_ENDED)

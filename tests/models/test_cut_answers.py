@@ -1,0 +1,166 @@
+"""An answer that was cut holds no last call (rule 12: nobody approves what the model had not said to the end), and
+however it streams, reading it holds nobody up (rule 13)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+
+from graph.models.problems import ModelProblem, Trouble
+from graph.models.streaming import stream_message
+from graph.models.tool_calls import MAX_ANSWER, MAX_CALLS, WrittenCalls
+from tests.fakes.openai_server import Reply, ToolUse, fake_openai
+from tests.models.conftest import ONCE, Connect
+
+ASK = [HumanMessage("hi")]
+PURGE = ToolUse("crm__purge", "")
+CUT = ("length", "max_tokens", "MAX_TOKENS", "a reason of tomorrow")
+
+
+async def answered(connect: Connect, reply: Reply) -> Any:
+    async with fake_openai([reply]) as server:
+        return await stream_message(connect(server), ASK, lambda _: None, retry=ONCE)
+
+
+@pytest.mark.parametrize("reason", CUT)
+@pytest.mark.parametrize("written", ["", "{}", '{"customer": 7}', '{"customer": 7'])
+async def test_the_last_call_of_a_cut_answer_is_no_call(connect: Connect, reason: str, written: str) -> None:
+    message = await answered(connect, Reply(calls=[ToolUse("crm__purge", written)], finish_reason=reason))
+    assert message.tool_calls == []
+    (broken,) = message.invalid_tool_calls
+    assert broken["name"] == "crm__purge"
+    assert "cut off" in broken["error"]
+
+
+async def test_calls_before_the_last_one_stand_if_they_are_complete(connect: Connect) -> None:
+    calls = [ToolUse("crm__find", {"name": "ACME"}), PURGE, ToolUse("crm__find", '{"name"'), ToolUse("crm__find", "{}")]
+    message = await answered(connect, Reply(calls=calls, finish_reason="length"))
+    assert [call["args"] for call in message.tool_calls] == [{"name": "ACME"}]
+    assert [call["name"] for call in message.invalid_tool_calls] == ["crm__purge", "crm__find", "crm__find"]
+
+
+async def test_no_arguments_are_none_when_the_answer_ended_properly(connect: Connect) -> None:
+    message = await answered(connect, Reply(calls=[PURGE]))
+    assert [call["args"] for call in message.tool_calls] == [{}]
+
+
+async def test_a_filter_in_mid_call_leaves_no_call(connect: Connect) -> None:
+    with pytest.raises(ModelProblem) as caught:
+        await answered(connect, Reply(calls=[PURGE], finish_reason="content_filter"))
+    assert caught.value.trouble is Trouble.FILTERED
+
+
+class AnotherProvider(BaseChatModel):
+    """Streams pieces of LangChain's own, with what it says at the end."""
+
+    metadata: dict[str, Any]
+
+    @property
+    def _llm_type(self) -> str:
+        return "another"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        raise NotImplementedError
+
+    async def _astream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> AsyncIterator[ChatGenerationChunk]:
+        for index, text in enumerate(['{"name": "ACME"}', "{}"]):
+            piece = tool_call_chunk(name="crm__call", args=text, id=f"c{index}", index=index)
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[piece]))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=self.metadata))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "stand"),
+    [
+        ({"finish_reason": "STOP"}, 2),
+        ({"stop_reason": "tool_use"}, 2),
+        ({"done_reason": "stop"}, 2),
+        ({"finish_reason": "MAX_TOKENS"}, 1),
+        ({"finish_reason": "MALFORMED_FUNCTION_CALL"}, 1),
+        ({"stop_reason": "max_tokens"}, 1),
+        ({"done_reason": "length"}, 1),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, 1),
+        ({}, 1),
+    ],
+)
+async def test_other_providers_say_it_in_words_of_their_own(metadata: dict[str, Any], stand: int) -> None:
+    message = await stream_message(AnotherProvider(metadata=metadata), ASK, lambda _: None, retry=ONCE)
+    assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (stand, 2 - stand)
+
+
+# ------------------------------------------------------------------------------------------------ how much
+
+
+def streamed(text: str, size: int) -> Reply:
+    """An answer with one call whose arguments come in pieces of this size."""
+    begin = {"index": 0, "id": "c0", "type": "function", "function": {"name": "crm__note", "arguments": ""}}
+    pieces = [{"index": 0, "function": {"arguments": text[at : at + size]}} for at in range(0, len(text), size)]
+    deltas: list[tuple[dict[str, Any], str | None]] = [({"tool_calls": [piece]}, None) for piece in [begin, *pieces]]
+    events = [{"choices": [{"index": 0, "delta": d, "finish_reason": f}]} for d, f in [*deltas, ({}, "tool_calls")]]
+    return Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(("characters", "size", "seconds"), [(100_000, 10**6, 0.2), (100_000, 50, 1.0)])
+@pytest.mark.parametrize("broken", [True, False])
+async def test_long_arguments_cost_no_more_than_reading_them(
+    connect: Connect, characters: int, size: int, seconds: float, *, broken: bool
+) -> None:
+    text = json.dumps({"note": "x" * characters})
+    reply = streamed(text[:-2] if broken else text, size)
+    async with fake_openai([reply]) as server:
+        model = connect(server)
+        began = time.process_time()
+        message = await stream_message(model, ASK, lambda _: None, retry=ONCE)
+    assert time.process_time() - began < seconds
+    assert (len(message.tool_calls), len(message.invalid_tool_calls)) == ((0, 1) if broken else (1, 0))
+
+
+@pytest.mark.parametrize("size", [50_000, 10**7])
+async def test_arguments_beyond_the_limit_are_no_call(connect: Connect, size: int) -> None:
+    message = await answered(connect, streamed(json.dumps({"note": "x" * 1_000_000}), size))
+    assert message.tool_calls == []
+    assert "longer than 1,000,000 characters" in message.invalid_tool_calls[0]["error"]
+
+
+async def test_calls_beyond_the_limit_are_told_and_not_made(connect: Connect) -> None:
+    calls = [ToolUse("crm__find", {"id": n}, f"c{n}") for n in range(MAX_CALLS + 10)]
+    message = await answered(connect, Reply(calls=calls))
+    assert [call["args"]["id"] for call in message.tool_calls] == list(range(MAX_CALLS))
+    assert [call["error"] for call in message.invalid_tool_calls] == [
+        f"the answer held {MAX_CALLS + 10} calls, of which only the first {MAX_CALLS} were taken"
+    ]
+
+
+def test_an_answer_without_an_end_is_not_read_on() -> None:
+    calls = WrittenCalls()
+    with pytest.raises(ModelProblem) as caught:
+        for _ in range(100):
+            calls.add(0, name="crm__note", text="x" * (MAX_ANSWER // 50))
+    assert caught.value.trouble is Trouble.TOO_MUCH
+    assert not caught.value.transient
+
+
+async def test_a_long_text_is_whole(connect: Connect) -> None:
+    text, shown = " ".join(map(str, range(3_000))), list[str]()
+    async with fake_openai([Reply(text=text)]) as server:
+        message = await stream_message(connect(server), ASK, shown.append, retry=ONCE)
+    assert message.content == "".join(shown) == text
+    assert len(shown) < 1_200
+
+
+async def test_calls_that_a_service_numbers_alike_are_told_apart_by_their_ids() -> None:
+    calls = WrittenCalls()
+    for call_id, text in (("a", '{"n": 1}'), ("b", '{"n"'), ("b", ": 2}"), (None, " ")):
+        calls.add(0, call_id=call_id, name="crm__find" if call_id == "a" else None, text=text)
+    calls.add(None, name="crm__find", text="{}")
+    readable, unreadable = await calls.read(cut=False)
+    assert [call["args"] for call in readable] == [{"n": 1}, {}]
+    assert [call["error"] for call in unreadable] == ["the call names no tool"]
