@@ -1,64 +1,36 @@
 """What an argument must be. A condition is asked of the values found: none, one or, by a path, many.
 
-It fits, does not, or may: a value that fits only when it is read as something else (`"1000"` as a number, `["a"]` as
-its one item, `Primary` as `primary`) is one that a tool may well read so, and nobody here can know.
+It fits, does not, or may. A value is read strictly, as the kind that it is written as (`policies.values.Kind`). Of one
+of another kind than the condition is about, nothing is known: tools make numbers of texts, one value of a list, a truth
+value of anything, and nobody here can know what a given tool makes of it. And a text may be another one to a tool, once
+it is trimmed, decoded or split (`policies.spellings`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from policies.patterns import Likeness, literally, of_glob, perhaps, whole
-from policies.values import flag_of, is_nan, numbers_of, same_json, shown, texts_of
+from policies.names import other_spellings
+from policies.patterns import Likeness, certainly, literally, of_glob, perhaps
+from policies.spellings import LONGEST, composed
+from policies.values import Blank, Doubt, Kind, flag_in, kind_of, number_in, same_json, shown
 
 Holds = Callable[[Any], bool | None]
-"""Whether a value is as wanted; `None`: it would be, were it written otherwise."""
+"""Whether a value is as wanted; `None`: it may be."""
 
 
 class Condition(Protocol):
     """Whether the values found for an argument are what a rule is about; `str()` says it in words."""
 
     def fits(self, values: Sequence[Any]) -> bool | None:
-        """`values` is empty where the argument is left out. `None`: they would fit, were they written otherwise.
-        Raises nothing, whatever the values are."""
+        """`values` is empty where the argument is left out. `None`: they may fit, nobody can know. Raises nothing,
+        whatever the values are."""
         ...
-
-
-@dataclass(frozen=True)
-class Equals:
-    """This very JSON value."""
-
-    value: Any
-
-    def fits(self, values: Sequence[Any]) -> bool | None:
-        """Whether one of them is."""
-        return any_of(map(self.holds, values))
-
-    def __str__(self) -> str:
-        return f"exactly {shown(self.value)}"
-
-    def holds(self, value: Any) -> bool | None:
-        """Whether a value is this one."""
-        if same_json(self.value, value):
-            return True
-        return None if self._read_otherwise(value) else False
-
-    @cached_property
-    def _read_otherwise(self) -> Likeness:
-        wanted = self.value
-        match wanted:
-            case bool():
-                return lambda value: flag_of(value) is wanted
-            case str():
-                alike = perhaps([literally(wanted)])
-                return lambda value: any(map(alike, texts_of(value)))
-            case int() | float():
-                return lambda value: any(number == wanted for number in numbers_of(value))
-            case _:
-                return lambda value: False
 
 
 @dataclass(frozen=True)
@@ -69,19 +41,49 @@ class OneOf:
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether one of them is."""
-        return any_of(map(self.holds, values))
+        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(shown, self.options))}"
 
     def holds(self, value: Any) -> bool | None:
-        """Whether a value is one of them."""
-        return any_of(option.holds(value) for option in self.equals)
+        """Whether a value is one of them. It may be where it is of another kind than all of them, or is only written
+        otherwise."""
+        if value is Blank.UNSET:
+            return None in self.options
+        if any(same_json(option, value) for option in self.options):
+            return True
+        if kind_of(value) not in self._kinds:
+            if not self._kinds - {Kind.NULL}:
+                return None if self.options and _is_empty(value) else False
+            return None
+        return None if any(alike(value) for alike in self._alike) else False
 
     @cached_property
-    def equals(self) -> tuple[Equals, ...]:
-        """Each of them."""
-        return tuple(map(Equals, self.options))
+    def _kinds(self) -> frozenset[Kind]:
+        return frozenset(map(kind_of, self.options))
+
+    @cached_property
+    def _alike(self) -> tuple[Callable[[Any], object], ...]:
+        return tuple(map(_written_otherwise, self.options))
+
+
+@dataclass(frozen=True)
+class Equals:
+    """This very JSON value."""
+
+    value: Any
+
+    def fits(self, values: Sequence[Any]) -> bool | None:
+        """Whether one of them is."""
+        return self._one_of.fits(values)
+
+    def __str__(self) -> str:
+        return f"exactly {shown(self.value)}"
+
+    @cached_property
+    def _one_of(self) -> OneOf:
+        return OneOf((self.value,))
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Regex:
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether one of them does."""
-        return any_of(map(self.holds, values))
+        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         return f"text like /{self.pattern}/"
@@ -104,14 +106,18 @@ class Regex:
 
     def holds(self, value: Any) -> bool | None:
         """Whether a value does."""
-        exactly, alike = self._likeness
-        if not any(map(alike, texts_of(value))):
+        if value is Blank.UNSET:
             return False
-        return True if isinstance(value, str) and exactly(value) else None
+        surely, alike = self._likeness
+        if not isinstance(value, str):
+            return None
+        if not alike(value):
+            return False
+        return True if surely(value) else None
 
     @cached_property
     def _likeness(self) -> tuple[Likeness, Likeness]:
-        return whole(self.expression), perhaps([self.expression])
+        return certainly(self.expression), perhaps([self.expression])
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,12 @@ class Glob(Regex):
         """In RE2's syntax."""
         return of_glob(self.pattern)
 
+    @cached_property
+    def _likeness(self) -> tuple[Likeness, Likeness]:
+        if is_literal(self.pattern):
+            return lambda value: value == self.pattern, _text_like(self.pattern)
+        return certainly(self.expression), perhaps([self.expression])
+
 
 @dataclass(frozen=True)
 class Between:
@@ -136,7 +148,7 @@ class Between:
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether one of them is."""
-        return any_of(map(self.holds, values))
+        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         if self.low is None:
@@ -144,10 +156,16 @@ class Between:
         return f"at least {self.low}" if self.high is None else f"{self.low} to {self.high}"
 
     def holds(self, value: Any) -> bool | None:
-        """Whether a value is a number between the two; of what is not a number (NaN) nothing is known."""
-        if isinstance(value, int | float) and not isinstance(value, bool) and not is_nan(value):
-            return self._includes(value)
-        return None if any(is_nan(number) or self._includes(number) for number in numbers_of(value)) else False
+        """Whether a value is a number between the two. A text may be, unless it is plainly another number."""
+        match kind_of(value):
+            case Kind.NUMBER:
+                exactly = self._includes(value)
+                return exactly if exactly is self._includes(_rounded(value)) else None
+            case Kind.TEXT:
+                number = number_in(value)
+                return None if number is None or self._includes(number) else False
+            case _:
+                return False if value is Blank.UNSET else None
 
     def _includes(self, number: float) -> bool:
         return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
@@ -155,13 +173,14 @@ class Between:
 
 @dataclass(frozen=True)
 class Present:
-    """Whether there is a value at all."""
+    """Whether there is a value at all. Of `null` nobody knows: to many tools it is the same as leaving it out."""
 
     wanted: bool
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether there is one, or none."""
-        return bool(values) is self.wanted
+        there = any_of(map(_is_there, values))
+        return None if there is None else there is self.wanted
 
     def __str__(self) -> str:
         return "present" if self.wanted else "left out"
@@ -190,7 +209,7 @@ class AnyOf:
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether one of them does."""
-        return any_of(map(_of_each(self.condition), values))
+        return any_of(self.condition.fits(() if value is Blank.MISSING else (value,)) for value in values)
 
     def __str__(self) -> str:
         return f"any {self.condition}"
@@ -204,10 +223,16 @@ class AllOf:
 
     def fits(self, values: Sequence[Any]) -> bool | None:
         """Whether there are some, and all do."""
-        return all_of(map(_of_each(self.condition), values)) if values else False
+        return all_of(map(self._of_one, values)) if values else False
 
     def __str__(self) -> str:
         return f"all {self.condition}"
+
+    def _of_one(self, value: Any) -> bool | None:
+        """Of what one of them does not have (a guest without an address) nobody knows whether it would fit."""
+        if value is Blank.MISSING:
+            return True if self.condition.fits(()) else None
+        return self.condition.fits((value,))
 
 
 @dataclass(frozen=True)
@@ -222,14 +247,6 @@ class Together:
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
-
-
-OfOne = Equals | OneOf | Regex | Between
-"""Conditions that look at one value, with `holds`."""
-
-
-def _of_each(condition: Condition) -> Holds:
-    return condition.holds if isinstance(condition, OfOne) else lambda value: condition.fits((value,))
 
 
 def any_of(answers: Iterable[bool | None]) -> bool | None:
@@ -250,3 +267,142 @@ def all_of(answers: Iterable[bool | None]) -> bool | None:
             return False
         known = None if answer is None else known
     return known
+
+
+def is_literal(pattern: str) -> bool:
+    """Whether a glob has nothing in it that stands for something else."""
+    return not _SIGNS_OF_A_GLOB.search(pattern)
+
+
+def says_more_than_its_letters(text: str) -> bool:
+    """Whether a text is also a number or a truth value, which other texts mean too (`5000` and `5,000`)."""
+    return number_in(text) is not None or text.strip().lower() in _FLAG_WORDS
+
+
+def _any_holds(holds: Holds, values: Sequence[Any]) -> bool | None:
+    return any_of(_settled(holds, value) for value in values)
+
+
+def _settled(holds: Holds, value: Any) -> bool | None:
+    """What a condition says of a value, or of all that it may be."""
+    match value:
+        case Doubt():
+            answers = {_settled(holds, option) for option in value.options}
+            return answers.pop() if len(answers) == 1 else None
+        case Blank.MISSING:
+            return False
+        case _:
+            return holds(value)
+
+
+def _is_there(value: Any) -> bool | None:
+    match value:
+        case Doubt():
+            answers = set(map(_is_there, value.options))
+            return answers.pop() if len(answers) == 1 else None
+        case Blank():
+            return False
+        case _:
+            return None if value is None else True
+
+
+def _written_otherwise(wanted: Any) -> Callable[[Any], object]:
+    """Whether a value that is not the same may be meant as the same."""
+    kind = kind_of(wanted)
+    as_text = _text_like(_as_text(wanted))
+
+    def alike(value: Any) -> object:
+        other = kind_of(value)
+        if kind is Kind.NULL:
+            return _is_empty(value)
+        if kind is Kind.NUMBER and other is kind:
+            return _rounded(value) == _rounded(wanted)
+        if kind is Kind.FLAG and other is kind:
+            return False
+        if kind is Kind.LIST and other is kind:
+            return _list_like(wanted, value)
+        if kind is Kind.MAPPING and other is kind:
+            return _mapping_like(wanted, value)
+        if {kind, other} <= _SCALARS:
+            return as_text(_as_text(value))
+        return True
+
+    return alike
+
+
+_SCALARS = frozenset({Kind.TEXT, Kind.NUMBER, Kind.FLAG})
+_SIGNS_OF_A_GLOB = re.compile(r"[*?\[]")
+_FLAG_WORDS = frozenset({"true", "false", "yes", "no", "on", "off"})
+_NO_DECIMAL = re.compile(r"[0-9]\s*[ekmbxo]|[xbo]\s*[0-9]", re.IGNORECASE)
+_EMPTY = frozenset({"", "null", "none", "nil", "undefined", "nan", "n/a"})
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, float | int) and abs(value) < 10**30 else ""
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a value is one that tools take for none."""
+    if isinstance(value, str):
+        return value.strip().lower() in _EMPTY
+    return not value or kind_of(value) is Kind.NONE_OF_THEM
+
+
+def _rounded(number: float) -> float:
+    """A number as JavaScript, and many others, keep it."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def _text_like(wanted: str) -> Likeness:
+    """Whether a text may be meant as another one; a number or a truth value is meant by its other spellings too."""
+    alike = perhaps([literally(wanted)])
+    number, flag = number_in(wanted), flag_in(wanted) if wanted.strip().lower() in _FLAG_WORDS else None
+
+    def may_be(text: str) -> bool:
+        if alike(text):
+            return True
+        if flag is not None:
+            said = flag_in(text)
+            return said is None or said is flag
+        return number is not None and _number_like(number, wanted, text)
+
+    return may_be
+
+
+def _number_like(number: float, wanted: str, text: str) -> bool:
+    """Whether a text may be read as a number: by its digits, whatever stands around and between them."""
+    plainly = number_in(text)
+    if plainly is not None:
+        return plainly == number
+    flag = flag_in(text)
+    if flag is not None or len(text) > LONGEST:
+        return flag is None or number == flag
+    plain = composed(text)
+    return _NO_DECIMAL.search(plain) is not None or _digits(plain) == _digits(wanted)
+
+
+def _digits(text: str) -> str:
+    return "".join(str(unicodedata.digit(c)) for c in text if c.isdigit()).strip("0")
+
+
+def _list_like(wanted: Sequence[Any], value: Sequence[Any]) -> bool:
+    """Whether two lists may be meant as the same: in another order, with items twice, or written otherwise."""
+    one_of = OneOf(tuple(wanted))
+    return all(one_of.holds(item) is not False for item in value) and all(
+        Equals(item).fits(value) is not False for item in wanted
+    )
+
+
+def _mapping_like(wanted: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Whether two mappings may be meant as the same: tools often overlook what they do not know."""
+    return bool(wanted) and all(
+        Equals(inner).fits((value[key],)) is not False if key in value else other_spellings(key, value)
+        for key, inner in wanted.items()
+    )

@@ -2,57 +2,238 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
-DEEPEST = 20
-"""Levels of arguments that are filled; beyond them nothing is."""
+from policies.values import Blank, Doubt, Undetermined, same_json
+
+DEEPEST = 100
+"""Levels of arguments that are filled; of mappings beyond them only what they hold is known."""
+MOST_SCHEMAS = 5_000
+"""Schemas that are looked at for one call (FastMCP's largest tools have some hundreds); beyond them nothing is filled
+either."""
 
 
 def with_defaults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments with the defaults of their schema, also within objects and lists. Raises nothing.
 
-    Leaving an argument out must not get a call around a rule about its value. Only `properties`, `items` and `$ref`
-    within the schema are followed: what holds in every case.
+    Leaving an argument out must not get a call around a rule about its value, nor must a `null` that many tools take
+    for left out. Where it is not known which default applies (`anyOf` of several), a `Doubt` stands in its place;
+    where a schema cannot be followed, an `Undetermined` mapping.
     """
-    return _object_filled(schema, arguments, schema, DEEPEST)
+    filled = _Filling(schema).filled(_Schemas((schema,)), dict(arguments), DEEPEST)
+    return filled if isinstance(filled, Mapping) else arguments
 
 
-def _filled(schema: Any, value: Any, root: Mapping[str, Any], levels: int) -> Any:
-    schema = _resolved(schema, root, levels)
-    if levels == 0 or not isinstance(schema, Mapping):
-        return value
+def plain(value: Any) -> Any:
+    """A filled value as JSON again, as far as it is known: without what is in doubt."""
     if isinstance(value, Mapping):
-        return _object_filled(schema, value, root, levels)
-    if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        return [_filled(schema["items"], item, root, levels - 1) for item in value]
+        return {key: plain(item) for key, item in value.items() if not isinstance(item, Doubt | Blank)}
+    if isinstance(value, list):
+        return [plain(item) for item in value if not isinstance(item, Doubt | Blank)]
     return value
 
 
-def _object_filled(
-    schema: Mapping[str, Any], value: Mapping[str, Any], root: Mapping[str, Any], levels: int
-) -> Mapping[str, Any]:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return value
-    filled = dict(value)
-    for name, described in properties.items():
-        if name in value:
-            filled[name] = _filled(described, value[name], root, levels - 1)
-        elif isinstance(described, Mapping) and "default" in described:
-            filled[name] = described["default"]
-    return filled
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas that describe one value."""
+
+    sure: Sequence[Any] = ()
+    perhaps: Sequence[Any] = ()
+    """Those that may: branches of `anyOf`, what depends on other values."""
 
 
-def _resolved(schema: Any, root: Mapping[str, Any], levels: int) -> Any:
-    """What a chain of `$ref` ends at; `None` when it leads nowhere."""
-    for _ in range(levels):
-        if not isinstance(schema, Mapping) or "$ref" not in schema:
-            return schema
-        reference = schema["$ref"]
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+@dataclass(slots=True)
+class _Expanded:
+    """Schemas with all that they refer to."""
+
+    sure: list[Mapping[str, Any]] = field(default_factory=list)
+    perhaps: list[Mapping[str, Any]] = field(default_factory=list)
+    is_whole: bool = True
+    """False: something in them could not be followed."""
+
+
+class _Filling:
+    """One filling: follows references within one schema, and counts what it looks at."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = MOST_SCHEMAS
+
+    def filled(self, schemas: _Schemas, value: Any, levels: int) -> Any:
+        if not isinstance(value, Mapping | list):
+            return value
+        if levels == 0:
+            return Undetermined(value) if isinstance(value, Mapping) else value
+        found = self._expanded(schemas, value)
+        if found.is_whole and not any(not _SAYING.isdisjoint(one) for one in (*found.sure, *found.perhaps)):
+            return value
+        if isinstance(value, Mapping):
+            return self._object(found, value, levels)
+        return [self.filled(_item(found, at), item, levels - 1) for at, item in enumerate(value)]
+
+    def _object(self, found: _Expanded, value: Mapping[str, Any], levels: int) -> Mapping[str, Any]:
+        filled: dict[str, Any] = dict(value) if found.is_whole else Undetermined(value)
+        names = dict.fromkeys([*value, *(name for one in (*found.sure, *found.perhaps) for name in _properties(one))])
+        for name in names:
+            described = _Schemas(
+                tuple(_properties(one)[name] for one in found.sure if name in _properties(one)),
+                tuple(_properties(one)[name] for one in found.perhaps if name in _properties(one)),
+            )
+            given = value.get(name)
+            if given is not None:
+                inner = described if described.sure else _and_others(described, found)
+                filled[name] = self.filled(inner, given, levels - 1)
+                continue
+            default = self._default(described, levels)
+            if default is _NONE:
+                continue
+            if name not in value:
+                filled[name] = default
+            elif default is Blank.UNSET:
+                filled[name] = Blank.UNSET
+            else:
+                filled[name] = _one_of([None, default])
+        return filled
+
+    def _default(self, described: _Schemas, levels: int) -> Any:
+        """What a property is when it is left out; `_NONE` when nothing says so."""
+        sure = [one["default"] for one in described.sure if isinstance(one, Mapping) and "default" in one]
+        if not sure or described.perhaps:
+            found = self._expanded(described, _ANY)
+            sure = sure or [one["default"] for one in found.sure if "default" in one]
+            perhaps = [one["default"] for one in found.perhaps if "default" in one]
+            if described.sure and sure:
+                # A default of the property itself is what tools take; those in its branches are for their own values.
+                perhaps = []
+            options = [*sure, *perhaps] if sure else [*perhaps, Blank.MISSING] if perhaps else []
+        else:
+            options = sure
+        if not options:
+            return _NONE
+        return _one_of(self._meant(described, option, levels) for option in options)
+
+    def _meant(self, described: _Schemas, default: Any, levels: int) -> Any:
+        return Blank.UNSET if default is None else self.filled(described, default, levels - 1)
+
+    def _expanded(self, schemas: _Schemas, value: Any) -> _Expanded:
+        found = _Expanded()
+        seen: set[tuple[int, bool]] = set()
+        waiting = [(one, True) for one in schemas.sure] + [(one, False) for one in schemas.perhaps]
+        while waiting:
+            schema, is_sure = waiting.pop()
+            if not isinstance(schema, Mapping) or (id(schema), True) in seen or (id(schema), is_sure) in seen:
+                continue
+            self._left -= 1
+            if self._left < 0:
+                found.is_whole = False
+                return found
+            seen.add((id(schema), is_sure))
+            (found.sure if is_sure else found.perhaps).append(schema)
+            if "$ref" in schema:
+                target = self._at(schema["$ref"])
+                if target is None:
+                    found.is_whole = False
+                waiting.append((target, is_sure))
+            waiting += [(one, is_sure) for one in _schemas_in(schema, "allOf")]
+            for key in ("anyOf", "oneOf"):
+                branches = [one for one in _schemas_in(schema, key) if self._may_be(one, value)]
+                waiting += [(one, is_sure and len(branches) == 1) for one in branches]
+            waiting += [(schema[key], False) for key in ("then", "else") if key in schema]
+            dependent = schema.get("dependentSchemas")
+            if isinstance(dependent, Mapping):
+                waiting += [(one, False) for one in dependent.values()]
+        return found
+
+    def _may_be(self, schema: Any, value: Any) -> bool:
+        """Whether a branch can describe a value at all; `null` never has defaults of its own."""
+        for _ in range(DEEPEST):
+            if not isinstance(schema, Mapping) or "$ref" not in schema or "type" in schema:
+                break
+            schema = self._at(schema["$ref"])
+        said = schema.get("type") if isinstance(schema, Mapping) else None
+        if value is _ANY:
+            return said != "null"
+        kind = "object" if isinstance(value, Mapping) else "array"
+        return said is None or said == kind or (isinstance(said, list) and kind in said)
+
+    def _at(self, reference: Any) -> Any:
+        """What a `$ref` points at; `None` when it leads nowhere, or outside."""
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             return None
-        schema = root
-        for step in reference[2:].split("/"):
-            schema = schema.get(step) if isinstance(schema, Mapping) else None
-    return None
+        schema: Any = self._root
+        for step in reference.split("/")[1:]:
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(schema, Mapping):
+                schema = schema.get(name)
+            elif isinstance(schema, list) and name.isdecimal() and len(name) < 6 and int(name) < len(schema):
+                schema = schema[int(name)]
+            else:
+                return None
+        return schema if isinstance(schema, Mapping) else None
+
+
+_ANY, _NONE = object(), object()
+_SAYING = frozenset(
+    {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items", "prefixItems"}
+    | {"additionalItems"}
+)
+"""Keys of a schema that describe what is within a value."""
+
+
+def _one_of(options: Iterable[Any]) -> Any:
+    different: list[Any] = []
+    for option in options:
+        if not any(option is one or _same(option, one) for one in different):
+            different.append(option)
+    return different[0] if len(different) == 1 else Doubt(tuple(different))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, str | int | float | bool) and same_json(one, other)
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _and_others(described: _Schemas, found: _Expanded) -> _Schemas:
+    """With what describes values of names that are not among the properties."""
+    more = list(_others(found.sure)) + list(_others(found.perhaps))
+    return _Schemas(described.sure, (*described.perhaps, *more)) if more else described
+
+
+def _others(schemas: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
+    for schema in schemas:
+        patterns = schema.get("patternProperties")
+        if isinstance(patterns, Mapping):
+            yield from patterns.values()
+        for key in ("additionalProperties", "unevaluatedProperties"):
+            if isinstance(schema.get(key), Mapping):
+                yield schema[key]
+
+
+def _item(found: _Expanded, at: int) -> _Schemas:
+    return _Schemas(tuple(_of_items(found.sure, at)), tuple(_of_items(found.perhaps, at)))
+
+
+def _of_items(schemas: Iterable[Mapping[str, Any]], at: int) -> Iterator[Any]:
+    for schema in schemas:
+        first = schema.get("prefixItems", schema.get("items"))
+        if isinstance(first, list):
+            if at < len(first):
+                yield first[at]
+            elif "prefixItems" in schema:
+                yield schema.get("items")
+            else:
+                yield schema.get("additionalItems")
+        else:
+            yield schema.get("items")
+
+
+def _schemas_in(schema: Mapping[str, Any], key: str) -> list[Any]:
+    inner = schema.get(key)
+    return inner if isinstance(inner, list) else []

@@ -22,8 +22,8 @@ class Fit(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-    """It depends on something that could not be found out: a group, a command that cannot be read, a value that is
-    written otherwise."""
+    """It depends on something that could not be found out: a group, a command that cannot be read, a value of another
+    kind or one that is written otherwise."""
 
 
 NO = Fit.NO
@@ -124,16 +124,12 @@ def values_at(argument: Argument) -> Values:
     """Finds what an argument, or a path into the arguments, holds."""
     name, path = argument.key, argument.path
 
-    def named(subject: Subject) -> Sequence[Any]:
-        given = subject.arguments
-        return (given[name],) if name in given else ()
-
-    return named if path is None else lambda subject: subject.values(path)
+    return (lambda subject: subject.named(name)) if path is None else (lambda subject: subject.values(path))
 
 
 def _argument(argument: Argument) -> Check:
     key, condition, values = argument.key, argument.condition, values_at(argument)
-    condition.fits((None,))  # whatever it prepares, it prepares now
+    condition.fits(("",))  # whatever it prepares, it prepares now
 
     def fits(subject: Subject) -> bool | None:
         held = values(subject)
@@ -142,10 +138,10 @@ def _argument(argument: Argument) -> Check:
     def found(subject: Subject) -> str:
         held = values(subject)
         if held is None:
-            return "nested too deeply to look into"
+            return "not readable: of another kind, under another name, or nested too deeply"
         return ", ".join(map(shown, held[:5])) + (f" and {len(held) - 5} more" if held[5:] else "") or "left out"
 
-    doubt = f"What {key} holds (nested too deeply, or not written as the rule compares it: {condition})"
+    doubt = f"What {key} holds (not written as the rule compares it: {condition})"
     return Check(f"args.{key}", str(condition), fits, found, doubt)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
+from policies.spellings import certain_pieces, composed, decoded, in_pieces, spellings, unmarked
+
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
+
+MOST_PIECES = 200
+"""Parts of a text that are held against a pattern one by one; of more it is not known whether all fit."""
 
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
@@ -30,18 +34,57 @@ def whole(pattern: str) -> Likeness:
 
 
 def perhaps(patterns: Iterable[str]) -> Likeness:
-    """Whether a text may fit one of several regular expressions as a whole, were it only written a little otherwise:
-    in other case, with spaces around it, or with Unicode's other forms of the same letters."""
-    fitting = compiled("|".join(f"(?:{pattern})" for pattern in patterns), case_counts=False, captures=False).fullmatch
-    return lambda text: any(fitting(variant.encode("utf-8", "replace")) is not None for variant in _variants(text))
+    """Whether a text may fit one of several regular expressions as a whole, were it only written otherwise, or were it
+    read as several (`policies.spellings`). Of a text of which that cannot be said, it may."""
+    together = "|".join(f"(?:{pattern})" for pattern in dict.fromkeys(_with_others(patterns)))
+    fitting = compiled(together, case_counts=False, captures=False).fullmatch
+    ends = r"[ \t\"'<>()\[\]{}]*"
+    piece = compiled(f"(?m)^{ends}(?:{together}){ends}$", case_counts=False, captures=False, lines=True).search
+
+    def alike(text: str) -> bool:
+        variants = spellings(text)
+        if variants is None:
+            return True
+        if any(fitting(variant.encode("utf-8", "replace")) is not None for variant in variants):
+            return True
+        lists = filter(None, map(in_pieces, variants))
+        return any(piece(lines.encode("utf-8", "replace")) is not None for lines in lists)
+
+    return alike
 
 
-def compiled(pattern: str, *, case_counts: bool = True, captures: bool = True) -> Any:
-    """RE2's compiled pattern. Raises `ValueError` with its words."""
+def certainly(pattern: str) -> Likeness:
+    """Whether a text fits a regular expression as a whole, however a tool reads it: with escapes decoded, without what
+    cannot be seen, and each of its parts where it is plainly several. In another case, or trimmed, it need not."""
+    fitting = whole(pattern)
+
+    def surely(text: str) -> bool:
+        if not fitting(text):
+            return False
+        readings, pieces = decoded(text), certain_pieces(text)
+        if readings is None or len(pieces) > MOST_PIECES:
+            return False
+        return all(map(fitting, pieces)) and all(map(fitting, readings))
+
+    return surely
+
+
+def _with_others(patterns: Iterable[str]) -> Iterator[str]:
+    """The patterns, and the same in Unicode's composed form, which other spellings of a text have."""
+    for pattern in patterns:
+        yield pattern
+        if not pattern.isascii():
+            yield composed(pattern)
+            yield unmarked(pattern)
+
+
+def compiled(pattern: str, *, case_counts: bool = True, captures: bool = True, lines: bool = False) -> Any:
+    """RE2's compiled pattern; with `lines`, nothing in it fits a line break. Raises `ValueError` with RE2's words."""
     options = re2.Options()
     options.log_errors = False
     options.dot_nl = True
     options.never_capture = not captures
+    options.never_nl = lines
     options.case_sensitive = case_counts
     try:
         return re2.compile(pattern, options)
@@ -83,8 +126,3 @@ def _class(inner: str) -> str:
     if not parts:
         return "." if negated else NOTHING
     return f"[{'^' * negated}{''.join(parts)}]"
-
-
-def _variants(text: str) -> tuple[str, ...]:
-    plain = (text if text.isascii() else unicodedata.normalize("NFKC", text)).strip()
-    return (text,) if plain == text else (text, plain)

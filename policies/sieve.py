@@ -21,16 +21,19 @@ from policies.conditions import (
     Between,
     Condition,
     Equals,
+    Glob,
     OneOf,
     Regex,
     Together,
+    is_literal,
+    says_more_than_its_letters,
 )
 from policies.match import Match
 from policies.matching import Values, values_at
 from policies.patterns import NOTHING, Likeness, literally, of_glob, perhaps
 from policies.references import is_group
 from policies.subject import Subject
-from policies.values import is_nan, numbers_of, texts_of
+from policies.values import Kind, kind_of, number_in
 
 TOGETHER = 64
 """Rules that are asked at once; RE2 is quickest with some dozens of patterns in one."""
@@ -57,6 +60,7 @@ class Question:
 
     values: Values
     may_be_text: Likeness
+    wants_text: bool
     low: float
     high: float
     asking: int
@@ -68,11 +72,22 @@ class Question:
         return values is not None and not any(map(self._may_be, values))
 
     def _may_be(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return True  # seldom asked about, and not worth being asked about quickly
-        if any(map(self.may_be_text, texts_of(value))):
-            return True
-        return any(not (number < self.low or number > self.high) for number in numbers_of(value))
+        match value:
+            case str():
+                if self.may_be_text(value):
+                    return True
+                number = number_in(value) if self.low <= self.high else None
+                return self.low <= self.high if number is None else self._includes(number)
+            case bool():
+                return True  # seldom asked about, and not worth being asked about quickly
+            case int() | float():
+                return self.wants_text or self._includes(value)
+            case _:
+                return True
+
+    def _includes(self, number: float) -> bool:
+        # What JavaScript rounds may be on the other side of an end.
+        return not (number < self.low or number > self.high) or abs(number) > _EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +122,9 @@ def _together(askings: Sequence[tuple[int, Values, Wanted]]) -> Question | None:
     for bit, _, each in askings:
         wanted, asking = wanted | each, asking | bit
     try:
-        return Question(askings[0][1], perhaps(wanted.texts or (NOTHING,)), wanted.low, wanted.high, asking)
+        return Question(
+            askings[0][1], perhaps(wanted.texts or (NOTHING,)), bool(wanted.texts), wanted.low, wanted.high, asking
+        )
     except ValueError:
         return None  # together they are too large for RE2
 
@@ -139,6 +156,8 @@ def _command_line(subject: Subject) -> Sequence[str] | None:
 def _wanted(condition: Condition) -> Wanted | None:
     """`None`: it can fit what is not there, or too many kinds of values."""
     match condition:
+        case Glob(pattern=text) | Equals(value=str() as text) if _means_more(condition, text):
+            return None
         case Regex():
             return Wanted((condition.expression,))
         case Equals(value=str() as text):
@@ -146,11 +165,11 @@ def _wanted(condition: Condition) -> Wanted | None:
         case Equals(value=bool()):
             return None
         case Equals(value=int() | float() as number):
-            return Wanted(low=number, high=number) if not is_nan(number) else Wanted()
+            return Wanted(low=number, high=number) if kind_of(number) is Kind.NUMBER else None
         case Between(low=low, high=high):
             return Wanted(low=float("-inf") if low is None else low, high=float("inf") if high is None else high)
-        case OneOf(equals=options):
-            each = list(map(_wanted, options))
+        case OneOf(options=options):
+            each = [_wanted(Equals(option)) for option in options]
             return None if None in each else reduce(or_, filter(None, each), Wanted())
         case AnyOf() | AllOf():
             return _wanted(condition.condition)
@@ -158,3 +177,11 @@ def _wanted(condition: Condition) -> Wanted | None:
             return next(filter(None, map(_wanted, condition.conditions)), None)
         case _:
             return None
+
+
+def _means_more(condition: Condition, text: str) -> bool:
+    """Whether text unlike this one may be meant as it: not what regular expressions can ask."""
+    return says_more_than_its_letters(text) and (not isinstance(condition, Glob) or is_literal(text))
+
+
+_EXACT = 2.0**53

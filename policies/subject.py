@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,9 +12,11 @@ from typing import Any
 from policies.commands import Command, command_of
 from policies.defaults import with_defaults
 from policies.model import Call, Facts
+from policies.names import folded_name
 from policies.paths import Path
 from policies.schedule import local_time
 from policies.trust import believed
+from policies.values import Undetermined
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,34 @@ class Subject:
         """The arguments as the tool will take them, with its defaults."""
         return with_defaults(self.call.tool.input_schema, self.call.arguments)
 
+    def named(self, name: str) -> Sequence[Any] | None:
+        """The value of an argument, or nothing, looked up once; `None`: it is there under another spelling of its name,
+        or nobody knows whether it has a default."""
+        if name not in self._named:
+            self._named[name] = self._looked_up(name)
+        return self._named[name]
+
+    def _looked_up(self, name: str) -> Sequence[Any] | None:
+        given = self.arguments
+        if any(other != name for other in self._spelled.get(folded_name(name), ())):
+            return None
+        if name in given:
+            return (given[name],)
+        return None if isinstance(given, Undetermined) else ()
+
+    @cached_property
+    def _spelled(self) -> Mapping[str, Sequence[str]]:
+        """The names of arguments that the tool does not have, by their letters."""
+        properties = self.call.tool.input_schema.get("properties")
+        own = properties if isinstance(properties, Mapping) else {}
+        spelled: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self.arguments:
+            if name not in own:
+                spelled[folded_name(name)].append(name)
+        return spelled
+
     def values(self, path: Path) -> list[Any] | None:
-        """What a path into the arguments yields, looked up once; `None`: they are nested too deeply."""
+        """What a path into the arguments yields, looked up once; `None`: could not be found out (`Path.values`)."""
         if path.text not in self._found:
             self._found[path.text] = path.values(self.arguments)
         return self._found[path.text]
@@ -42,6 +71,10 @@ class Subject:
 
     @cached_property
     def _local(self) -> dict[str, datetime]:
+        return {}
+
+    @cached_property
+    def _named(self) -> dict[str, Sequence[Any] | None]:
         return {}
 
     @cached_property

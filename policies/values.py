@@ -1,11 +1,83 @@
-"""JSON values: whether they are the same, what else a tool may read them as, and how they are shown."""
+"""JSON values: of which kind they are, whether they are the same, and how they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import isnan
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
 from types import NoneType
 from typing import Any
+
+
+class Kind(Enum):
+    """The kinds of JSON values. A value is of the kind that it is written as, and of no other."""
+
+    NULL = "null"
+    FLAG = "flag"
+    NUMBER = "number"
+    TEXT = "text"
+    LIST = "list"
+    MAPPING = "mapping"
+    NONE_OF_THEM = "none of them"
+    """NaN, infinities, and what is not JSON: nothing is known of them."""
+
+
+class Blank(Enum):
+    """What stands for a value where there is none."""
+
+    UNSET = "unset"
+    """Left out, or `null`, where `null` is the tool's own default."""
+    MISSING = "missing"
+    """What one of several values does not have, such as the address of one of the guests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """One of several values, and nobody knows which."""
+
+    options: tuple[Any, ...]
+
+
+class Undetermined(dict[str, Any]):
+    """A mapping of which only what is in it is known: what it leaves out may have a default that was not found."""
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind that a value is written as."""
+    match value:
+        case str():
+            return Kind.TEXT
+        case bool():
+            return Kind.FLAG
+        case float() if not isfinite(value):
+            return Kind.NONE_OF_THEM
+        case int() | float():
+            return Kind.NUMBER
+        case None:
+            return Kind.NULL
+        case list() | tuple():
+            return Kind.LIST
+        case Mapping():
+            return Kind.MAPPING
+        case _:
+            return Kind.NONE_OF_THEM
+
+
+def number_in(text: str) -> int | float | None:
+    """The number that a text is, where all tools read the same in it: `-12`, `0.5`, `1200.50`. `None` for all else:
+    signs before or after it, separators, exponents, other bases, zeros before it, digits of other scripts, and three
+    digits after a point, which may be thousands."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    return float(text) if "." in text else int(text)
+
+
+def flag_in(text: str) -> bool | None:
+    """The truth value that a text is for most tools (`yes`, `off`, `0`); `None`: it is none of the usual words."""
+    word = text.strip().lower()
+    return True if word in _TRUE else False if word in _FALSE else None
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -39,51 +111,16 @@ def shown(value: Any) -> str:
             return f"a list of {len(value)}"
         case Mapping():
             return f"a mapping of {len(value)}"
+        case Blank():
+            return "left out"
+        case Doubt():
+            return " or ".join(map(shown, value.options[:3]))
         case _:
             return "something that is not JSON"
 
 
-def texts_of(value: Any) -> Iterable[str]:
-    """A value as text, as a tool may read it: a number too, and each item of a list."""
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, int | float) and not isinstance(item, bool) and abs(item) < _LARGEST:
-            yield str(item)
-
-
-def numbers_of(value: Any) -> Iterable[float]:
-    """A value as a number, as a tool may read it: text, a truth value, and each item of a list."""
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(item, int | float):
-            yield item
-        elif isinstance(item, str) and len(item) < _LONGEST_NUMBER:
-            try:
-                yield float(item.replace(",", "").replace("'", "").replace(" ", ""))
-            except ValueError:
-                continue
-
-
-def is_nan(number: float) -> bool:
-    """Whether it is not a number; `math.isnan` alone fails at whole numbers beyond the range of a float."""
-    return isinstance(number, float) and isnan(number)
-
-
-def flag_of(value: Any) -> bool | None:
-    """A value as true or false, as a tool may read it; `None`: it is neither."""
-    [item] = value if isinstance(value, list | tuple) and len(value) == 1 else (value,)
-    match item:
-        case str():
-            word = item.strip().lower()
-            return True if word in _TRUE else False if word in _FALSE else None
-        case int() | float() if item in (0, 1):
-            return bool(item)
-        case _:
-            return None
-
-
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,2})?")
 _TRUE, _FALSE = frozenset({"true", "t", "yes", "y", "on", "1"}), frozenset({"false", "f", "no", "n", "off", "0"})
-_LONGEST_NUMBER = 1_000
 _SCALARS = (str, int, float, bool, NoneType)
 _LARGEST = 10**30
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from policies.commands import argument_of_command
-from policies.defaults import with_defaults
+from policies.defaults import plain, with_defaults
 from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict
 
 _verdict: TypeAdapter[Verdict] = TypeAdapter(Verdict)
@@ -19,7 +19,7 @@ _verdict: TypeAdapter[Verdict] = TypeAdapter(Verdict)
 def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """A judgement as plain JSON: what was said, and all that it was said on but the arguments of the call."""
     tool = call.tool
-    filled = with_defaults(tool.input_schema, call.arguments)
+    filled = plain(with_defaults(tool.input_schema, call.arguments))
     return {
         "verdict": verdict.model_dump(mode="json"),
         "mode": facts.mode.value,

@@ -12,7 +12,7 @@ import pytest
 from policies.commands import NAMES
 from policies.judging import judge
 from policies.match import Match
-from policies.model import Call, Facts, Mode, Tool
+from policies.model import Call, Deny, Facts, Mode, Tool
 from policies.reading import parse_policy
 from policies.reading_ask import ASK_KEYS
 
@@ -58,6 +58,80 @@ def test_production_is_changed_in_working_hours(at: datetime, rule: str) -> None
 def test_guests_are_noticed(email: str, rule: str) -> None:
     arguments = {"attendees": [{"email": "ana@acme.example"}, {"email": email}]}
     assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith(rule)
+
+
+ATTACKS: list[Any] = [
+    "x@evil.example, y@acme.example",
+    "x@evil.example\ny@acme.example",
+    "x@evil.example y@acme.example",
+    "x@evil.example@acme.example",
+    "x%40evil.example,y@acme.example",
+    "x%evil.example@acme.example",
+    "evil.example!x@acme.example",
+    "y@acme.example <x@evil.example>",
+    "x@evil.example;@acme.example",
+    "@evil.example:x@acme.example",
+    "x@acme.example.evil.example",
+    "x@аcme.example",
+    "x@acme.example\u200b",
+    "x@evil.example#@acme.example",
+    '"x@evil.example"@acme.example',
+    ["y@acme.example", "x@evil.example"],
+    {"address": "x@evil.example"},
+    "",
+    None,
+]
+"""What a calendar may send an invitation outside for, or nobody can know."""
+
+
+@pytest.mark.parametrize("email", ATTACKS, ids=repr)
+def test_no_spelling_of_a_guest_gets_past_the_rule_about_guests(email: Any) -> None:
+    """Rule 9: what the documentation offers holds against those who want around it."""
+    ours = {"email": "ben@acme.example"}
+    for attendees in (
+        [{"email": email}],
+        [ours, {"email": email}],
+        [ours, {"mail": email}],
+        [ours, {"Email": email}],
+        [ours, email],
+        email,
+        {"email": email},
+        {"a": {"email": email}, "b": ours},
+        [[{"email": email}]],
+    ):
+        if attendees is not None:  # which is nobody
+            decision = decided("E-mail that leaves the company", "calendar", "create_event", {"attendees": attendees})
+            assert decision.startswith("guests")
+    assert decided("E-mail that leaves the company", "calendar", "create_event", {"Attendees": [email]})[:6] == "guests"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"attendees": []}])
+def test_a_meeting_that_nobody_is_invited_to_needs_nobody(arguments: dict[str, Any]) -> None:
+    assert decided("E-mail that leaves the company", "calendar", "create_event", arguments).startswith("nor do")
+
+
+AMOUNTS: list[Any] = ["$5000", "5k", "0x1388", "5.000,00", [5000], {"value": 5000}, None, True, "5000\u200b"]
+
+
+@pytest.mark.parametrize("amount", AMOUNTS, ids=repr)
+def test_no_spelling_of_an_amount_gets_past_the_rules_about_money(amount: Any) -> None:
+    assert decided("Two people for large payments", "bank", "pay", {"amount": amount}).startswith("large")
+    around = Facts(
+        Mode.DEFAULT,
+        requester="slack:T0ACME:U0ANA",
+        platform="slack",
+        place="slack:T0ACME:C0SUPPORT",
+        at=MONDAY,
+        groups={"slack-group:T0ACME:S0SUPPORT": True},
+    )
+    policy = parse_policy(EXAMPLES["One team, one channel"], "docs")
+    assert isinstance(judge(policy, Call(Tool("shop", "refund"), {"amount": amount}), around), Deny)
+
+
+@pytest.mark.parametrize("environment", ["Production", "production\u200b", [["production"]], "pro%64uction", None])
+def test_no_spelling_of_production_is_released_on_sunday(environment: Any) -> None:
+    arguments = {"environment": environment}
+    assert decided("Production only in working hours", "deploy", "release", arguments, at=SUNDAY).startswith("no ")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ CONDITIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "in": ("a: {in: [1, 2]}", {"a": 2}, {"a": 3}),
     "min": ("a: {min: 2}", {"a": 2}, {"a": 1}),
     "max": ("a: {max: 2}", {"a": 2}, {"a": 3}),
-    "present": ("a: {present: true}", {"a": None}, {}),
+    "present": ("a: {present: true}", {"a": 0}, {}),
     "not": ("a: {present: true, not: x}", {"a": "y"}, {"a": "x"}),
     "any": ("'$.a[*]': {any: x}", {"a": ["y", "x"]}, {"a": ["y"]}),
     "all": ("'$.a[*]': {all: x}", {"a": ["x", "x"]}, {"a": ["y", "x"]}),

@@ -62,7 +62,6 @@ FITS = [
     arg("amount: {max: 10.5}", amount=10.5),
     arg("amount: {min: 1, max: 3}", amount=2),
     arg("amount: {min: 1}", amount=10**400),
-    arg("end: {present: true}", end=None),
     arg("end: {present: false}"),
     arg("title: {not: 'Test*'}", title="Talk"),
     arg("title: {not: 'Test*'}"),
@@ -123,13 +122,9 @@ MISFITS = [
     arg("calendar_id: primary"),
     arg("calendar_id: '*'"),
     arg("end: null"),
-    arg("end: null", end=False),
-    arg("title: 'True'", title=True),
-    arg("title: '1*'", title=10**400),
     arg("to: [a]", to=["a", "b"]),
     arg("to: ['a*']", to=["abc"]),
     arg("title: {equals: 'Test*'}", title="Testing"),
-    arg("to: {equals: {a: 1}}", to={"a": 1, "b": 2}),
     arg("title: {regex: 'AB'}", title="ABC"),
     arg("size: {in: [small, 'm*']}", size="mm"),
     arg("size: {in: [1]}"),
@@ -137,16 +132,13 @@ MISFITS = [
     arg("amount: {min: 0}"),
     arg("amount: {min: 1, max: 3}", amount=4),
     arg("end: {present: true}"),
-    arg("end: {present: false}", end=None),
     arg("title: {not: 'Test*'}", title="Testing"),
     arg("title: {present: true, not: a}"),
     arg("title: {glob: 'a*', not: '*z'}", title="abz"),
     arg("a: 1, b: 2", a=1, b=3),
     arg("'$.title': 'T*'", **{"$.title": "Test"}),
     arg("'$.to[0]': b", to=["a", "b"]),
-    arg("'$.to[0]': b", to="b"),
     arg(ANY_OF_US, attendees=[{"email": "eve@other.example"}]),
-    arg(ANY_OF_US, attendees="ana@corp.example"),
     arg(ALL_OF_US, **PEOPLE),
     arg(ALL_OF_US, attendees=[]),
     arg(ALL_OF_US),
@@ -194,6 +186,22 @@ def test_a_rule_does_not_fit(match: str, tool: Written, arguments: Written, arou
 
 
 DOUBTS = [
+    arg("end: null", end=False),
+    arg("title: 'True'", title=True),
+    arg("title: '1*'", title=10**400),
+    arg("to: {equals: {a: 1}}", to={"a": 1, "b": 2}),
+    arg("to: {equals: [a, b]}", to=["B", "a", "a"]),
+    arg("id: {equals: 9007199254740993}", id=9007199254740992),
+    arg("'$.to[0]': b", to="b"),
+    arg("'$.to[0]': b", to={"0": "b"}),
+    arg("'$.event.title': b", event='{"title": "b"}'),
+    arg("'$.event.title': b", event=[{"title": "b"}]),
+    arg("'$.event.title': b", event=None),
+    arg("'$.event.title': b", event={"Title": "b"}),
+    arg(ANY_OF_US, attendees="ana@corp.example"),
+    arg(ANY_OF_US, attendees=["ana@corp.example"]),
+    arg(ANY_OF_US, attendees={"email": "ana@corp.example"}),
+    arg(ALL_OF_US, attendees=[{"email": "ana@corp.example"}, {"mail": "eve@other.example"}]),
     arg("calendar_id: primary", calendar_id=["primary"]),
     arg("count: 3", count="3"),
     arg("count: 1", count=True),
@@ -365,13 +373,99 @@ def test_leaving_out_what_has_a_default_does_not_get_a_call_around_a_rule(
     assert isinstance(judged(policy, Call(tool, saying_otherwise), facts()), Ask)
 
 
+OPTIONAL = {
+    "type": "object",
+    "properties": {
+        "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 5000},
+        "event": {"anyOf": [{"$ref": "#/$defs/Event"}, {"type": "null"}], "default": None},
+        "both": {"allOf": [{"$ref": "#/$defs/Event"}, {"properties": {"loud": {"default": True}}}]},
+        "either": {"oneOf": [{"$ref": "#/$defs/Event"}, {"properties": {"public": {"default": False}}}]},
+        "inner": {"anyOf": [{"type": "boolean", "default": True}, {"type": "null"}]},
+        "pair": {"type": "array", "prefixItems": [{}, {"$ref": "#/$defs/Event"}]},
+        "named": {"additionalProperties": {"$ref": "#/$defs/Event"}},
+        "escaped": {"$ref": "#/$defs/a~1b%20c"},
+        "model": {"$ref": "#/$defs/Event", "default": {}},
+    },
+    "$defs": {
+        "Event": {"type": "object", "properties": {"public": {"type": "boolean", "default": True}}},
+        "a/b c": {"properties": {"public": {"default": True}}},
+    },
+}
+"""What FastMCP makes of `Optional[Model]`, and other ways to say the same."""
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("limit: {min: 1000}", {}),
+        ("limit: {min: 1000}", {"limit": None}),
+        ("limit: 5000", {"limit": None}),
+        ("limit: null", {"limit": None}),
+        ("'$.event.public': true", {"event": {}}),
+        ("'$.event.public': true", {"event": {"public": None}}),
+        ("event: null", {}),
+        ("event: null", {"event": None}),
+        ("event: {present: false}", {}),
+        ("event: {present: false}", {"event": None}),
+        ("'$.both.public': true", {"both": {}}),
+        ("'$.both.loud': true", {"both": {}}),
+        ("'$.either.public': true", {"either": {}}),
+        ("'$.either.public': false", {"either": {}}),
+        ("inner: true", {}),
+        ("'$.pair[1].public': true", {"pair": [1, {}]}),
+        ("'$.named.x.public': true", {"named": {"x": {}}}),
+        ("'$.escaped.public': true", {"escaped": {}}),
+        ("'$.model.public': true", {}),
+        ("'$..public': {any: true}", {"event": {}}),
+    ],
+)
+def test_a_default_counts_wherever_a_schema_says_it_and_where_null_is_given(written: str, arguments: Written) -> None:
+    """Rule 9: what a tool fills in is what a rule is about, whether the model leaves it out or says `null`."""
+    call = Call(a_tool(schema=OPTIONAL), arguments)
+    policy = a_policy(f"match: {{args: {{{written}}}}}, decide: deny, reason: No.", "match: {}, decide: allow")
+    assert isinstance(judged(policy, call, facts()), Deny)
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("limit: {min: 1000}", {"limit": 5}),
+        ("event: {present: true}", {}),
+        ("event: {present: true}", {"event": None}),
+        ("'$.event.public': true", {}),
+        ("'$.event.public': true", {"event": None}),
+        ("'$.event.public': true", {"event": {"public": False}}),
+        ("'$.both.public': true", {"both": {"public": False}}),
+        ("inner: true", {"inner": False}),
+    ],
+)
+def test_what_is_said_goes_before_a_default_and_null_as_a_default_is_nothing(written: str, arguments: Written) -> None:
+    call = Call(a_tool(schema=OPTIONAL), arguments)
+    policy = a_policy(f"match: {{args: {{{written}}}}}, decide: deny, reason: No.", "match: {}, decide: allow")
+    assert isinstance(judged(policy, call, facts()), Allow)
+
+
+def test_filling_in_ends_whatever_the_schema() -> None:
+    """Rule 13: forty levels that each name the next one twice are a million million schemas, or forty. Of a schema that
+    is too large to look at, nothing is known."""
+    levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(40)}
+    deep = {
+        "properties": {"a": {"$ref": "#/$defs/l0"}},
+        "$defs": {**levels, "l40": {"properties": {"b": {"default": 1}}}},
+    }
+    rules = a_policy("match: {args: {'$.a.b': 1}}, decide: deny, reason: No.", "match: {}, decide: allow")
+    assert judged(rules, a_call(a_tool(schema=deep), a={}), facts()) == Deny(rule="r1", reason="No.")
+    wide = {"properties": {"a": {"anyOf": [{"properties": {"c": {"default": n}}} for n in range(9_000)]}}}
+    assert isinstance(judged(rules, a_call(a_tool(schema=wide), a={}), facts()), Deny)
+
+
 @pytest.mark.parametrize("reference", ["#/$defs/Loop", "https://elsewhere.example/schema", "#/nowhere/at/all", 7])
-def test_a_schema_that_leads_nowhere_fills_nothing(reference: Any) -> None:
+def test_what_a_schema_that_leads_nowhere_fills_in_is_not_known(reference: Any) -> None:
+    """Rule 9: a default that was not found may be the very value that a rule is about."""
     schema = {"properties": {"a": {"$ref": reference}}, "$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}
     tool = replace(a_tool(), input_schema=schema)
-    assert (
-        fit(a_policy("match: {args: {'$.a.b': 1}}, decide: deny").rules[0].match, a_call(tool, a={}), facts()) is Fit.NO
-    )
+    [rule] = a_policy("match: {args: {'$.a.b': 1}}, decide: deny").rules
+    assert fit(rule.match, a_call(tool, a={}), facts()) is (Fit.NO if reference == "#/$defs/Loop" else Fit.UNKNOWN)
 
 
 json_values = st.recursive(

@@ -76,7 +76,8 @@ def test_most_of_what_does_not_fit_is_kept_back() -> None:
     numbers = [Match(args=(Argument.of("a", Between(number, number + 1)),)) for number in range(10)]
     assert left(numbers, a_call(a=99)) == 0
     assert left(numbers, a_call(a=5)) != 0
-    assert left(numbers, a_call(a="lamp")) == 0
+    assert left(numbers, a_call(a="99")) == 0
+    assert left(numbers, a_call(a="lamp")) == (1 << 10) - 1  # what a tool makes of it is not known
     people = [Match(requester=(f"web:{name}",)) for name in ("ben", "eve", "zoe", "chloe")]
     assert left(people, a_call()) == 0
     assert left(people, a_call(), requester="web:eve") == 0b1111

@@ -1,0 +1,198 @@
+"""What a text can be taken for: the other texts that a tool may make of it before it acts on it.
+
+A server trims, folds case, drops what cannot be seen, decodes escapes, takes quotes off, splits lists. Nobody here can
+know which, so a condition asks of all of them. Everything is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from urllib.parse import unquote
+
+import re2  # type: ignore[import-untyped]  # google-re2 ships no types
+
+LONGEST = 20_000
+"""Characters of a text whose other spellings are looked at; of a longer one that is not plain they are not known."""
+_MARKS = 30
+"""Combining marks in a row that mean anything (UAX 15, Stream-Safe Text Format); `unicodedata.normalize` takes time by
+the square of more."""
+_ROUNDS = 4
+"""How often decoding is tried on what was decoded."""
+
+_MANY_MARKS = re2.compile(rf"(\pM{{{_MARKS}}})\pM+")
+_NOT_PLAIN = re.compile(r"[^ -~]|[%&\\<>()\[\]{}\"'`]|^ | $|  |(?:^|/)\.{0,2}/|/\.{0,2}$")
+_QUOTES = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}<>"
+_SEPARATORS = ",;|\t\r\n\f\v\0\u2028\u2029，；、｜"
+_OF_A_DOCUMENT = "\"'[]{}:"
+_LINES = str.maketrans(dict.fromkeys(_SEPARATORS, "\n"))
+_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,6})\}?|x([0-9A-Fa-f]{2})|([0-7]{3})|(.))", re.DOTALL)
+_ALIKE = str.maketrans(
+    "аеорсухіјѕԁԛԝһѵАВЕКМНОРСТХУІЈЅαορνικτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıøłđ",
+    "aeopcyxijsdqwhvABEKMHOPCTXYIJSaopviktuxABEZHIKMNOPTYXiold",
+)
+"""Letters of other scripts that look like Latin ones, and Latin ones that do not decompose."""
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's form NFKC, with at most 30 combining marks in a row. Linear, whatever the text."""
+    if text.isascii():
+        return text
+    encoded = text.encode("utf-8", "replace")
+    if _MANY_MARKS.search(encoded) is not None:
+        text = _MANY_MARKS.sub(rb"\1", encoded).decode("utf-8", "replace")
+    return unicodedata.normalize("NFKC", text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has no other spelling than in upper and lower case: printable ASCII without escapes, quotes,
+    brackets, or spaces at its ends or two in a row."""
+    return _NOT_PLAIN.search(text) is None
+
+
+def spellings(text: str) -> tuple[str, ...] | None:
+    """A text and what a tool may make of it; `None` when it is too long to say (`LONGEST`)."""
+    if is_plain(text):
+        return (text,)
+    return _remembered(text) if len(text) <= LONGEST else None
+
+
+def decoded(text: str) -> tuple[str, ...] | None:
+    """A text as it reads once its escapes are decoded and what cannot be seen is dropped; `None` when it is too long to
+    say (`LONGEST`)."""
+    if is_plain(text):
+        return ()
+    if len(text) > LONGEST:
+        return None
+    singly = [make(text) for make in _DECODERS]
+    made = text
+    for make in _DECODERS * 2:
+        made = make(made)
+        singly.append(made)
+    return tuple(reading for reading in dict.fromkeys(singly) if reading != text)
+
+
+def in_pieces(text: str) -> str | None:
+    """A text that may be several (`a, b`), a line for each; `None` when it is one.
+
+    Of addresses, spaces part them too; of JSON, its own signs.
+    """
+    lines = text.translate(_LINES)
+    if "@" in text:
+        lines = re.sub(r"[\s<>]", "\n", lines)
+    if text.lstrip()[:1] in ("[", "{", '"'):
+        lines = lines.translate(dict.fromkeys(map(ord, _OF_A_DOCUMENT), "\n"))
+    return lines if "\n" in lines else None
+
+
+def certain_pieces(text: str) -> list[str]:
+    """What a text surely would be several of, were it read as a list: words with commas between them, or several
+    addresses. Empty when it is one text."""
+    if text.count("@") > 1:
+        pieces = re.split(r"[\s,;|<>，；、]+", text)
+        return [piece.strip(_QUOTES) for piece in pieces if "@" in piece]
+    pieces = [piece.strip(_QUOTES) for piece in re.split("[,;|]", text)]
+    return pieces if len(pieces) > 1 and not any(re.search(r"\s", piece) for piece in pieces) else []
+
+
+@lru_cache(maxsize=32)  # many rules ask about one value
+def _remembered(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_spellings(text)))
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    for make in _MAKERS:
+        yield make(text)
+    made = text
+    for _ in range(_ROUNDS):
+        before = made
+        for make in _MAKERS:
+            made = make(made)
+            yield made
+            yield _unwrapped(made)
+        if made == before:
+            break
+
+
+def _unescaped(text: str) -> str:
+    """Without backslashes: `\\u0061` → a, `\\/` → /."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    number = match[1] or match[2]
+    code = int(number, 16) if number else int(match[3], 8) if match[3] else None
+    if code is None:
+        return {"n": "\n", "t": "\t", "r": "\r"}.get(match[4], str(match[4]))
+    return chr(code) if code < 0x110000 else ""
+
+
+def _visible(text: str) -> str:
+    """Without characters that cannot be seen: format, control, private, unassigned, and variation selectors."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in text if c in "\n\t" or not _is_invisible(c))
+
+
+def _spaced(text: str) -> str:
+    """With a space for each character that cannot be seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if _is_invisible(c) else c for c in text)
+
+
+def _is_invisible(c: str) -> bool:
+    return (
+        unicodedata.category(c)[0] == "C"
+        or c in "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+        or "\ufe00" <= c <= "\ufe0f"
+    )
+
+
+def unmarked(text: str) -> str:
+    """A text without accents, and with Latin letters for those of other scripts that look the same."""
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFD", composed(text)).translate(_ALIKE)
+    return "".join(c for c in apart if unicodedata.category(c)[0] != "M")
+
+
+def _one_space(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _unwrapped(text: str) -> str:
+    return text.strip(_QUOTES).strip("/")
+
+
+def _normal_path(text: str) -> str:
+    """`/tmp/../etc//x` → /etc/x; the scheme of an address stays."""
+    if "/" not in text and "\\" not in text:
+        return text
+    scheme, sign, rest = text.partition("://")
+    path = (rest if sign else text).replace("\\", "/")
+    normal = posixpath.normpath(re.sub(r"^/+", "/", path)) + "/" * (len(path) > 1 and path.endswith("/"))
+    return f"{scheme}://{normal}" if sign else normal
+
+
+_MAKERS = (
+    unquote,
+    html.unescape,
+    composed,
+    _visible,
+    _spaced,
+    unmarked,
+    str.casefold,
+    _unescaped,
+    _normal_path,
+    _one_space,
+    _unwrapped,
+)
+"""What servers do to a text; what one of them leaves, the next may do more to."""
+_DECODERS = (unquote, html.unescape, composed, _visible, _normal_path)
+"""What servers do without being asked: after these a text may have another meaning than it shows."""
