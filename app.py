@@ -147,7 +147,10 @@ async def _health(
     settings: Settings,
     chats: Sequence[SlackPlatform | TeamsPlatform],
 ) -> web.Response:
-    servers = {s.server: {"state": s.state, "tools": s.tools, "reason": s.reason} for s in tools.status()}
+    servers = {
+        s.server: {"state": s.state, "tools": s.tools, "reason": s.reason, "withheld": s.withheld}
+        for s in tools.status()
+    }
     body = {
         "status": "ok",
         "platforms": [*(["web"] if settings.web_enabled else []), *(chat.name for chat in chats)],

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.incoming import Question
-from adapters.tool_servers.listing import MOST_TOOLS, masked
+from adapters.tool_servers.listing import MOST_LISTED, masked
 from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
 from adapters.tool_servers.redaction import Redact, without_known
 from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off
@@ -131,7 +131,7 @@ class Connection:
             page = await self._session.send_request(request, ToolPage)
             listed += page.tools
             cursor = page.nextCursor
-            if not cursor or len(listed) > 4 * MOST_TOOLS:
+            if not cursor or len(listed) > MOST_LISTED:
                 break
         # In a thread: masking megabytes takes a while, and nobody else should wait for it.
         return await asyncio.to_thread(masked, listed, self._mask())

@@ -12,6 +12,7 @@ from typing import Any
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.redaction import Redact, unchanged, without_known
 from adapters.tool_servers.text import clean, one_line, shorten
+from bot.schemas.measuring import problem_of
 from policies.model import Annotations, Tool
 
 MOST_TOOLS = 128
@@ -26,6 +27,22 @@ LONGEST_TITLE = 100
 LARGEST_SCHEMA = 65_536
 """Bytes of JSON. The schema goes to the model with every request."""
 
+LARGEST_LISTING = 2 * 1024 * 1024
+"""Bytes of JSON, of all that is read of one server's tools: 128 tools of 16 kB. Large servers list 0.2 MB."""
+
+MOST_LISTED = 4 * MOST_TOOLS
+"""Entries that are looked at: `tools` in mcp.json may choose among them."""
+
+LONGEST_READ = 16_384
+"""Characters of a title or description that are read; it is masked before it is cut to its length."""
+
+MOST_REPORTED = 20
+"""Withheld tools that are named with their reason; the others are counted."""
+
+_READ = ("name", "title", "description", "inputSchema", "annotations")
+_TOO_LARGE = "tooLarge"
+"""Our own key in an entry whose schema is not kept."""
+
 _NAME = re.compile(r"[A-Za-z0-9._/-]{1,128}")
 """SEP-986, with the slash that its first version had."""
 
@@ -37,17 +54,20 @@ class Listing:
     tools: tuple[Tool, ...]
     """In the order of their names."""
     skipped: tuple[str, ...]
-    """Sentences for the log: what was left out and why."""
+    """Sentences for the log and the health check: what was left out and why, and what is not there."""
     problem: str | None
     """Why none of them may be used; `None`: they may."""
 
 
 def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> Listing:
-    """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in what the house is told."""
+    """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in what the house is told.
+
+    Measures each schema, up to 30 ms of CPU: to be called in a thread.
+    """
     mask = partial(_without_secrets, server, redact)
     tools: dict[str, Tool] = {}
     skipped = []
-    for entry in listed:
+    for entry in listed[:MOST_LISTED]:
         named = ascii(entry.get("name"))[:128] if isinstance(entry, Mapping) else "something"
         reason = _reason_to_skip(entry)
         if reason is None and server.tools is not None and entry["name"] not in server.tools:
@@ -63,25 +83,57 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact 
             tools[tool.full_name] = tool
     names = {tool.name for tool in tools.values()}
     skipped += [f"{name} is in `{key}`, but the server has no such tool" for key, name in _missing(server, names)]
+    if len(listed) > MOST_LISTED:
+        skipped.append(f"{len(listed) - MOST_LISTED:,} tools after the first {MOST_LISTED} were not looked at")
     return Listing(
         tools=tuple(sorted(tools.values(), key=lambda tool: tool.name)),
-        skipped=tuple(skipped),
+        skipped=_first(skipped),
         problem=_problem(server.require_approval - names),
     )
 
 
+def _first(skipped: Sequence[str]) -> tuple[str, ...]:
+    more = len(skipped) - MOST_REPORTED
+    return (*skipped[:MOST_REPORTED], f"and {more:,} more") if more > 0 else tuple(skipped)
+
+
 def masked(listed: Sequence[Any], mask: Redact) -> list[Any]:
-    """What a server lists without secrets, still to be read; the names stay, by which its tools are called."""
-    return [_masked_entry(entry, mask) for entry in listed]
+    """What a server lists without secrets, still to be read; the names stay, by which its tools are called.
+
+    Only what is read of an entry is kept, and of the schemas no more than `LARGEST_LISTING` in all.
+    """
+    room = LARGEST_LISTING
+    kept: list[Any] = []
+    for entry in listed:
+        one = _masked_entry(entry, mask, room) if len(kept) < MOST_LISTED else None
+        kept.append(one)
+        room -= _size(one)
+    return kept
 
 
-def _masked_entry(entry: Any, mask: Redact) -> Any:
+def _masked_entry(entry: Any, mask: Redact, room: int) -> Any:
     if not isinstance(entry, Mapping):
         return None
+    read = {key: entry[key] for key in _READ if key in entry}
+    for key in ("title", "description"):
+        if isinstance(read.get(key), str):
+            read[key] = read[key][:LONGEST_READ]
+    if isinstance(read.get("name"), str):
+        read["name"] = read["name"][:LONGEST_READ]
+    if _size(read) > min(room, 2 * LARGEST_SCHEMA):
+        return {"name": read.get("name") if isinstance(read.get("name"), str) else None, _TOO_LARGE: True}
     try:
-        return {key: value if key == "name" else masked_schema(value, mask) for key, value in entry.items()}
+        return {key: value if key == "name" else masked_schema(value, mask) for key, value in read.items()}
     except RecursionError:
-        return {"name": entry.get("name")}  # without a schema it is left out
+        return {"name": read.get("name"), _TOO_LARGE: True}
+
+
+def _size(value: Any) -> int:
+    """Bytes of JSON; more than there is room for when it is none."""
+    try:
+        return len(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        return LARGEST_LISTING + 1
 
 
 def _reason_to_skip(entry: Any) -> str | None:
@@ -89,6 +141,8 @@ def _reason_to_skip(entry: Any) -> str | None:
         return "it has no name"
     if not _NAME.fullmatch(entry["name"]):
         return "its name holds more than letters, digits, . _ / and -"
+    if entry.get(_TOO_LARGE) is True:
+        return f"its input schema is larger than {LARGEST_SCHEMA:,} bytes or too deep, or all together are too large"
     schema = entry.get("inputSchema")
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         return "its input schema does not describe an object"
@@ -98,9 +152,8 @@ def _reason_to_skip(entry: Any) -> str | None:
         return "its input schema is no JSON"
     if size > LARGEST_SCHEMA:
         return f"its input schema is larger than {LARGEST_SCHEMA:,} bytes"
-    from adapters.tool_servers.arguments import schema_problem  # noqa: PLC0415 - it brings jsonschema, see `life`
-
-    return schema_problem(schema)
+    problem = problem_of(schema)
+    return problem and f"its input schema {problem}"
 
 
 def _without_secrets(server: ServerConfig, redact: Redact, text: str) -> str:

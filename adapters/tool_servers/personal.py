@@ -79,6 +79,7 @@ class PersonalServer:
         self._sessions: dict[str, PersonalSession] = {}
         self._leaving: set[PersonalSession] = set()
         self._keeping = asyncio.Lock()
+        self._learning = asyncio.Lock()
         self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -87,6 +88,11 @@ class PersonalServer:
         """As last listed for anybody; only the one to sign in with while nobody has, or they are withheld."""
         withheld = self.state is State.MISCONFIGURED
         return (not withheld and self._listing.tools) or (self._sign_in,)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Sentences for operators: what was not taken of what was listed last for anybody, and why."""
+        return self._listing.skipped
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -128,7 +134,7 @@ class PersonalServer:
             if problem := still_offered(tool, opened.tools):
                 # It was offered as others have it: from now on as this person does, who may try again.
                 self._known.lacks(REMEMBERED, tool.name)
-                self._learn(caller.person, opened.listed)
+                await self._learn(caller.person, opened.listed)
                 return problem
             talk = begun(opened.connection, tool, arguments, caller, self._common.redact)
             if isinstance(talk, Failed):
@@ -211,24 +217,26 @@ class PersonalServer:
         except Exception as error:  # noqa: BLE001 - of the records: what is not remembered is listed anew
             log.warning("tool_catalogue_not_loaded", server=self.config.name, error=type(error).__name__)
         if listed and not self._listing.tools:
-            self._learn(REMEMBERED, listed)
+            await self._learn(REMEMBERED, listed)
         elif self.state is State.STARTING:
             self._to(State.UP, "")
         self._settled.set()
 
     async def _listed(self, person: str, listed: list[Any]) -> Listing:
         """Somebody's session has listed the tools; what that person may call."""
-        listing = read_listing(self.config, listed)
+        # In a thread: measuring the schemas of many tools takes a while, and nobody else should wait for it.
+        listing = await asyncio.to_thread(read_listing, self.config, listed)
         for sentence in listing.skipped:
             log.warning("tool_server_tool_skipped", server=self.config.name, reason=sentence)
         if listing.tools or not self._listing.tools:
-            self._learn(person, listed)
+            await self._learn(person, listed)
         await self._keep(self._known.entries)
         return listing
 
-    def _learn(self, person: str, listed: Sequence[Any]) -> None:
+    async def _learn(self, person: str, listed: Sequence[Any]) -> None:
         self._known.listed(person, listed)
-        self._offer(read_listing(self.config, self._known.entries))
+        async with self._learning:  # one after the other, so that the newest counts
+            self._offer(await asyncio.to_thread(read_listing, self.config, self._known.entries))
 
     async def _keep(self, listed: Sequence[Mapping[str, Any]]) -> None:
         if self._catalogues is None or not listed:

@@ -10,14 +10,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from adapters.tool_servers.arguments import schema_problem
 from adapters.tool_servers.listing import LARGEST_SCHEMA, masked_schema
 from adapters.tool_servers.redaction import Redact
 from adapters.tool_servers.replies import LONGEST_MESSAGE, is_web_link
 from adapters.tool_servers.text import clean, one_line, shorten, without_links
 from bot.forms import edit_fields
+from bot.schemas.measuring import problem_of
 from graph.fields import FieldType, FormField
 from graph.ports import QuestionPut, SignInNeeded
 
@@ -27,8 +28,14 @@ MOST_FIELDS = 40
 LONGEST_QUESTION = 2_000
 """Characters."""
 
+LONGEST_READ = 10_000
+"""Characters of a question that are looked at; it is masked before it is cut to its length."""
+
 LONGEST_TITLE = 100
 """Characters."""
+
+MOST_OPTIONS = 100
+"""Of a list to choose several from: what Slack's selects hold. With more it is typed."""
 
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "credential", "credentials"}
@@ -61,6 +68,7 @@ def form_question(
     server: str, message: str, schema: Mapping[str, Any], number: int, redact: Redact
 ) -> QuestionPut | Refused:
     """A form as a question to the requester."""
+    message = message[:LONGEST_READ]
     problem = _problem(schema)
     if problem:
         return Refused(f"{server} asked a question that cannot be shown ({problem}), so nobody was asked.")
@@ -95,7 +103,8 @@ def _problem(schema: Mapping[str, Any]) -> str | None:
             return f"it is larger than {LARGEST_SCHEMA:,} bytes"
     except (TypeError, ValueError, RecursionError):
         return "it is no JSON"
-    return schema_problem(schema)
+    problem = problem_of(schema)
+    return problem and f"its schema {problem}"
 
 
 def _fields(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
@@ -108,7 +117,9 @@ def _titled(field: FormField, written: Any) -> FormField:
     """The field under the server's own title, and with its titles of the options, which stand for other values."""
     of = written if isinstance(written, Mapping) else {}
     title = one_line(_text(of.get("title")), LONGEST_TITLE)
-    meanings = "; ".join(f"{value}: {title}" for value, title in _titled_options(of) if value != title)
+    meanings = "; ".join(
+        f"{value}: {title}" for value, title in islice(_titled_options(of), MOST_OPTIONS) if value != title
+    )
     several = _several(of) if field.type is FieldType.JSON else ()
     own = field.help.removesuffix(_AS_JSON).strip() + " Any number of these." if several else field.help
     told = one_line(" ".join(part for part in (own, f"({meanings})" if own and meanings else meanings) if part), 300)
@@ -122,9 +133,12 @@ def _several(of: Mapping[str, Any]) -> tuple[str, ...]:
     if of.get("type") != "array" or not isinstance(items, Mapping):
         return ()
     options = items.get("enum")
+    if isinstance(options, list) and len(options) > MOST_OPTIONS:
+        return ()
     if isinstance(options, list) and all(isinstance(option, str) for option in options):
         return tuple(options)
-    return tuple(value for value, _ in _titled_options(of))
+    titled = tuple(islice((value for value, _ in _titled_options(of)), MOST_OPTIONS + 1))
+    return titled if len(titled) <= MOST_OPTIONS else ()
 
 
 def _titled_options(of: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -54,6 +54,8 @@ class Server:
         """Ends a sentence that begins with the server's name; empty while it is up."""
         self.tools: tuple[Tool, ...] = ()
         """As last listed; they can be called while the state is `up`."""
+        self.withheld: tuple[str, ...] = ()
+        """Sentences for operators: what was not taken of the last list, and why."""
         self._common = common
         self._timings = common.timings
         self._connection: Connection | None = None
@@ -205,7 +207,7 @@ class Server:
             async with connected(self.config, self._common, relist) as (connection, listed):
                 lost = connection.lost
                 self._ends.add(lost)
-                self._offer(connection, listed)
+                await self._offer(connection, listed)
                 again = partial(self._list_again, connection)
                 reason = await attend(connection, self._timings, relist, again, idle=None)
                 self._lose(connection, reason)
@@ -232,10 +234,14 @@ class Server:
             log.warning("tool_server_not_listed_again", server=self.config.name, error=type(error).__name__)
         else:
             if not connection.retired:
-                self._offer(connection, listed)
+                await self._offer(connection, listed)
 
-    def _offer(self, connection: Connection, listed: list[Any]) -> None:
-        listing = read_listing(self.config, listed)
+    async def _offer(self, connection: Connection, listed: list[Any]) -> None:
+        # In a thread: measuring the schemas of many tools takes a while, and nobody else should wait for it.
+        listing = await asyncio.to_thread(read_listing, self.config, listed)
+        if connection.lost.done():
+            return
+        self.withheld = listing.skipped
         for sentence in listing.skipped:
             log.warning("tool_server_tool_skipped", server=self.config.name, reason=sentence)
         self.tools = listing.tools

@@ -38,6 +38,8 @@ class ServerStatus:
     """How many of its tools can be called now."""
     reason: str
     """Ends a sentence that begins with the server's name; empty while it is up. Safe to show."""
+    withheld: tuple[str, ...] = ()
+    """Sentences: which of its tools are not offered and why, and what `mcp.json` names and it does not have."""
 
 
 class ToolServers:
@@ -135,7 +137,7 @@ class ToolServers:
         if server is None:
             return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
         usable = len(server.tools) if server.state is State.UP else 0
-        return ServerStatus(name, server.state, usable, server.reason)
+        return ServerStatus(name, server.state, usable, server.reason, server.withheld)
 
 
 def _server(

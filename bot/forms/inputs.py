@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from bot.forms.moments import Moment, parse_date, parse_date_time, parse_time
@@ -14,6 +15,9 @@ from bot.forms.typed import LONGEST_TEXT
 from bot.safe_text import labels, one_line
 from graph.calls import storable
 from graph.fields import FieldType, FormField
+
+MOST_INPUTS = 100
+"""Of one form. Slack's dialogs hold 95; nobody fills in more."""
 
 _LONGEST_NAME = 100
 _LONGEST_HELP = 300
@@ -43,18 +47,19 @@ def inputs(
     """An input for each argument that the schema knows or the call has, in the schema's order; raises nothing.
 
     Left out, and so kept as they are: names that are not in `editable` (`None`: all are), names that are empty,
-    longer than 100 characters or no text, and values too long for an input.
+    longer than 100 characters or no text, values too long for an input, and what would be more than 100 inputs (what
+    the call has, and what the schema needs, come first).
     """
     root = as_mapping(schema)
     properties = as_mapping(root.get("properties"))
     required = root.get("required")
     needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
-    names = [name for name in dict.fromkeys([*properties, *arguments]) if _is_a_name(name)]
+    chosen = set(islice(_by_importance(properties, arguments, needed, editable), MOST_INPUTS))
+    names = [name for name in dict.fromkeys([*properties, *arguments]) if name in chosen]
     label = labels(names)
     made = (
         _input(name, label[name], shape_of(properties.get(name), root), arguments, is_required=name in needed)
         for name in names
-        if editable is None or name in editable
     )
     return tuple(one for one in made if one is not None)
 
@@ -83,6 +88,17 @@ def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *,
         default=None if name in arguments else shown,
     )
     return Input(form_field, kind, shown, is_required and shape.nullable, choices, moment)
+
+
+def _by_importance(
+    properties: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    needed: Collection[str],
+    editable: Collection[str] | None,
+) -> Iterator[str]:
+    """The names of all possible inputs, each once: what the call has, what the schema needs, the rest."""
+    wanted = dict.fromkeys([*arguments, *(name for name in properties if name in needed), *properties])
+    return (name for name in wanted if (editable is None or name in editable) and _is_a_name(name))
 
 
 def _is_a_name(name: str) -> bool:
@@ -145,6 +161,10 @@ def _is_itself(kind: FieldType, value: Any) -> bool:
 
 def _written(value: Any) -> str:
     try:
+        # The encoder that indents is slow: it gets nothing that will not be shown.
+        large = isinstance(value, list | dict) and 2 * len(value) > LONGEST_TEXT
+        if large or len(json.dumps(value, ensure_ascii=False)) > LONGEST_TEXT:
+            return " " * (LONGEST_TEXT + 1)
         return json.dumps(value, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError):
         return " " * (LONGEST_TEXT + 1)  # not JSON at all: no input can hold it

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.schemas.measuring import referred_to
 from graph.fields import FieldType
 
 _FORMATS = {
@@ -20,6 +21,14 @@ _TYPES = {"integer": FieldType.INTEGER, "number": FieldType.NUMBER, "boolean": F
 _LONGEST_OPTION = 100
 _MOST_OPTIONS = 100
 """Slack's selects hold 100; more options than that are typed."""
+_LONGEST_DESCRIPTION = 1_000
+"""Characters that are read of it; its help shows 300."""
+_READ = frozenset(
+    {"$ref", "allOf", "anyOf", "const", "default", "description", "enum", "format", "items", "maxLength", "oneOf"}
+    | {"properties", "type"}
+)
+"""The keywords that say how something is typed in. Others are not carried along: a schema may hold thousands, and many
+properties may refer to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +48,16 @@ class Shape:
 
 def shape_of(schema: Any, root: Mapping[str, Any]) -> Shape:
     """The shape of a property. Reads anything, also what is no valid schema; raises nothing."""
-    merged, nullable = _merged(as_mapping(schema), root)
+    merged, nullable = _merged(_read(schema), root)
     options = _enumerated(merged)
-    if options is not None and None in options:
+    if options is not None and len(options) <= _MOST_OPTIONS + 1 and None in options:
         nullable, options = True, [option for option in options if option is not None]
     choices = _choices(options or [])
     return Shape(
         kind=_kind(merged, options, choices),
         nullable=nullable,
         choices=choices,
-        description=_text(merged.get("description")),
+        description=_text(merged.get("description"))[:_LONGEST_DESCRIPTION],
         default=merged.get("default"),
         long=isinstance(length := merged.get("maxLength"), int) and length > 200,
     )
@@ -82,10 +91,12 @@ def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[
     if isinstance(reference := schema.get("$ref"), str):
         return _resolved(reference, root), False
     if isinstance(parts := schema.get("allOf"), list) and len(parts) == 1:
-        return as_mapping(parts[0]), False
+        return _read(parts[0]), False
     for key in ("anyOf", "oneOf"):
         if isinstance(alternatives := schema.get(key), list):
-            real = [part for part in map(as_mapping, alternatives) if part.get("type") != "null"]
+            if len(alternatives) > _MOST_OPTIONS + 1:
+                return None, False
+            real = [part for part in map(_read, alternatives) if part.get("type") != "null"]
             nullable = len(real) < len(alternatives)
             if len(real) == 1:
                 return real[0], nullable
@@ -97,24 +108,29 @@ def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[
 
 def _resolved(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a local reference (`#/$defs/Name`) points to; empty for any other, nothing is fetched."""
-    target: Any = root
-    path = reference.removeprefix("#/").split("/") if reference.startswith("#/") else []
-    for step in path:
-        target = as_mapping(target).get(step.replace("~1", "/").replace("~0", "~"))
-    return as_mapping(target) if path else {}
+    try:
+        return {} if reference == "#" else _read(referred_to(reference, root))
+    except LookupError:
+        return {}
+
+
+def _read(schema: Any) -> dict[str, Any]:
+    return {key: schema[key] for key in _READ if key in schema} if isinstance(schema, Mapping) else {}
 
 
 def _enumerated(schema: Mapping[str, Any]) -> list[Any] | None:
     if "const" in schema:
         return [schema["const"]]
     options = schema.get("enum")
-    return list(options) if isinstance(options, list) else None
+    return options if isinstance(options, list) else None
 
 
 def _choices(options: Sequence[Any]) -> dict[str, Any]:
     """Option text → value; empty when the options cannot be told apart as text, or are no simple values."""
+    if len(options) > _MOST_OPTIONS:
+        return {}
     texts = list(_option_texts(options))
-    if len(set(texts)) != len(options) or len(options) > _MOST_OPTIONS:
+    if len(set(texts)) != len(options):
         return {}
     return dict(zip(texts, options, strict=True))
 

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers.config import ServerConfig, Stdio
-from adapters.tool_servers.listing import LARGEST_SCHEMA, MOST_TOOLS, Listing, read_listing
+from adapters.tool_servers.listing import (
+    LARGEST_LISTING,
+    LARGEST_SCHEMA,
+    MOST_LISTED,
+    MOST_REPORTED,
+    MOST_TOOLS,
+    Listing,
+    masked,
+    read_listing,
+)
 from policies.model import Annotations
 from policies.redaction import Redactor
 
@@ -202,3 +211,67 @@ def test_no_secret_is_in_what_is_told_of_a_tool() -> None:
         "required": ["password"],
         "examples": [mask],
     }
+
+
+# ------------------------------------------------------------------------------------------- hostile schemas (rule 13)
+
+DOUBLING = {
+    "type": "object",
+    "$defs": {"d0": {}, **{f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 30)}},
+    "properties": {"a": {"$ref": "#/$defs/d29"}},
+}
+
+
+def test_a_tool_whose_schema_comes_to_too_much_is_withheld_with_the_reason() -> None:
+    """Rule 13: measured when tools are listed."""
+    found = listing(tool("good"), tool("bad", inputSchema=DOUBLING))
+    assert names(found) == ["good"]
+    (said,) = found.skipped
+    assert said.startswith("'bad' was left out: its input schema comes to")
+    assert "subschemas when its references are followed" in said
+
+
+def test_a_tool_whose_schema_refers_to_itself_without_end_is_withheld() -> None:
+    """Rule 13."""
+    found = listing(tool("bad", inputSchema={"type": "object", "allOf": [{"$ref": "#"}]}))
+    assert found.tools == ()
+    assert "refers to itself without end" in found.skipped[0]
+
+
+def test_what_may_be_read_of_a_listing_is_bounded() -> None:
+    """Rule 13: bytes, entries and what is reported of them."""
+    large = {"type": "object", "description": "x" * 60_000}
+    read = masked([tool(f"t{number}", inputSchema=large) for number in range(1_000)], lambda text: text)
+    assert len(json.dumps(read)) < 1.1 * LARGEST_LISTING
+    found = listing(*read)
+    assert len(found.tools) == LARGEST_LISTING // 60_100
+    assert len(found.skipped) == MOST_REPORTED + 1
+    assert "all together are too large" in found.skipped[0]
+
+
+def test_only_so_many_entries_are_looked_at() -> None:
+    """Rule 13."""
+    asked = []
+    read = masked(
+        [tool("t", description=str(number)) for number in range(5_000)], lambda text: asked.append(text) or text
+    )
+    assert len(asked) <= 2 * MOST_LISTED
+    assert listing(*read).skipped[-1].startswith("and ")
+
+
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+def test_a_schema_that_is_deeper_than_the_stack_withholds_its_tool_alone(depth: int) -> None:
+    """Rule 13."""
+    deep: Any = {}
+    for _ in range(depth):
+        deep = {"items": deep}
+    read = masked([tool("bad", inputSchema={**OBJECT, "properties": {"a": deep}}), tool("good")], lambda text: text)
+    found = listing(*read)
+    assert names(found) == ["good"]
+    assert found.skipped[0].startswith("'bad' was left out: its input schema is")
+
+
+def test_what_is_not_read_of_an_entry_is_not_kept() -> None:
+    """Rule 13: an output schema may be as large as it likes."""
+    (read,) = masked([tool("t", outputSchema={"x": "y" * 10_000_000}, _meta={"a": 1})], lambda text: text)
+    assert read == tool("t")
