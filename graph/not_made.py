@@ -8,6 +8,7 @@ from langgraph.types import Command
 from graph.calls import tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
 from graph.judging import Judged
+from graph.models.arguments import trouble_with
 from graph.ports import NotMade, Ports, Unmade
 from graph.state import ToolCallState
 
@@ -25,7 +26,8 @@ async def not_made(
             requester=turn["requester"],
             name=call["name"],
             tool=judged.call.tool if judged else ports.tools.find(call["name"]),
-            arguments=call["args"],
+            # What JSON cannot carry has no digest and no place in a record.
+            arguments={} if trouble_with(call["args"]) else call["args"],
             status=status,
             text=text,
             mode=ports.mode,

@@ -84,8 +84,12 @@ def model_name(server: str, tool: str) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, non-ASCII kept. Raises `TypeError` on non-JSON values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """The one JSON text of a value: sorted keys, no spaces, non-ASCII kept.
+
+    Raises `TypeError` on non-JSON values, and `ValueError` on numbers that JSON cannot carry: a digest that is shown
+    as `Infinity` must not be of a call that arrives as `null`.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def _reason_to_skip(entry: Any) -> str | None:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         return "its input schema does not describe an object"
     try:
-        size = len(json.dumps(schema).encode())
+        size = len(json.dumps(schema, allow_nan=False).encode())
     except (TypeError, ValueError, RecursionError):
         return "its input schema is no JSON"
     if size > LARGEST_SCHEMA:

@@ -99,7 +99,7 @@ def _problem(schema: Mapping[str, Any]) -> str | None:
     if len(properties) > MOST_FIELDS:
         return f"it has more than {MOST_FIELDS} fields"
     try:
-        if len(json.dumps(schema).encode()) > LARGEST_SCHEMA:
+        if len(json.dumps(schema, allow_nan=False).encode()) > LARGEST_SCHEMA:
             return f"it is larger than {LARGEST_SCHEMA:,} bytes"
     except (TypeError, ValueError, RecursionError):
         return "it is no JSON"

@@ -17,6 +17,7 @@ from adapters.tool_servers.questions import Refused, form_question, link_questio
 from adapters.tool_servers.redaction import Redact
 from adapters.tool_servers.replies import NotSent
 from adapters.tool_servers.waiting import nobody
+from graph.models.arguments import trouble_with
 from graph.ports import Caller, Failed, Given, Progress, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
 from policies.model import Tool
 
@@ -141,6 +142,8 @@ def begun(
     connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, redact: Redact
 ) -> Talk | Failed:
     """Send the call, unless its arguments do not fit the tool."""
+    if trouble := trouble_with(arguments):
+        return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
     if complaint := complaint_about(arguments, tool.input_schema):
         complaint = redact(complaint)  # it may repeat the arguments, which are shown masked
         return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graph.models.arguments import parse_strictly
 from policies.model import Mode
 
 _AGO = re.compile(r"([0-9]{1,5})([smhdw])")
@@ -93,7 +93,7 @@ def time_range(given: argparse.Namespace, now: float) -> tuple[float | None, flo
 
 def _object(written: str) -> dict[str, Any]:
     try:
-        value = json.loads(written)
+        value = parse_strictly(written)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -10,6 +10,7 @@ from bot.forms.inputs import Input, inputs
 from bot.forms.moments import parse_date_time, parse_time
 from bot.forms.typed import EntryError, FormErrors, is_empty, typed_value
 from graph.fields import FieldType, FormField
+from graph.models.arguments import trouble_with
 from policies.redaction import holds_a_mask
 
 MASKED = "What is masked here is not shown. Leave this as it was, or write all of it anew."
@@ -65,7 +66,8 @@ def read_form(
     if not errors:
         from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never edit
 
-        errors = mistakes(schema, edited, made)
+        trouble = trouble_with(edited)
+        errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, edited, made)
     return FormErrors(errors) if errors else edited
 
 

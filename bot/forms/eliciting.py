@@ -10,6 +10,7 @@ from bot.forms.inputs import inputs
 from bot.forms.shapes import as_mapping
 from bot.forms.typed import FormErrors
 from graph.fields import FormField
+from graph.models.arguments import trouble_with
 
 
 def read_elicited(
@@ -30,7 +31,8 @@ def read_elicited(
     meant = {name: _meant(as_mapping(properties.get(name)), value) for name, value in chosen.items()}
     from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never need it
 
-    errors = mistakes(schema, meant, {field.name for field in fields})
+    trouble = trouble_with(meant)
+    errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, meant, {field.name for field in fields})
     return FormErrors(errors) if errors else meant
 
 

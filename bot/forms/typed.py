@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from bot.forms.moments import parse_date, parse_date_time, parse_time
 from graph.fields import FieldType
+from graph.models.arguments import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
 
 LONGEST_TEXT = 10_000
 """Characters in one input."""
@@ -99,12 +100,12 @@ def _yes_no(entry: Any) -> bool:
 
 def _number(entry: Any, kind: FieldType) -> int | float:
     if isinstance(entry, int) and not isinstance(entry, bool):
-        return entry
+        return _exact(entry)
     if isinstance(entry, float):
         return _finite(entry, kind)
     text = entry.strip() if isinstance(entry, str) else ""
     if len(text) <= _LONGEST_NUMBER and re.fullmatch(r"[-+]?[0-9]+", text):
-        return int(text)
+        return _exact(int(text))
     if len(text) > _LONGEST_NUMBER or not re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", text):
         _refuse_number(kind)
     return _finite(float(text), kind)
@@ -117,7 +118,13 @@ def _finite(number: float, kind: FieldType) -> int | float:
         return number
     if not number.is_integer():
         _refuse_number(kind)
-    return int(number)
+    return _exact(int(number))
+
+
+def _exact(number: int) -> int:
+    if abs(number) > MAX_INTEGER:
+        raise EntryError(f"Please give a whole number of at most {MAX_INTEGER}: larger ones do not arrive exactly.")
+    return number
 
 
 def _refuse_number(kind: FieldType) -> NoReturn:
@@ -133,6 +140,8 @@ def _chosen(text: str, choices: Mapping[str, Any]) -> Any:
 
 def _json(entry: Any) -> Any:
     value = _parsed(entry) if isinstance(entry, str) else entry
+    if trouble := trouble_with(value):
+        raise EntryError(f"This holds {trouble}.")
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -146,7 +155,9 @@ def _json(entry: Any) -> Any:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_strictly(text)
+    except Unreadable as problem:
+        raise EntryError(f"This holds {problem}.") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise EntryError(f"This is not JSON ({place}: {error.msg}). Text needs quotes.") from None

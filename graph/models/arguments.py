@@ -29,15 +29,15 @@ class Unreadable(ValueError):  # noqa: N818 (what the arguments are)
 def read_arguments(text: str) -> dict[str, Any]:
     """The arguments that a model wrote. An empty text is for the caller to judge: here it is not valid JSON.
 
-    Raises `Unreadable`: not JSON, not an object, a key twice, or what `check_value` refuses.
+    Raises `Unreadable`: not JSON, not an object, or what `parse_strictly` refuses.
     """
     if len(text) > MAX_CHARACTERS:
         raise Unreadable(f"the arguments were longer than {MAX_CHARACTERS:,} characters")
     try:
         # Not strict: models put plain line breaks into strings, which have one meaning only.
-        value = json.loads(text, strict=False, object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant)
-    except Unreadable:
-        raise
+        value = parse_strictly(text, line_breaks=True)
+    except Unreadable as problem:
+        raise Unreadable(f"the arguments held {problem}") from None
     except RecursionError:
         raise Unreadable(f"the arguments were not valid JSON, or nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -45,15 +45,28 @@ def read_arguments(text: str) -> dict[str, Any]:
         raise Unreadable(f"the arguments were not valid JSON{where}") from None
     if not isinstance(value, dict):
         raise Unreadable("the arguments were not a JSON object")
-    check_value(value)
     return value
 
 
-def check_value(value: Any) -> None:
-    """Whether a parsed JSON value reaches every tool server as it is shown.
+def parse_strictly(text: str, *, line_breaks: bool = False) -> Any:
+    """The value of a JSON text that every tool server reads alike. `line_breaks`: also as they are within strings.
 
-    Raises `Unreadable`: a number that JSON cannot carry or that not every parser reads alike, nesting deeper than
-    `MAX_DEPTH`, or more than `MAX_VALUES` values.
+    Raises `Unreadable`, whose text names what it holds, for a key that stands twice in an object and for what
+    `trouble_with` finds; `ValueError` or `RecursionError` for what is not JSON.
+    """
+    value = json.loads(
+        text, strict=not line_breaks, object_pairs_hook=_object, parse_int=_integer, parse_constant=_constant
+    )
+    if trouble := trouble_with(value):
+        raise Unreadable(trouble)
+    return value
+
+
+def trouble_with(value: Any) -> str | None:
+    """What in a JSON value not every tool server would receive as it is shown, to follow "it held"; `None`: nothing.
+
+    A number that JSON cannot carry or that not every parser reads alike, nesting deeper than `MAX_DEPTH`, or more than
+    `MAX_VALUES` values.
     """
     seen = 0
     level: list[Any] = [value]
@@ -66,43 +79,39 @@ def check_value(value: Any) -> None:
                 case list() | tuple():
                     inner.extend(item)
                 case float() if not math.isfinite(item):
-                    raise Unreadable("the arguments held a number that JSON cannot carry (infinite, or not a number)")
+                    return _NO_NUMBER
                 case int() if abs(item) > MAX_INTEGER:
-                    raise _too_large()
+                    return _TOO_LARGE
         seen += len(inner)
         if seen > MAX_VALUES:
-            raise Unreadable(f"the arguments held more than {MAX_VALUES:,} values")
+            return f"more than {MAX_VALUES:,} values"
         if not inner:
-            return
+            return None
         level = inner
-    raise _too_deep()
+    return f"values nested deeper than {MAX_DEPTH} levels"
+
+
+_NO_NUMBER = "a number that JSON cannot carry (infinite, or not a number)"
+_TOO_LARGE = (
+    f"an integer beyond ±{MAX_INTEGER}, which not every tool server reads as it is written; pass it as text where the "
+    "tool takes text"
+)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     # Keys that differ in NUL characters alone become one when they are kept.
-    if len(value) != len(pairs) or len({key.replace("\0", "") for key in value}) != len(pairs):
+    if len({key.replace("\0", "") for key in value}) != len(pairs):
         # Parsers take the first or the last of them; the server may take the other one.
-        raise Unreadable("the arguments named something twice in one object")
+        raise Unreadable("the same name twice in one object")
     return value
 
 
 def _integer(digits: str) -> int:
     if len(digits) > len(str(MAX_INTEGER)) + 1:  # a sign; Python itself reads no more than 4,300 digits
-        raise _too_large()
+        raise Unreadable(_TOO_LARGE)
     return int(digits)
 
 
-def _constant(name: str) -> Any:
-    raise Unreadable(f"the arguments were not valid JSON ({name} is no JSON number)")
-
-
-def _too_large() -> Unreadable:
-    return Unreadable(
-        f"the arguments held an integer beyond ±{MAX_INTEGER}, which not every tool server reads as it is written; "
-        "pass it as text where the tool takes text"
-    )
-
-
-def _too_deep() -> Unreadable:
-    return Unreadable(f"the arguments were nested deeper than {MAX_DEPTH} levels")
+def _constant(_name: str) -> Any:
+    raise Unreadable(_NO_NUMBER)

@@ -8,6 +8,7 @@ from langgraph.types import Command
 from graph.calls import digest_of, superseded
 from graph.interrupts import ApprovalAsked
 from graph.judging import Judged, judged
+from graph.models.arguments import trouble_with
 from graph.nodes import Step
 from graph.not_made import not_made
 from graph.ports import Ports, Spoken
@@ -28,6 +29,8 @@ def policy_gate(ports: Ports) -> Step:
             return await not_made(ports, state, "limited", _limited(ports.calls_a_turn))
         if call.get("error"):
             return await not_made(ports, state, "failed", f"Failed: {call['error']}")
+        if trouble := trouble_with(call["args"]):
+            return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
         tool = ports.tools.find(call["name"])
         if tool is None:
             text = f"Failed: there is no tool called {call['name']} (any more)."

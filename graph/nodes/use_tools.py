@@ -10,6 +10,7 @@ from langgraph.types import Command
 
 from graph.calls import as_returned, digest_of, superseded, tool_message
 from graph.judging import judged
+from graph.models.arguments import trouble_with
 from graph.nodes import Step
 from graph.nodes.elicitation_needed import as_json
 from graph.not_made import not_made
@@ -49,6 +50,8 @@ def use_tools(ports: Ports) -> Step:
         tool = ports.tools.find(call["name"])
         if tool is None:
             return await _given_up(ports, state, "failed", f"Failed: there is no tool called {call['name']} any more.")
+        if trouble := trouble_with(call["args"]):  # approved before such arguments were refused
+            return await _given_up(ports, state, "failed", f"Failed: the arguments held {trouble}")
         record = await _record(ports, state, tool, context.now)
         match await ports.ledger.begin(record):
             case Begun(attempt=attempt):

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
 from graph.calls import as_returned, refusal
 from graph.interrupts import (
@@ -215,6 +215,23 @@ async def test_arguments_that_are_not_json_are_answered_like_any_other_call(tmp_
         look = await r.agent.begin(turn("m1"), "go", LIVE)
         assert look.spoken[-1].text.startswith("sorry: Failed: the arguments were not valid JSON")
         assert r.bench.called == []
+
+
+async def test_arguments_that_json_cannot_carry_are_refused_before_anybody_is_asked(tmp_path: Path) -> None:
+    """Rule 12: `1e999` is approved as "Infinity" and arrives as null."""
+    call: ToolCall = {"name": "s__ask_purge", "args": {"days": 1e999}, "id": "x", "type": "tool_call"}
+
+    def answering(messages: list) -> AIMessage:
+        return (
+            AIMessage("sorry: " + messages[-1].text)
+            if messages[-1].type == "tool"
+            else AIMessage("", tool_calls=[call])
+        )
+
+    async with rig(tmp_path, answering, Bench(["ask_purge"])) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert look.spoken[-1].text.startswith("sorry: Failed: the arguments held a number that JSON cannot carry")
+        assert (r.bench.called, r.bench.asked) == ([], [])
 
 
 async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:

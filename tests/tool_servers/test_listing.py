@@ -126,6 +126,7 @@ def test_an_approval_for_a_tool_that_is_not_there_withholds_them_all() -> None:
         {"name": "true", "inputSchema": True},
         {"name": "bad", "inputSchema": {"type": "object", "properties": 7}},
         {"name": "unknown-type", "inputSchema": {"type": "object", "properties": {"a": {"type": "colour"}}}},
+        {"name": "endless", "inputSchema": {"type": "object", "properties": {"a": {"maximum": float("inf")}}}},
         {"name": "huge", "inputSchema": {"type": "object", "description": "x" * LARGEST_SCHEMA}},
     ],
 )

@@ -133,6 +133,7 @@ def test_what_only_resembles_a_secret_is_asked(name: str) -> None:
         {"type": "object", "properties": []},
         {"type": "object", "properties": {str(n): {"type": "string"} for n in range(41)}},
         {"type": "object", "properties": {"a": {"type": "nonsense"}}},
+        {"type": "object", "properties": {"a": {"type": "number", "maximum": float("inf")}}},
         {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 70_000}}},
     ],
 )
