@@ -20,8 +20,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policies.secret_fields import fields, kind_of_field
+from policies.secret_fields import kind_of_field, name_of_entry
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
+from policies.secret_spans import secret_spans
 from policies.secret_spellings import spellings
 
 __all__ = [
@@ -105,12 +106,7 @@ class Redactor:
     def find(self, text: str) -> list[Secret]:
         """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
         raw = text.encode("utf-8", "surrogatepass")
-        found: set[tuple[int, int, str, bool]] = set()
-        for value in self._values:
-            found.update(_occurrences(value, raw))
-        for pattern in self._patterns:
-            found.update((*span, pattern.certain) for span in pattern.spans(raw))
-        found.update((*span, False) for span in fields(raw))
+        found = set(secret_spans(raw, self._patterns, self._values))
         if len(raw) == len(text):
             return [Secret(*each) for each in sorted(found)]
         at = _in_characters(raw, {edge for start, end, *_ in found for edge in (start, end)})
@@ -137,7 +133,10 @@ class Redactor:
         if levels == 0:
             return "[secret: nested too deeply to look into]"
         if isinstance(value, Mapping):
-            return {self.redact(str(key)): self._field(str(key), item, levels - 1) for key, item in value.items()}
+            return {
+                self.redact(str(key)): self._field(name_of_entry(value, str(key)), item, levels - 1)
+                for key, item in value.items()
+            }
         return [self._within(item, levels - 1) for item in value]
 
     def _field(self, name: str, value: Any, levels: int) -> Any:
@@ -238,7 +237,7 @@ class _Masking:
         shown: dict[str, Any] = {}
         for key, item in entries.items():
             name = self.text(str(key))
-            kind = self.kind_of_field(str(key), item)
+            kind = self.kind_of_field(name_of_entry(entries, str(key)), item)
             shown[name] = self.within(item, levels) if kind is None else self._mask(f"secret: {kind}", str(item))
         return shown
 
@@ -320,13 +319,6 @@ def _quoted(text: str) -> str:
 def _all_spellings(values: Collection[str]) -> tuple[bytes, ...]:
     long_enough = {value for value in values if len(value) >= SHORTEST_VALUE and not value.isspace()}
     return tuple(sorted({spelling for value in long_enough for spelling in spellings(value)}))
-
-
-def _occurrences(value: bytes, text: bytes) -> Iterator[tuple[int, int, str, bool]]:
-    at = text.find(value)
-    while at >= 0:
-        yield at, at + len(value), "known value", True
-        at = text.find(value, at + len(value))
 
 
 def _in_characters(raw: bytes, edges: Collection[int]) -> Mapping[int, int]:

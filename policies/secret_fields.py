@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from policies.patterns import compiled
@@ -18,16 +18,22 @@ FIRST_LOOK = 256
 """Bytes of a value without quotes that are looked at to see whether it is a secret."""
 
 _NAMES = {
-    "password": r"passw(?:or)?d|pwd|passphrase|passcode|(?-i:[A-Z0-9]_PASS)",
+    "password": r"passw(?:or)?[dt]s?|pwd|passphrase|passcode|kennwort|contrase(?:ñ|n)a|mot[ _-]?de[ _-]?passe|senha"
+    r"|\bpass|[a-z0-9][_.-]pass|[a-z](?-i:Pass)|\bpw|[_-]pw",
     "key": r"(?:api|access|secret|private|account|shared[-_]?access|encryption|signing|master|storage|subscription"
-    r"|webhook)[-_. ]?key",
-    "token": r"(?:access|refresh|auth|bearer|api|id|session|bot|app|private|security|oauth|deploy|device|csrf|xsrf)"
-    r"[-_. ]?token|(?-i:[A-Z0-9]_TOKEN)|\btoken",
-    "secret": r"secret",
+    r"|webhook|auth|client|user|service|deploy|admin|anon|role|license|session|app|application|consumer|ssh|host)"
+    r"[-_. ]?key|(?-i:[A-Z0-9]_KEY)|\bsecretkey|(?-i:apikey|APIKEY)",
+    "token": r"(?:access|refresh|auth|bearer|api|id|session|bot|app|private|security|oauth|deploy|device|csrf|xsrf"
+    r"|webhook|user|login|jwt|personal|push|registration|verification|reset|invite|sas|web)"
+    r"[-_. ]?token|(?-i:[A-Z0-9]_TOKEN)|\btoken|\bjwt|\bsession[-_. ]?id|\bsessid|connect\.sid|\botp"
+    r"|(?:x-)?amz-signature",
+    "secret": r"secret|\bcredential|[_-]credential|\bsalt|[_-](?:signature|salt)",
 }
 """Kind of secret → how names end that stand before it."""
 _KINDS = tuple(_NAMES)
 _CLOSE, _SEPARATOR = len(_KINDS) + 1, len(_KINDS) + 2
+ANY_NAME = "|".join(_NAMES.values())
+"""How a name ends that is called like a secret: a part of a regular expression without groups."""
 _ANY_NAME = f"(?:{'|'.join(f'({name})' for name in _NAMES.values())})[0-9]?"
 _FIELD = rf"{_ANY_NAME}(\\*[\"'`]\]?)?[ \t]*(=>|:=|={{1,3}}|:|\\u003d|%3d)[ \t]*"
 _FIND_FIELD = compiled(f"(?i){_FIELD}")
@@ -40,6 +46,9 @@ _DEPTHS = (0, 1, 3, 7)
 """Backslashes before a quote that begins or ends something: none, or within one, two or three texts of JSON."""
 _BACKSLASH = ord("\\")
 _BARE = re.compile(rb"(?:[^\s\"'`\\,;&<>(){}\[\]|]|\\[^\snrtu\"'`])+")
+_ENDS_IN_ADDRESS = re.compile(rb"%(?:26|3[Bb]|20|0[AaDd]|22|27)")
+_ENDS_TOKEN = re.compile(rb"[#@]")
+"""What a password may hold, and a token in an address does not."""
 _NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![^\s,}\]\\])")
 _OPENING = re.compile(rb"(?:[bfru]{1,2})?(\\*)([\"'`])")
 _AFTER_AN_END = re.compile(rb"\s*(?:[,:}\]]|\Z)")
@@ -48,6 +57,8 @@ _ENDS_LINE = re.compile(rb"[ \t]*(?:[\r\n\"'`},#]|\Z|\\[nrt])")
 _PATH = re.compile(rb"[/~]|[A-Za-z]:\\")
 _LETTER = re.compile(rb"[A-Za-z\x80-\xff]")
 _DIGIT = re.compile(rb"[0-9]")
+_NAME_KEYS = frozenset(("name", "key", "id", "variable", "field"))
+_VALUE_KEYS = frozenset(("value", "val", "data", "default", "content", "secret"))
 _LOOK_BACK = 80
 """Bytes before a name that are looked at to see where it stands."""
 
@@ -75,6 +86,14 @@ def kind_of_field(name: str, value: str) -> str | None:
     return next((kind for start, _, kind in fields(written) if start > len(name)), None)
 
 
+def name_of_entry(entries: Mapping[str, Any], key: str) -> str:
+    """What an object's entry is called: its key, or, in `{"name": "DB_PASSWORD", "value": "…"}`, the name beside it."""
+    if key.lower() not in _VALUE_KEYS:
+        return key
+    names = (str(each) for each in entries if str(each).lower() in _NAME_KEYS)
+    return next((entries[each] for each in names if isinstance(entries[each], str)), key)
+
+
 def _kind_of(found: Any) -> str:
     return _KINDS[next(group for group in range(len(_KINDS)) if found.start(group + 1) >= 0)]
 
@@ -87,11 +106,11 @@ def _secret(text: bytes, value: tuple[int, int] | None, kind: str) -> tuple[int,
     written = text[start:end]
     if len(written) < (3 if kind == "password" else 8) or is_placeholder(written):
         return None
-    if kind == "token" and len(written) < 16 and not _mixed(written):
+    if kind == "token" and len(written) < 16 and not is_mixed(written):
         return None
     if len(written) < FIRST_LOOK:
         return value
-    rest = _BARE.match(text, end)
+    rest = _BARE.match(text, end) if text[end : end + 1] not in (b"#", b"@") else None
     return (start, rest.end()) if rest else value
 
 
@@ -148,18 +167,32 @@ def _bare(text: bytes, found: Any, kind: str) -> tuple[int, int] | None:
     if found.group(_CLOSE) and separator == b":":
         number = _NUMBER.match(text, at)
         return number.span() if number else None
-    value = _BARE.match(text, at, at + FIRST_LOOK)
+    value = _bare_value(text, at, kind, separator)
     if value is None or text[value.end() : value.end() + 1] in (b"(", b"["):
         return None  # a call, or a part of something, in code
     if is_reference(value[0]):
         return None
     if kind == "password" and found.group(1).lower() == b"pwd" and _PATH.match(value[0]):
         return None  # the working directory
-    if separator == b":" and not _mixed(value[0]):
+    if separator == b":" and not is_mixed(value[0]):
         before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
         alone = kind == "password" and _BEGINS_LINE.search(before) and _ENDS_LINE.match(text, value.end())
-        return value.span() if alone else None
-    return value.span()
+        return (value.start(), value.end()) if alone else None
+    return value.start(), value.end()
+
+
+def _bare_value(text: bytes, at: int, kind: str, separator: bytes) -> Any:
+    value = _BARE.match(text, at, at + FIRST_LOOK)
+    if value is None:
+        return None
+    if separator.lower() == b"%3d":
+        ends = _ENDS_IN_ADDRESS
+    elif kind != "password":
+        ends = _ENDS_TOKEN
+    else:
+        return value
+    end = ends.search(text, at + 1, value.end())
+    return _BARE.match(text, at, end.start()) if end else value
 
 
 def _argument(text: bytes, at: int) -> tuple[int, int] | None:
@@ -172,6 +205,6 @@ def _argument(text: bytes, at: int) -> tuple[int, int] | None:
     return None if value is None or value[0].isalpha() else value.span()
 
 
-def _mixed(value: bytes) -> bool:
+def is_mixed(value: bytes) -> bool:
     """Whether it looks made up: letters and digits, six characters at least."""
     return len(value) >= 6 and _LETTER.search(value) is not None and _DIGIT.search(value) is not None

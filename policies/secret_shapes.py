@@ -38,6 +38,9 @@ class SecretPattern:
     """Whether ordinary text cannot look like it. What is not certain is masked in logs and for the model, and shown to
     people who decide on it."""
 
+    random: bool = False
+    """Whether it is certain only where it looks random: a token's characters may also write words."""
+
     def __post_init__(self) -> None:
         if not _KIND.fullmatch(self.kind):
             raise ValueError(f"the kind “{self.kind[:40]}” must be a few lower-case words")
@@ -64,14 +67,8 @@ class SecretPattern:
 
 
 def _token(kind: str, regex: str, *needles: str) -> SecretPattern:
-    return SecretPattern(kind, f"{_BEFORE}({regex})", needles)
+    return SecretPattern(kind, f"{_BEFORE}({regex})", needles, random=True)
 
-
-_PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?"
-_BREAK = r"(?:\s|\\+[nr])"
-_BASE64_LINES = rf"(?:{_BREAK}*[A-Za-z0-9+/=]{{16,}})+"
-_KEY_BEGINS = rf"{_BREAK}*(?:MI[A-Za-z0-9+/]{{14,}}=*|b3BlbnNzaC1rZXkt[A-Za-z0-9+/]*=*)"
-"""What all such keys begin with: a sequence in DER, or OpenSSH's name for its format, in base64."""
 
 TOKENS = (
     _token("aws key", r"(?:AKIA|ASIA)[0-9A-Z]{16}\b", "AKIA", "ASIA"),
@@ -84,6 +81,7 @@ TOKENS = (
         "slack webhook",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
         ("hooks.slack.com",),
+        random=True,
     ),
     _token("google key", r"AIza[0-9A-Za-z_-]{35}", "AIza"),
     _token("google token", r"ya29\.[0-9A-Za-z_-]{20,}", "ya29."),
@@ -103,25 +101,13 @@ TOKENS = (
         "jwt", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyJ"
     ),
     SecretPattern(
-        "private key",
-        rf"-----BEGIN {_PEM_NAME}-----{_KEY_BEGINS}(?:{_BASE64_LINES})?(?:{_BREAK}*-----END {_PEM_NAME}-----)?",
-        ("PRIVATE KEY",),
-    ),
-    SecretPattern(  # between such markers may stand anything
-        "private key",
-        rf"-----BEGIN {_PEM_NAME}-----[^\"]*?-----END {_PEM_NAME}-----",
-        ("PRIVATE KEY",),
-        certain=False,
-    ),
-    SecretPattern(  # cut off before its end
-        "private key",
-        rf"-----BEGIN {_PEM_NAME}-----{_BASE64_LINES}",
-        ("PRIVATE KEY",),
-        certain=False,
-    ),
-    SecretPattern(
         "password", r"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/@:\"'<>\\]*:([^\s/\"'<>\\]+)@[^\s@]", ("://",), certain=False
     ),
+    _token("vault token", r"hv[sbr]\.[A-Za-z0-9_-]{24,}", "hvs.", "hvb.", "hvr."),
+    _token("hugging face token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    _token("discord token", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}", "."),
+    SecretPattern("telegram token", rf"{_BEFORE}(?:bot)?([0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,}})", (":AA",), random=True),
+    _token("sendgrid key", r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}", "SG."),
     SecretPattern(
         "bearer token",
         r"(?i)\bbearer[ \t]+([a-z0-9._~+/-]*[0-9][a-z0-9._~+/-]*=*)",
@@ -139,12 +125,12 @@ TOKENS = (
 )
 """What is always masked."""
 
-GUIDS = _token("guid", r"(?i:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b")
+GUIDS = SecretPattern("guid", rf"{_BEFORE}((?i:[0-9a-f]{{8}}-(?:[0-9a-f]{{4}}-){{3}}[0-9a-f]{{12}})\b)")
 """Masked where the operator wants it."""
 
-EMAILS = _token(
+EMAILS = SecretPattern(
     "e-mail address",
-    r"(?i:[a-z0-9._%+-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,24})\b",
-    "@",
+    rf"{_BEFORE}((?i:[a-z0-9._%+-]{{1,64}}@(?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?\.)+[a-z]{{2,24}})\b)",
+    ("@",),
 )
 """Masked where the operator wants it."""

@@ -9,7 +9,8 @@ import pytest
 from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor, SecretPattern
 
 LONG = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"  # 40 characters
-KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nabcdefghijklmnop==\n-----END RSA PRIVATE KEY-----"
+KEY_LINES = "MIICXAIBAAKBgQC7vJ3kQ0e2\n4Zr9sWq1mT8yUa5nLd0Xc6Hb\nP2vE7gKt3RzYo1NfJi4="
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_LINES}\n-----END RSA PRIVATE KEY-----"
 OPEN_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nBG5vbmUAAAAEbm9uZQAAAA"
 JWT = f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{LONG}"
 
@@ -102,7 +103,7 @@ FIELDS = [
     (f"aws_secret_access_key = {LONG}", "aws_secret_access_key = [secret: key]"),
     (f'{{"SecretAccessKey": "{LONG}"}}', '{"SecretAccessKey": "[secret: key]"}'),
     ("access_token=abcdefgh1234&x=1", "access_token=[secret: token]&x=1"),
-    ("https://x.example/?token=abcdefgh1234#top", "https://x.example/?token=[secret: token]"),
+    ("https://x.example/?token=abcdefgh1234#top", "https://x.example/?token=[secret: token]#top"),
     ('{"refresh_token": "abcdefghijklmnop"}', '{"refresh_token": "[secret: token]"}'),
     ("HF_TOKEN=abcdefghijklmnop", "HF_TOKEN=[secret: token]"),
     ("token\\u003dabcdefgh1234\\u0026x", "token\\u003d[secret: token]\\u0026x"),

@@ -1,0 +1,138 @@
+"""Secrets of some four hundred services, by a maintained rule set: that of kingfisher (docs/decisions/0019).
+
+The rules are data (`secret_rules.json`, written by `updating_secret_rules.py`), read at the first use; each is compiled
+when a text first holds one of its needles, and run by RE2 in linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import re2  # type: ignore[import-untyped]  # google-re2 ships no types
+
+from policies.patterns import compiled
+from policies.placeholders import is_placeholder
+
+_FILE = Path(__file__).with_name("secret_rules.json")
+_LONGEST_WORD = 11
+"""Small letters in a row in a token; what has more of them holds words, so that it may be a text and no token."""
+_WORDS = compiled(f"[a-z]{{{_LONGEST_WORD + 1},}}|(?:[a-z]{{3,}}[-_.]){{3}}")
+
+
+class Span(NamedTuple):
+    """A secret in the UTF-8 of a text."""
+
+    start: int
+    end: int
+    kind: str
+    """A few lower-case words."""
+    certain: bool = False
+    """Recognised by its own shape or value; otherwise by the name before it, or by what surrounds it."""
+
+
+class _Rule:
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self.needles = tuple(needle.encode() for needle in data["needles"])
+
+    def spans(self, text: bytes) -> Iterator[Span]:
+        for found in self._regex.finditer(text):
+            start, end = self._secret(found)
+            secret = text[start:end]
+            if secret and not self._is_harmless(secret):
+                yield Span(start, end, self._data["kind"], self._data["certain"] and looks_random(secret))
+
+    def _secret(self, found: Any) -> tuple[int, int]:
+        wanted: int = self._data["group"]
+        groups = [wanted] if wanted else range(1, self._regex.groups + 1)
+        span: tuple[int, int] = next((found.span(group) for group in groups if found.end(group) > 0), found.span())
+        return span
+
+    def _is_harmless(self, secret: bytes) -> bool:
+        if is_placeholder(secret) or bits_a_character(secret) < self._data["entropy"]:
+            return True
+        return _common_harmless().search(secret) is not None or any(each.search(secret) for each in self._harmless)
+
+    @cached_property
+    def _regex(self) -> Any:
+        return _frugal(self._data["regex"])
+
+    @cached_property
+    def _harmless(self) -> tuple[Any, ...]:
+        return tuple(_frugal(regex) for regex in self._data["harmless"])
+
+
+def rule_spans(text: bytes) -> Iterator[Span]:
+    """What the rules find, in no order; spans may overlap. Linear in time."""
+    needles = _needles()
+    for rule in {rule for index in needles.found_in(text) for rule in needles.rules[index]}:
+        yield from rule.spans(text)
+
+
+def bits_a_character(text: bytes) -> float:
+    """Shannon's entropy of a text's bytes, in bits for each."""
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
+
+
+def looks_random(secret: bytes) -> bool:
+    """Whether a token cannot be read as words, with which somebody could hide an instruction."""
+    return any(0x30 <= byte <= 0x39 for byte in secret) and _WORDS.search(secret) is None
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return data
+
+
+class _Needles:
+    """All needles of all rules, looked for at once."""
+
+    def __init__(self, rules: Iterable[_Rule]) -> None:
+        found: dict[bytes, list[_Rule]] = {}
+        for rule in rules:
+            for needle in rule.needles:
+                found.setdefault(needle, []).append(rule)
+        self._needles = tuple(found)
+        self.rules = tuple(found.values())
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.case_sensitive = False
+        self._set = re2.Set.SearchSet(options)
+        for needle in self._needles:
+            self._set.Add(re2.escape(needle))
+        self._set.Compile()
+
+    def found_in(self, text: bytes) -> Sequence[int]:
+        """Which of them a text holds, in capitals or not."""
+        found: Sequence[int] | None = self._set.Match(text)
+        if found is not None:
+            return found
+        lowered = text.lower()  # nothing was found, or RE2's memory did not suffice, which it does not tell apart
+        return [index for index, needle in enumerate(self._needles) if needle in lowered]
+
+
+@cache
+def _needles() -> _Needles:
+    return _Needles(map(_Rule, _data()["rules"]))
+
+
+@cache
+def _common_harmless() -> Any:
+    words = [re2.escape(word) for word in _data()["harmless_words"]]
+    return _frugal("|".join(f"(?:{regex})" for regex in [*_data()["harmless"], *words]))
+
+
+def _frugal(regex: str) -> Any:
+    """Compiled with a memory limit of 1 MB, so that no text makes all rules large; slower beyond it, still linear."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 1 << 20
+    return re2.compile(regex, options)
