@@ -12,8 +12,9 @@ from itertools import combinations
 from typing import Any
 from unicodedata import name
 
+from policies.known_commands import reads
 from policies.patterns import of_glob
-from policies.verbs import DESTROYING, READ_VERBS, UNMISTAKABLE, WRITE_VERBS, words_of
+from policies.verbs import DESTROYING, UNMISTAKABLE, WRITE_VERBS, words_of
 
 NAMES = frozenset({"command", "cmd", "command_line", "commandLine", "cli"})
 """What the one argument of a command-shaped tool may be called."""
@@ -28,7 +29,6 @@ _RUNNERS = re.compile(
     r"|osascript|wsl|[cw]script|rundll32|mshta|iex)[0-9]*"
 )
 """Programs that run another one, or a file: their words say nothing about what happens."""
-_PLAIN_WORD = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 
 
 class Effect(Enum):
@@ -37,7 +37,7 @@ class Effect(Enum):
     READS = "reads"
     WRITES = "writes"
     UNCLEAR = "unclear"
-    """Neither a word that reads nor one that writes."""
+    """No word that writes, and not known to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,15 @@ class Command:
     readable: bool = True
     """False: shell metacharacters, substitutions, line breaks, quotes that do not close, letters that look alike, or
     a program that runs another one."""
+    known_to_read: bool = False
+    """It is on the list of those that change nothing (`policies.known_commands`)."""
 
     @property
     def effect(self) -> Effect:
         """One word that writes makes it a write, and so does whatever could not be read."""
         if not self.readable or self.doubtful or any(map(_writes, self.words)):
             return Effect.WRITES
-        return Effect.READS if any(map(_reads, self.words)) else Effect.UNCLEAR
+        return Effect.READS if self.known_to_read else Effect.UNCLEAR
 
     @property
     def destroys(self) -> bool:
@@ -129,7 +131,9 @@ def read_command(written: str) -> Command:
         return UNREADABLE
     rest = tokens[first_option:]
     later = tuple(word for token in rest if not token.startswith("-") for word in token.split())
-    return Command(words, later, tuple(word for token in rest for word in _writing_in(token)))
+    doubtful = tuple(word for token in rest for word in _writing_in(token))
+    # As it was written: a character that only looks like another is an option of another name.
+    return Command(words, later, doubtful, known_to_read=line == written and reads(tokens, words))
 
 
 def folded(pattern: str) -> str:
@@ -176,7 +180,3 @@ def _looks_alike(word: str) -> bool:
 
 def _writes(word: str) -> bool:
     return not WRITE_VERBS.isdisjoint((word.lower(), *words_of(word)))
-
-
-def _reads(word: str) -> bool:
-    return _PLAIN_WORD.fullmatch(word) is not None and words_of(word)[0] in READ_VERBS

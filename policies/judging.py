@@ -7,7 +7,6 @@ from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict
 from policies.quoting import is_quoted
 from policies.rules import Policy, Rule
 from policies.subject import Subject
-from policies.trust import call_known_to_read
 
 
 def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
@@ -16,7 +15,8 @@ def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     The first rule that fits decides; when none does, the requester is asked. `Tool.requires_approval` is a floor: an
     allow becomes an ask. `facts.mode` is the effective mode and a ceiling:
 
-    - `readOnly`: only calls that are known to read: a rule says so (`reads: true`), a trusted server, or the command;
+    - `readOnly`: only calls that are known to read: a rule says so (`reads: true`), the operator's list, a trusted
+      server, or the command;
     - `default`: what the rules say;
     - `safeWrite`: those, and calls for which a rule names the server, the tool or the command, where the model quotes
       the words of the requester that ask for it (`Call.quote` from `Facts.said`).
@@ -66,8 +66,8 @@ def above_floor(verdict: Verdict, tool: Tool) -> Verdict:
 
 def under_ceiling(policy: Policy, verdict: Verdict, rule: Rule | None, subject: Subject) -> Verdict:
     """What the mode leaves of a verdict; `rule` is the one that gave it."""
-    call, facts = subject.call, subject.facts
-    if isinstance(verdict, Deny) or facts.mode == Mode.DEFAULT or verdict.reads or call_known_to_read(call):
+    facts = subject.facts
+    if isinstance(verdict, Deny) or facts.mode == Mode.DEFAULT or verdict.reads or subject.known_to_read:
         return verdict
     refused = _refused_in_read_only if facts.mode == Mode.READ_ONLY else _refused_in_safe_write
     reason = refused(rule, subject)

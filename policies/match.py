@@ -38,6 +38,8 @@ class Match:
     command: str | None = None
     """Glob over the words, in lower case, of a command-shaped tool's command before its first option."""
     args: tuple[Argument, ...] = ()
+    reads: bool | None = None
+    """Whether the call is known to change nothing: by the operator's list, a trusted server, or its command."""
     annotations: Mapping[str, bool] = field(default_factory=dict)
     """MCP hint → its value; fits nothing on servers whose annotations the operator does not trust."""
     mode: Mode | None = None

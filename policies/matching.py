@@ -85,6 +85,8 @@ def _checks(match: Match) -> Iterator[Check]:
         yield _argument(argument)
     if match.requester:
         yield _requester(match.requester)
+    if match.reads is not None:
+        yield _reads(match.reads)
     if match.time is not None:
         yield _time(match.time)
     if match.command is not None:
@@ -118,6 +120,15 @@ def _hint(hint: str, wanted: bool) -> Check:  # noqa: FBT001 - the value of a hi
         return "not trusted on this server" if subject.hints is None else shown(subject.hints[hint])
 
     return Check(f"annotations.{hint}", shown(wanted), fits, found)
+
+
+def _reads(wanted: bool) -> Check:  # noqa: FBT001 - the value of a field, not a switch
+    return Check(
+        "reads",
+        shown(wanted),
+        lambda subject: subject.known_to_read is wanted,
+        lambda subject: "known to read" if subject.known_to_read else "not known to read",
+    )
 
 
 def values_at(argument: Argument) -> Values:

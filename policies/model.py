@@ -54,9 +54,11 @@ class Tool:
     """`trustAnnotations` of the server: whether the operator believes `annotations`."""
     requires_approval: bool = False
     """Listed in the server's `requireApproval`: an allow becomes an ask."""
+    reads_only: bool = False
+    """The operator lists it as changing nothing (`readOnlyTools`), whatever its server says of it."""
     repeatable: bool = False
-    """The operator lists it as idempotent (`idempotentTools`) or trusts that it only reads: it may be tried again
-    without asking anybody."""
+    """The operator lists it as idempotent (`idempotentTools`) or reading, or trusts that it only reads: it may be tried
+    again without asking anybody."""
     personal: bool = False
     """Uses the account of the person it acts for: its results are that person's alone."""
     category: str = "general"

@@ -14,7 +14,7 @@ from policies.references import PEOPLE, PLACES
 from policies.yaml_lines import LineError, Located
 
 _KEYS = frozenset(
-    {"server", "tool", "command", "args", "annotations", "mode", "platform", "channel", "requester", "time"}
+    {"server", "tool", "command", "args", "reads", "annotations", "mode", "platform", "channel", "requester", "time"}
 )
 _HINTS = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 _T = TypeVar("_T")
@@ -33,6 +33,7 @@ def read_match(node: Located) -> Match:
         tool=given("tool", text),
         command=given("command", text),
         args=given("args", read_arguments) or (),
+        reads=given("reads", flag),
         annotations=given("annotations", _annotations) or {},
         mode=given("mode", _mode),
         platform=given("platform", _platform),

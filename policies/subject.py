@@ -15,7 +15,7 @@ from policies.model import Call, Facts
 from policies.names import folded_name
 from policies.paths import Path
 from policies.schedule import local_time
-from policies.trust import believed
+from policies.trust import believed, call_known_to_read
 from policies.values import Undetermined
 
 
@@ -93,6 +93,11 @@ class Subject:
             "idempotentHint": facts.idempotent,
             "openWorldHint": facts.open_world,
         }
+
+    @cached_property
+    def known_to_read(self) -> bool:
+        """Whether the call is known to change nothing."""
+        return call_known_to_read(self.call)
 
     @cached_property
     def command(self) -> Command | None:

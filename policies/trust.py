@@ -45,9 +45,10 @@ def believed(tool: Tool) -> Believed:
 
 
 def known_to_read(tool: Tool) -> bool:
-    """Whether a trusted server says that this tool changes nothing: by its annotation or, where it says neither that
-    nor the contrary, by the first word of the tool's name. A command-shaped tool's name says nothing."""
-    if believed(tool).read_only:
+    """Whether the operator says that this tool changes nothing, or a trusted server does: by its annotation or, where
+    it says neither that nor the contrary, by the first word of the tool's name. A command-shaped tool's name says
+    nothing."""
+    if tool.reads_only or believed(tool).read_only:
         return True
     said = tool.annotations
     silent = said.read_only is None and said.destructive is not True
@@ -56,9 +57,9 @@ def known_to_read(tool: Tool) -> bool:
 
 
 def call_known_to_read(call: Call) -> bool:
-    """Whether this call changes nothing: its tool is known to read, or its command reads.
+    """Whether this call changes nothing: its tool is known to read, or its command is.
 
-    A command that writes is a write even where its tool is annotated as reading: only a rule says otherwise.
+    A command that writes is a write even where its tool is said to read: only a rule says otherwise.
     """
     command = command_of(call.tool.input_schema, call.arguments)
     if command is None or command.effect is Effect.UNCLEAR:

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 READ_VERBS = frozenset({"get", "list", "show", "search", "read", "status", "export"})
-"""Words that say that nothing is changed. Believed only of trusted servers' tools and of commands."""
+"""Words that say that nothing is changed. Believed only of the names of trusted servers' tools."""
 
 _NAMED = "remove delete set add grant revoke update create disable enable"
 _WRITING = """

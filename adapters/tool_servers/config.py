@@ -91,6 +91,8 @@ class ServerConfig:
     timeout: float = 60.0
     """Seconds that one call may take."""
     idempotent_tools: frozenset[str] = frozenset()
+    read_only_tools: frozenset[str] = frozenset()
+    """Tools that change nothing, as the operator says, whether or not the server says anything."""
     sign_in: SignInRule | None = None
     """`None`: only its protocol says that somebody must sign in."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
@@ -200,6 +202,7 @@ class _EntryReader:
             trust_annotations=entry.trustAnnotations,
             timeout=entry.timeoutSeconds,
             idempotent_tools=frozenset(entry.idempotentTools),
+            read_only_tools=frozenset(entry.readOnlyTools),
             sign_in=SignInRule(compiled(entry.signIn.pattern), entry.signIn.host) if entry.signIn else None,
             secrets=frozenset(self._secrets),
         )
@@ -258,7 +261,8 @@ class _EntryReader:
         entry = self._entry
         if entry.tools is None:
             return
-        for key, names in (("requireApproval", entry.requireApproval), ("idempotentTools", entry.idempotentTools)):
+        for key in ("requireApproval", "idempotentTools", "readOnlyTools"):
+            names: list[str] = getattr(entry, key)
             for index, name in enumerate(names):
                 if name not in entry.tools:
                     raise self._error((key, index), f'"{name}" is not among `tools`')

@@ -138,6 +138,7 @@ class Entry(BaseModel):
     trustAnnotations: bool = False  # noqa: N815
     timeoutSeconds: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] = 60.0  # noqa: N815
     idempotentTools: list[ToolName] = []  # noqa: N815
+    readOnlyTools: list[ToolName] = []  # noqa: N815
     signIn: SignInEntry | None = None  # noqa: N815
 
 

@@ -170,7 +170,7 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
         open_world=_hint(said, "openWorldHint"),
     )
     name = entry["name"]
-    only_reads = server.trust_annotations and annotations.read_only is True
+    reads = name in server.read_only_tools or (server.trust_annotations and annotations.read_only is True)
     return Tool(
         server=server.name,
         name=name,
@@ -180,7 +180,8 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
         annotations=annotations,
         annotations_trusted=server.trust_annotations,
         requires_approval=name in server.require_approval,
-        repeatable=name in server.idempotent_tools or only_reads,
+        reads_only=name in server.read_only_tools,
+        repeatable=name in server.idempotent_tools or reads,
         personal=server.auth == "oauth",
         category=server.category,
         fingerprint=server.fingerprint,
@@ -228,7 +229,11 @@ def _text(value: Any) -> str:
 
 
 def _missing(server: ServerConfig, names: set[str]) -> Iterable[tuple[str, str]]:
-    for key, wanted in (("tools", server.tools or frozenset()), ("idempotentTools", server.idempotent_tools)):
+    for key, wanted in (
+        ("tools", server.tools or frozenset()),
+        ("idempotentTools", server.idempotent_tools),
+        ("readOnlyTools", server.read_only_tools),
+    ):
         for name in sorted(wanted - names):
             yield key, name
 

@@ -35,6 +35,7 @@ def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
             "annotations": asdict(tool.annotations),
             "trusted": tool.annotations_trusted,
             "requires_approval": tool.requires_approval,
+            "reads_only": tool.reads_only,
             "command": argument_of_command(tool.input_schema),
             # Left out by the call and filled in by the schema: rules are held against these too.
             "defaults": {name: value for name, value in filled.items() if name not in call.arguments},
@@ -53,6 +54,7 @@ def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple
         annotations=Annotations(**about["annotations"]),
         annotations_trusted=about["trusted"],
         requires_approval=about["requires_approval"],
+        reads_only=about.get("reads_only", False),  # older entries do not say
     )
     facts = Facts(
         mode=Mode(kept["mode"]),

@@ -23,6 +23,7 @@ EXAMPLES = {
 }
 MONDAY = datetime(2026, 11, 23, 10, tzinfo=UTC)
 SUNDAY = datetime(2026, 11, 22, 10, tzinfo=UTC)
+COMMANDS = next(name for name in EXAMPLES if name.startswith("A command line"))
 COMMAND = {"properties": {"command": {"type": "string"}}, "required": ["command"]}
 
 
@@ -145,11 +146,30 @@ def test_refunds_belong_in_their_channel(place: str, rule: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "rule"),
-    [("m365 teams list", "listing"), ("m365 teams remove --id 1", "nobody"), ("m365 teams add", "what is changed")],
+    [
+        ("m365 teams team list", "looking"),
+        ("m365 entra user get --userName ana@acme.example", "looking"),
+        ("m365 teams team remove --id 1", "nobody"),
+        ("m365 teams team list; m365 teams team remove --id 1", "nobody"),
+        ("m365 teams team add --name Ops", "what is changed"),
+        ("m365 spo listitem add --listTitle a", "what is changed"),
+        ("m365 spo list set --id 7", "what is changed"),
+        ("m365 spo file get --url x --asFile --path /tmp/x", "what is changed"),
+        ("m365 request --url https://graph.microsoft.com --method post", "what is changed"),
+        ("m365 util accesstoken get --resource graph", "what is changed"),
+        ("gh api x -XPUT", "what is changed"),
+    ],
 )
 def test_command_lines_are_judged_by_their_words(command: str, rule: str) -> None:
-    heading = next(name for name in EXAMPLES if name.startswith("A command line"))
-    assert decided(heading, "m365", "run", {"command": command}).startswith(rule)
+    assert decided(COMMANDS, "m365", "m365_run_command", {"command": command}).startswith(rule)
+
+
+@pytest.mark.parametrize(
+    "docs", ["../../../../etc/passwd", "teams/../../x.mdx", "teams/team.json", "%2e%2e/x.mdx", "", None]
+)
+def test_the_documentation_of_commands_is_all_that_is_read_of_the_files_of_a_server(docs: Any) -> None:
+    arguments = {"commandName": "x", "docs": docs}
+    assert decided(COMMANDS, "m365", "m365_get_command_docs", arguments).startswith("only the")
 
 
 def test_every_key_and_field_is_told_of() -> None:

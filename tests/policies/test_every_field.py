@@ -25,6 +25,7 @@ MATCH: dict[str, tuple[str, tuple[Call, Facts], tuple[Call, Facts]]] = {
     "tool": ("'create_*'", (CALL, facts()), (a_call(a_tool("delete_event")), facts())),
     "command": ("'* list'", (a_command("m365 list"), facts()), (a_command("m365 get"), facts())),
     "args": ("{a: x}", (a_call(a="x"), facts()), (a_call(a="y"), facts())),
+    "reads": ("true", (a_command("m365 teams team list"), facts()), (a_command("m365 teams"), facts())),
     "annotations": ("{readOnlyHint: true}", (a_call(a_tool(says=READS)), facts()), (CALL, facts())),
     "mode": ("default", (CALL, facts()), (a_call(a_tool(says=READS)), facts(mode=Mode.READ_ONLY))),
     "platform": ("slack", (CALL, facts(platform="slack")), (CALL, facts())),

@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from policies.commands import read_command
 from policies.judging import judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Tool
+from policies.trust import call_known_to_read
 from tests.policies.builders import READS, SILENT, WRITES, a_call, a_command, a_policy, a_tool, facts, judged
 
 READ_ONLY, SAFE_WRITE, DEFAULT = Mode.READ_ONLY, Mode.SAFE_WRITE, Mode.DEFAULT
@@ -104,8 +108,8 @@ COMMANDS = [
     ("m365 teams team list", True),
     ("m365 teams team get --id 7", True),
     ("m365 status", True),
-    ("list teams", True),
-    ("Get-Team", True),
+    ("list teams", False),
+    ("Get-Team", False),
     ("m365 teams team list --output json --query 'x'", True),
     ("kubectl get pods my-pod", True),
     ("aws s3api list-buckets", True),
@@ -159,9 +163,9 @@ COMMANDS = [
     ("schtasks list /delete", False),
     ("schtasks /x list", False),
     ("m365 team list --x 'team remove'", False),
-    ("m365 team list --start-time 2026-01-01", True),
+    ("m365 team list --start-time 2026-01-01", False),
     ("m365 user get --name Jürgen", True),
-    ("показать list", True),
+    ("показать list", False),
     ("list " + "x" * 5_000, False),
     (None, False),
     (["list"], False),
@@ -190,6 +194,151 @@ def test_the_seed_cases() -> None:
     assert "needs a quote" in unasked.reason
 
 
+KNOWN = [
+    "m365 teams team list",
+    "m365 teams team list --output json --query teams",
+    "m365 teams team list --output=csv",
+    "m365 entra user get --userName 'ana@acme.example' --properties displayName,mail",
+    "m365 spo site get --url https://acme.sharepoint.com/sites/ops",
+    "kubectl get pods my-pod -n prod -o wide",
+    "kubectl logs my-pod --tail 20",
+    "gh pr view 12 -R acme/shop --comments",
+    "gh issue list --state open --limit 5",
+    "az vm list -g prod --output table",
+    "az vm show --name web --resource-group prod",
+    "aws ec2 describe-instances --instance-ids i-123 --region eu-central-1",
+    "aws s3 ls s3://acme/reports/",
+    "git log main..HEAD --oneline -n 5",
+    "git show HEAD --stat",
+    "docker ps -a",
+]
+NOT_KNOWN = [
+    *("gh api repos/a/b -XPUT", "gh api graphql", "gh api x --method PUT", "gh api x -X DELETE", "gh api x -f a=b"),
+    *(
+        "gh pr list --web",
+        "gh pr list --jq env",
+        "gh pr list --json a --template x",
+        "gh pr view -wR a",
+        "gh alias list",
+    ),
+    *("az rest --method=post --url https://x", "az vm list --method=post", "az vm show --ids @ids.txt"),
+    *("az vm list --query @file", "az keyvault secret show --name x", "az storage account keys list --name x"),
+    *(
+        "az account get-access-token",
+        "az vm list --output-file x",
+        "az vm list --debug=1",
+        "AZ vm list",
+        "az.cmd vm list",
+    ),
+    *(
+        "git show --output=FILE",
+        "git show --output FILE",
+        "git log --ext-diff",
+        "git -c core.pager=x log",
+        "git log -p",
+    ),
+    *("git branch new", "git tag v1", "git diff --no-index a b", "git show -O/x", "git --exec-path=/tmp log"),
+    *("rg --pre sh x", "rg x", "grep -r x", "find . -exec x", "find . -delete", "cat /etc/passwd", "ls", "sort -o x y"),
+    *(
+        "redis-cli get flushall",
+        "redis-cli get x",
+        "psql -c get",
+        "mysql -e show",
+        "tar -tf x",
+        "less x",
+        "man -P x list",
+    ),
+    *(
+        "kubectl get pods -f http://x",
+        "kubectl get --raw /apis",
+        "kubectl get pods --kubeconfig=/tmp/x",
+        "kubectl get pods -oyaml",
+    ),
+    *(
+        "kubectl get pods -o go-template-file=/x",
+        "kubectl get secrets",
+        "kubectl get secret/db -o yaml",
+        "kubectl get pods -w",
+    ),
+    *("kubectl exec my-pod list", "kubectl cp a b", "kubectl get pods --as root", "kubectl --context x get pods"),
+    *(
+        "aws ec2 describe-instances --endpoint-url http://x",
+        "aws s3api get-object --bucket b --key k out",
+        "aws s3 cp a b",
+    ),
+    *(
+        "aws ec2 describe-instances --filters file:///etc/passwd",
+        "aws ec2 describe-instances --cli-input-json file://x",
+    ),
+    *("aws secretsmanager list-secrets", "aws secretsmanager get-secret-value", "aws configure list --profile x"),
+    *(
+        "m365 spo file get --url x --asFile --path /tmp/x",
+        "m365 spo file get -p x",
+        "m365 util accesstoken get --resource x",
+    ),
+    *("m365 request --url https://x --method post", "m365 teams team list --output", "m365 teams team list --output x"),
+    *("m365 teams team list --name", "m365 teams team list extra", "m365 teams team list --name a extra"),
+    *("m365 'teams team' list", "m365 teams team list --name 'a --method post'", "m365 teams team list --name=@x"),
+    *("m365 teams team list -ojson", "m365 teams team list -iX", "m365 teams team list --", "m365 teams team list -"),
+    *("m365 teams team list --name *", "m365 teams team list --name ~", "m365 teams team list --name [a]", "m365 list"),
+    *("M365 teams team list", "m365.cmd teams team list", "m365 Teams team list", "m365  '' teams team list"),
+    *(
+        "m365 teams team list ―output json",
+        "m365 teams team list －－output json",
+        "docker --host x ps",
+        "docker -H x ps",
+    ),
+    *("docker exec x ls", "docker run x ls", "docker ps --format x", "docker inspect x", "docker logs -f x"),
+]
+
+
+@pytest.mark.parametrize("command", KNOWN)
+def test_what_is_on_the_list_is_known_to_read(command: str) -> None:
+    assert isinstance(judge(a_policy(ALLOW_ALL), a_command(command), facts(mode=READ_ONLY)), Allow)
+
+
+@pytest.mark.parametrize("command", NOT_KNOWN)
+def test_a_command_reads_only_when_all_of_it_is_known_to(command: str) -> None:
+    """Rule 9: a word that sounds like reading proves nothing, and an option that nobody knows may do anything."""
+    call = a_command(command)
+    assert not call_known_to_read(call)
+    assert isinstance(judge(a_policy(ALLOW_ALL), call, facts(mode=READ_ONLY)), Deny)
+    by_reading = a_policy("match: {reads: true}, decide: allow")
+    assert isinstance(judge(by_reading, call, facts()), Ask)
+
+
+@given(
+    st.lists(
+        st.sampled_from([*" ".join(KNOWN).split(), "--output=x", "-XPUT", "@x", "-o", "--", "'a -b'"]), max_size=7
+    ),
+    st.sampled_from(
+        [";", "|", "\n", "$(x)", "`x`", ">", "&", "\u2028", "\x00", "*", "@x", "-x", "--x=y", "/x", "'", '"']
+    ),
+    st.integers(0, 60),
+)
+def test_nothing_of_a_shell_and_no_unknown_option_makes_a_known_command(
+    words: list[str], sign: str, where: int
+) -> None:
+    for line in (" ".join(words), *KNOWN):
+        spoiled = f"{line[:where]} {sign} {line[where:]}"
+        assert not read_command(spoiled).known_to_read
+
+
+def test_what_the_operator_lists_as_reading_reads_though_its_server_says_nothing() -> None:
+    listed = a_tool("m365_search_commands", says=SILENT, trusted=False)
+    for tool, verdict in ((listed, Deny), (replace(listed, reads_only=True), Allow)):
+        assert isinstance(judge(a_policy(ALLOW_ALL), a_call(tool), facts(mode=READ_ONLY)), verdict)
+        by_reading = a_policy("match: {reads: true}, decide: allow", "match: {reads: false}, decide: deny")
+        assert isinstance(judge(by_reading, a_call(tool), facts()), verdict)
+
+
+def test_a_tool_that_takes_commands_may_be_listed_as_reading_and_its_commands_that_write_still_write() -> None:
+    for command, verdict in (("m365 teams", Allow), ("m365 team remove", Deny), ("m365 list; x", Deny)):
+        call = a_command(command)
+        listed = replace(call, tool=replace(call.tool, reads_only=True))
+        assert isinstance(judge(a_policy(ALLOW_ALL), listed, facts(mode=READ_ONLY)), verdict)
+
+
 SHAPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"properties": {"command": {"type": "string"}}}, {"command": "list"}),
     ({"properties": {"command": {"type": "string"}}, "required": []}, {"command": "list"}),
@@ -215,7 +364,9 @@ def test_a_tool_that_takes_more_or_other_than_one_command_is_not_judged_by_words
 @pytest.mark.parametrize("name", ["command", "cmd", "command_line", "commandLine", "cli"])
 def test_a_command_may_be_called_by_several_names(name: str) -> None:
     tool = a_tool("run", trusted=False, schema={"properties": {name: {"type": "string"}}, "required": [name]})
-    assert isinstance(judge(a_policy(ALLOW_ALL), Call(tool, {name: "list teams"}), facts(mode=READ_ONLY)), Allow)
+    assert isinstance(
+        judge(a_policy(ALLOW_ALL), Call(tool, {name: "m365 teams team list"}), facts(mode=READ_ONLY)), Allow
+    )
 
 
 def test_a_rule_may_say_that_a_command_reads_whatever_its_words() -> None:

@@ -31,7 +31,19 @@ FORCED_FLAG = a_policy("match: {args: {amount: true}}, decide: deny", "match: {}
 PRODUCTION = a_policy("match: {args: {amount: production}}, decide: deny", "match: {}, decide: allow")
 EXACTLY = a_policy("match: {args: {amount: '5000'}}, decide: deny", "match: {}, decide: allow")
 NUMBER = a_policy("match: {args: {amount: {equals: 5000}}}, decide: deny", "match: {}, decide: allow")
-ANYTHING: tuple[Any, ...] = (True, False, None, [], {}, "", " ", [[5000]], {"value": 5000}, [True], {"a": {"b": "production"}})
+ANYTHING: tuple[Any, ...] = (
+    True,
+    False,
+    None,
+    [],
+    {},
+    "",
+    " ",
+    [[5000]],
+    {"value": 5000},
+    [True],
+    {"a": {"b": "production"}},
+)
 
 NUMBERS = [
     *("$5000", "5000 EUR", "EUR5000", "5.000,00", "5k", "5 K", "5K USD", "0x1388", "0o11610", "0b1001110001000"),

@@ -70,6 +70,7 @@ def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
             "tools": ["read", "write"],
             "requireApproval": ["write"],
             "idempotentTools": ["read"],
+            "readOnlyTools": ["read"],
             "trustAnnotations": True,
             "timeoutSeconds": 5,
         }
@@ -77,13 +78,15 @@ def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
     assert (server.category, server.trust_annotations, server.timeout) == ("office", True, 5.0)
     assert server.tools == frozenset({"read", "write"})
     assert server.require_approval == frozenset({"write"})
-    assert server.idempotent_tools == frozenset({"read"})
+    assert server.idempotent_tools == server.read_only_tools == frozenset({"read"})
 
 
 def test_the_defaults_trust_nothing() -> None:
     server = parsed({"command": "x"})
     assert (server.category, server.tools, server.auth, server.timeout) == ("general", None, "none", 60.0)
-    assert not (server.trust_annotations or server.require_approval or server.idempotent_tools)
+    assert not (
+        server.trust_annotations or server.require_approval or server.idempotent_tools or server.read_only_tools
+    )
 
 
 def test_no_file_means_no_servers(tmp_path: Path) -> None:
@@ -168,6 +171,11 @@ MISTAKES = {
         entry('"command": "x"', '"tools": []', '"idempotentTools": ["b"]'),
         6,
         "not among `tools`",
+    ),
+    "a reading tool left out": (
+        entry('"command": "x"', '"tools": ["a"]', '"readOnlyTools": ["a",\n"b"]'),
+        7,
+        'readOnlyTools[1]: "b" is not among `tools`',
     ),
     "a tool without a name": (entry('"command": "x"', '"tools": ["a",\n""]'), 6, "must not be empty"),
     "trust that is not yes or no": (entry('"command": "x"', '"trustAnnotations": "yes"'), 5, "must be true or false"),

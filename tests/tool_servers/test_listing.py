@@ -23,6 +23,7 @@ from adapters.tool_servers.listing import (
 )
 from policies.model import Annotations
 from policies.redaction import Redactor
+from policies.trust import known_to_read
 
 OBJECT = {"type": "object"}
 
@@ -74,11 +75,21 @@ def test_without_annotations_nothing_is_assumed() -> None:
         ({"trust_annotations": True}, True),
         ({"trust_annotations": False}, False),
         ({"idempotent_tools": frozenset({"read"})}, True),
+        ({"read_only_tools": frozenset({"read"})}, True),
+        ({"read_only_tools": frozenset({"other"})}, False),
     ],
 )
 def test_a_tool_may_be_repeated_when_the_operator_says_so(*, said: dict[str, Any], repeatable: bool) -> None:
     (read,) = listing(tool("read", annotations={"readOnlyHint": True}), **said).tools
     assert read.repeatable is repeatable
+
+
+def test_what_the_operator_lists_as_reading_reads_whatever_the_server_says() -> None:
+    found = listing(tool("look", annotations={"readOnlyHint": False}), tool("act"), read_only_tools=frozenset({"look"}))
+    assert [(one.name, one.reads_only, known_to_read(one)) for one in found.tools] == [
+        ("act", False, False),
+        ("look", True, True),
+    ]
 
 
 def test_the_title_in_the_annotations_comes_first() -> None:
@@ -96,8 +107,10 @@ def test_only_the_chosen_tools_are_there() -> None:
 
 
 def test_names_that_no_tool_has_are_reported() -> None:
-    found = listing(tool("a"), tools=frozenset({"a", "b"}), idempotent_tools=frozenset({"c"}))
-    assert [sentence.split()[0] for sentence in found.skipped] == ["b", "c"]
+    found = listing(
+        tool("a"), tools=frozenset({"a", "b"}), idempotent_tools=frozenset({"c"}), read_only_tools=frozenset({"d"})
+    )
+    assert [sentence.split()[0] for sentence in found.skipped] == ["b", "c", "d"]
     assert found.problem is None
 
 
