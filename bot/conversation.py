@@ -127,7 +127,7 @@ class Conversation:
             await self._resume(delivery, live)
             return
         if not look.at_rest:
-            look = await self._after_break(delivery, look, live)
+            look = await self._after_break(delivery, thread, look, live)
             settled = await self._settled(look)
         if settler:
             # The process died after this message had superseded what was open.
@@ -192,16 +192,15 @@ class Conversation:
         async with self._s.database.reading() as tx:
             return await clarifications.answered_by(tx, delivery.key)
 
-    async def _after_break(self, delivery: Delivery, look: Look, live: Live) -> Look:
+    async def _after_break(self, delivery: Delivery, thread: ThreadRow, look: Look, live: Live) -> Look:
         """Bring to rest what was broken off before this message began.
 
-        What came before was seen through, or parked. So if nothing was parked here, it was this message itself, in an
-        earlier try: settling, or letting run what had been decided, which may not be lost.
+        What came before was seen through, or parked and settled. So if nothing was left unsettled here, it was this
+        message itself, in an earlier try: settling, or letting run what had been decided, which may not be lost.
         """
         async with self._s.database.reading() as tx:
             settling = look.verb == "settle" or await waiting.superseded_by(tx, delivery.thread_id, delivery.key)
-            parked = await deliveries.any_parked(tx, delivery.thread_id)
-        if settling or parked:
+        if settling or thread.unsettled:
             return await self._endings.settle(delivery, "a turn that was broken off")
         return await self._taken_up_again(delivery, look, live)
 

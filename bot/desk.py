@@ -75,10 +75,8 @@ class FrontDesk:
         self._posts = outbox
         self._clock = clock
         self._resuming = Resuming(engine, clock)
-        self._editing = Editing(database, books.codes)
+        self._editing = Editing(database, books.codes, engine)
         self._overviews = Overviews(database, books.facts, clock, redactor)
-        self._met: dict[str, Person] = {}
-        """By person id, what is recorded of them."""
 
     # ------------------------------------------------------------------------------------------- turn lane
 
@@ -124,10 +122,7 @@ class FrontDesk:
         results: dict[str, ClickResult] = {}
         settled: dict[str | None, list[str]] = {}
         async with self._database.writing_urgently() as tx:
-            person = known.described(decision.person)
-            if self._met.get(person.person_id) != person:
-                await threads.remember(tx, person, self._clock())
-                tx.afterwards(lambda: self._met.update({person.person_id: person}))
+            await threads.remember(tx, known.described(decision.person), self._clock())
             for approval_id in sorted(set(decision.approval_ids)):  # in which order `approvals.hold` wants them
                 results[approval_id] = result = await self._books.voting.decide(tx, decision, approval_id, known)
                 if isinstance(result, Settled) and result.final:

@@ -10,7 +10,7 @@ from bot.failures import MAX_OUTAGE_TRIES, MAX_TRIES, PAUSES, cause_of, referenc
 from bot.inbox.engine import Engine
 from bot.platform import PostFailed
 from bot.posts import Posts, pause_between
-from bot.records import deliveries
+from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
@@ -67,6 +67,8 @@ class Failing:
             if thread is not None:
                 await self._posts.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
             await deliveries.park(tx, delivery.key, cause)
+            if not settled_too:
+                await threads.leave_unsettled(tx, delivery.thread_id)
         log.info("thread_goes_on", settled=settled_too)
 
     async def _try_later(self, delivery: Delivery, seconds: float, cause: Exception) -> None:

@@ -25,7 +25,6 @@ class Introductions:
         self._platforms = platforms
         self._clock = clock
         self._codes = codes
-        self._known: set[Person] = set()
 
     async def of(self, delivery: Delivery, thread: ThreadRow) -> Delivery | Unwelcome:
         """The delivery in words: its author's name and time zone, its text, and the `background` it is said before.
@@ -52,11 +51,12 @@ class Introductions:
         return replace(delivery, body=body)
 
     async def _remember(self, person: Person) -> None:
-        if person in self._known:
-            return
+        person = replace(person, name=storable(person.name))
+        async with self._database.reading() as tx:
+            if await threads.is_kept(tx, person):
+                return
         async with self._database.writing() as tx:
-            await threads.remember(tx, replace(person, name=storable(person.name)), self._clock())
-        self._known.add(person)
+            await threads.remember(tx, person, self._clock())
 
 
 def in_lines(background: Sequence[Quote]) -> str:

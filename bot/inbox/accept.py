@@ -13,7 +13,7 @@ from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.turns import is_with_us
-from bot.vocabulary import Message, Person
+from bot.vocabulary import Message
 from graph.calls import storable
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,6 @@ class Acceptance:
         self._clock = clock
         self._arrived: list[_Arrival] = []
         self._keeper: asyncio.Task[None] | None = None
-        self._remembered: set[Person] = set()
 
     async def accept(self, message: Message) -> Accepted:
         """Keep a message; returns when it is on disk. Raises what the database raises."""
@@ -55,15 +54,13 @@ class Acceptance:
     async def _keep(self) -> None:
         while self._arrived:
             batch: list[_Arrival] = []
-            remembered: set[Person] = set()
             try:
                 async with self._database.writing_urgently() as tx:
                     batch, self._arrived = self._arrived[:BATCH], self._arrived[BATCH:]
-                    results = [await self._keep_one(tx, message, remembered) for message, _ in batch]
+                    results = [await self._keep_one(tx, message) for message, _ in batch]
             except Exception as cause:  # noqa: BLE001  # every waiting caller gets it; nobody else could
                 await self._keep_apart(batch, cause)
                 continue
-            self._remembered |= remembered
             for (_, kept), accepted in zip(batch, results, strict=True):
                 if not kept.done():
                     kept.set_result(accepted)
@@ -80,13 +77,13 @@ class Acceptance:
                 continue
             try:
                 async with self._database.writing_urgently() as tx:
-                    accepted = await self._keep_one(tx, message, set())
+                    accepted = await self._keep_one(tx, message)
             except Exception as own_cause:  # noqa: BLE001  # as above
                 kept.set_exception(own_cause)
             else:
                 kept.set_result(accepted)
 
-    async def _keep_one(self, tx: Transaction, message: Message, remembered: set[Person]) -> Accepted:
+    async def _keep_one(self, tx: Transaction, message: Message) -> Accepted:
         now = self._clock()
         if not message.place.has_threads and await deliveries.exists(tx, message.key):
             return Accepted("", is_new=False)
@@ -98,10 +95,8 @@ class Acceptance:
         if is_new:
             requester = message.author.person_id if message.addressed else None
             await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
-        known = message.author in self._remembered or message.author in remembered
-        if message.author.name and not known:  # without a name they are introduced later
+        if message.author.name:  # without a name they are introduced later
             await threads.remember(tx, message.author, now)
-            remembered.add(message.author)
         return Accepted(thread_id, is_new)
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -15,6 +17,7 @@ from bot.inbox.engine import Handler
 from bot.inbox.pace import Pace
 from bot.records import deliveries
 from bot.records.database import Database
+from bot.records.deliveries import Delivery
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +37,10 @@ class EmbeddedEngine:
         self._handler: Handler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
+        self._begun: dict[str, str] = {}
+        """By thread, the key of what was begun there last, while there is work in it."""
+        self._held: dict[str, asyncio.Event] = {}
+        """By thread that nothing is begun in for the moment, what tells when that is over."""
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
         self._timer: asyncio.Task[None] | None = None
@@ -45,6 +52,10 @@ class EmbeddedEngine:
         self._handler = handler
         async with self._database.reading() as tx:
             left = await deliveries.threads_with_work(tx, self._clock())
+            for thread_id in left:
+                head = await deliveries.head(tx, thread_id, self._clock())
+                if head is not None:  # the process may have ended in the middle of it
+                    self._begun[thread_id] = head.key
         for thread_id in left:
             self.wake(thread_id)
         self._timer = asyncio.create_task(self._watch_timers(), name="timers")
@@ -61,6 +72,28 @@ class EmbeddedEngine:
     def look_again(self) -> None:
         """A timer was set."""
         self._timer_set.set()
+
+    @asynccontextmanager
+    async def held_back(self, thread_id: str) -> AsyncIterator[None]:
+        """Within it, nothing is begun in this thread. What is being handled goes on."""
+        while (other := self._held.get(thread_id)) is not None:
+            await other.wait()
+        over = self._held[thread_id] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._held[thread_id]
+            over.set()
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        """Whether the handler was given this delivery, which still waits, or may have been before the last start. What
+        was put off, since nobody could begin with it, was not begun."""
+        newest = self._begun.get(delivery.thread_id)
+        if self._handler is None:
+            return True
+        if delivery.thread_id not in self._handling and deliveries.outages(delivery):
+            return False
+        return newest == delivery.key
 
     def interrupt(self, thread_id: str) -> None:
         """Break off what is being handled in this thread now."""
@@ -102,6 +135,7 @@ class EmbeddedEngine:
                     break
         finally:
             del self._workers[thread_id]
+            self._begun.pop(thread_id, None)
 
     async def _try_next(self, thread_id: str) -> bool:
         try:
@@ -113,10 +147,13 @@ class EmbeddedEngine:
             return True
 
     async def _handle_next(self, thread_id: str) -> bool:
+        while (held := self._held.get(thread_id)) is not None:
+            await held.wait()
         async with self._database.reading() as tx:
             delivery = await deliveries.head(tx, thread_id, self._clock())
         if delivery is None or self._handler is None:
             return False
+        self._begun[thread_id] = delivery.key
         handling = asyncio.ensure_future(self._handler(delivery))
         self._handling[thread_id] = handling
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from bot.records.deliveries import Delivery
@@ -20,6 +21,14 @@ class Engine(Protocol):
 
     def look_again(self) -> None:
         """A timer was set: see when the next one is due."""
+        ...
+
+    def held_back(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """Within it, nothing is begun in this thread. What is being handled goes on."""
+        ...
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        """Whether the handler was given this delivery, which still waits, or may have been before the last start."""
         ...
 
     def interrupt(self, thread_id: str) -> None:

@@ -140,12 +140,6 @@ async def is_busy(tx: Transaction, thread_id: str) -> bool:
     return await tx.one(query.limit(1)) is not None
 
 
-async def any_parked(tx: Transaction, thread_id: str) -> bool:
-    """Whether anything was given up in a thread."""
-    query = sa.select(deliveries.c.seq).where(deliveries.c.thread_id == thread_id, deliveries.c.status == "parked")
-    return await tx.one(query.limit(1)) is not None
-
-
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:
     """These messages shall not be handled any more: their author took them back."""
     await tx.run(_dropped().where(deliveries.c.key.in_(keys)))
@@ -179,18 +173,10 @@ async def heard_before(tx: Transaction, thread_id: str, key: str) -> str | None:
     return row.key if row else None
 
 
-async def queued(tx: Transaction, key: str) -> Delivery | None:
-    """A message that waits behind another delivery of its thread, so that nobody has begun with it."""
+async def waiting_message(tx: Transaction, key: str) -> Delivery | None:
+    """A message that waits or is being handled."""
     row = await tx.one(sa.select(deliveries).where(deliveries.c.key == key, deliveries.c.status == "waiting"))
-    if row is None or row.kind != "message":
-        return None
-    before = sa.select(deliveries.c.seq).where(
-        deliveries.c.thread_id == row.thread_id,
-        deliveries.c.status == "waiting",
-        deliveries.c.kind != "timer",
-        deliveries.c.seq < row.seq,
-    )
-    return _delivery(row) if await tx.one(before.limit(1)) is not None else None
+    return None if row is None or row.kind != "message" else _delivery(row)
 
 
 async def set_body(tx: Transaction, key: str, body: Mapping[str, Any]) -> None:

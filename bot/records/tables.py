@@ -27,6 +27,7 @@ threads = sa.Table(
     sa.Column("turn", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
+    sa.Column("unsettled", sa.Boolean),
     sa.Index(None, "platform", "updated_at"),
     sa.Index(None, "place_key", "created_at"),
 )

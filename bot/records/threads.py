@@ -27,8 +27,11 @@ class ThreadRow:
     requester: str | None
     turn: str | None
     updated_at: float
+    unsettled: bool = False
+    """A delivery was parked and what it left unfinished could not be ended; cleared when the thread is at rest."""
 
 
+_PERSON = sa.select(people).where(people.c.person_id == sa.bindparam("id"))
 _BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _LET_GO = _SET_TURN.where(threads.c.requester == sa.bindparam("person")).values(requester=None)
@@ -61,7 +64,9 @@ async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     row = await tx.one(_BY_ID, {"id": thread_id})
     if row is None:
         return None
-    return ThreadRow(row.thread_id, Place(**row.place), row.title, row.requester, row.turn, row.updated_at)
+    return ThreadRow(
+        row.thread_id, Place(**row.place), row.title, row.requester, row.turn, row.updated_at, bool(row.unsettled)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +88,13 @@ async def newest_session(tx: Transaction, place_key: str, *, of: str | None = No
 
 
 async def set_turn(tx: Transaction, thread_id: str, requester: str, turn: str) -> None:
-    """Whose turn it is now."""
-    await tx.run(_SET_TURN, {"id": thread_id, "requester": requester, "turn": turn})
+    """Whose turn it is now. The thread is at rest."""
+    await tx.run(_SET_TURN, {"id": thread_id, "requester": requester, "turn": turn, "unsettled": False})
+
+
+async def leave_unsettled(tx: Transaction, thread_id: str) -> None:
+    """What is unfinished in the thread is given up, and could not be ended: whoever comes next does that."""
+    await tx.run(_SET_TURN, {"id": thread_id, "unsettled": True})
 
 
 async def let_go(tx: Transaction, thread_id: str, person_id: str) -> None:
@@ -120,16 +130,31 @@ _NEWEST = _newest()
 
 
 async def remember(tx: Transaction, person: Person, now: float) -> None:
-    """Keep what the platform says of a person; where it says no address now, the one that it said before stays."""
+    """Keep what the platform says of a person; where it says no address now, the one that it said before stays.
+
+    Writes nothing when that is kept already: `is_kept` looks into the table, since what a cache remembers to have
+    written may have been overwritten by another (a name that changes and changes back).
+    """
+    if await is_kept(tx, person):
+        return
     row = {**asdict(person), "seen_at": now}
     statement = insert(tx, people).values(row)
     update = {k: v for k, v in row.items() if k != "person_id" and (k != "email" or v)}
     await tx.run(statement.on_conflict_do_update(index_elements=["person_id"], set_=update))
 
 
+async def is_kept(tx: Transaction, person: Person) -> bool:
+    """Whether all that is said here of a person is what is kept of them."""
+    row = await tx.one(_PERSON, {"id": person.person_id})
+    if row is None:
+        return False
+    kept = (row.name, row.time_zone, row.locale)
+    return kept == (person.name, person.time_zone, person.locale) and person.email in {"", row.email}
+
+
 async def person(tx: Transaction, person_id: str) -> Person | None:
     """What is known of a person."""
-    row = await tx.one(sa.select(people).where(people.c.person_id == person_id))
+    row = await tx.one(_PERSON, {"id": person_id})
     return Person(row.person_id, row.name, row.time_zone, row.locale, row.email) if row else None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -27,11 +28,12 @@ from bot.platform import Platform
 from bot.posts import Posts
 from bot.presence import Presence
 from bot.records.database import Database
+from bot.records.deliveries import Delivery
 from bot.secrets import Sealer
 from bot.voting import FindTool, Voting
 from bot.waits import Waits
 from graph.ports import Live, Spoken
-from graph.running import Agent, Look
+from graph.running import Agent, Look, Verb
 from graph.state import Turn
 
 KEY = b"A" * 43 + b"="
@@ -47,8 +49,16 @@ class FragileAgent:
     begun: list[str] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
     settles: bool = True
+    broken_off: bool = False
+    """Whether the thread stands where a process died in a decision's run."""
+    gone_on: int = 0
 
     async def look(self, thread_id: str) -> Look:
+        return replace(REST, at_rest=False, delivery="earlier", verb="resume") if self.broken_off else REST
+
+    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
+        self.gone_on += 1
+        self.broken_off = False
         return REST
 
     async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> Look:
@@ -62,6 +72,7 @@ class FragileAgent:
         self.settled.append(why)
         if not self.settles:
             raise RuntimeError("cannot settle either")
+        self.broken_off = False
         return REST
 
     async def prune(self, thread_id: str, look: Look) -> None:
@@ -75,6 +86,7 @@ class NotedEngine:
     woken: list[str] = field(default_factory=list)
     interrupted: list[str] = field(default_factory=list)
     timers_set: int = 0
+    begun: set[str] = field(default_factory=set)
 
     def wake(self, thread_id: str) -> None:
         self.woken.append(thread_id)
@@ -84,6 +96,13 @@ class NotedEngine:
 
     def interrupt(self, thread_id: str) -> None:
         self.interrupted.append(thread_id)
+
+    @asynccontextmanager
+    async def held_back(self, thread_id: str) -> AsyncIterator[None]:
+        yield
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        return delivery.key in self.begun
 
 
 def make_books(

@@ -110,6 +110,55 @@ async def test_timers_are_watched_on_after_a_failure(
     assert handled == ["expire"]
 
 
+async def test_nothing_is_begun_in_a_thread_that_is_held_back(database: Database, engine: EmbeddedEngine) -> None:
+    handled: list[str] = []
+
+    async def handle(delivery: Delivery) -> None:
+        handled.append(delivery.body["text"])
+        await done(database, delivery)
+
+    async with database.writing() as tx:
+        waits = Delivery("m1", THREAD, "message", {"person": "chat:ana", "text": "before"}, False, 0.0, 0.0)
+        await deliveries.add(tx, waits)
+    assert engine.has_begun(waits)  # as far as is known before the start
+    async with engine.held_back(THREAD):
+        await engine.start(handle)
+        await asyncio.sleep(0)
+        async with database.writing() as tx:
+            await deliveries.set_body(tx, "m1", {**waits.body, "text": "after"})
+        assert handled == []
+    await until(lambda: handled)
+    assert handled == ["after"]
+
+
+async def test_what_waits_behind_or_was_put_off_is_not_begun(database: Database, engine: EmbeddedEngine) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(delivery: Delivery) -> None:
+        begun.set()
+        await go_on.wait()
+        async with database.writing() as tx:
+            await deliveries.put_off(tx, delivery, 1e12, "the platform is away")
+
+    await engine.start(handle)
+    for key in ("m1", "m2"):
+        await keep(database, key)
+    engine.wake(THREAD)
+    await begun.wait()
+    first, second = [await waiting_message(database, key) for key in ("m1", "m2")]
+    assert (engine.has_begun(first), engine.has_begun(second)) == (True, False)
+    go_on.set()
+    await until(lambda: engine.busy == 0)
+    assert not engine.has_begun(await waiting_message(database, "m1"))
+
+
+async def waiting_message(database: Database, key: str) -> Delivery:
+    async with database.reading() as tx:
+        found = await deliveries.waiting_message(tx, key)
+    assert found is not None
+    return found
+
+
 async def test_an_interrupted_delivery_is_handled_again_only_while_it_still_waits(
     database: Database, engine: EmbeddedEngine
 ) -> None:

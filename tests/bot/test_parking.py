@@ -167,6 +167,36 @@ async def test_it_is_parked_although_its_thread_cannot_even_be_settled(
     assert (await inbox.row("poison")).status == "parked"
 
 
+async def test_what_was_parked_once_is_forgotten_when_the_thread_has_come_to_rest(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    """Rule 1: what was approved takes effect, also where a process dies in a thread in which something was parked."""
+    await give_up_on(inbox, agent, "poison")
+    await until(lambda: notices(platform))
+    agent.broken_off = True
+    await inbox.write("hello")
+    await until(lambda: said(platform))
+    assert agent.gone_on == 1
+    assert agent.settled == ["something went wrong"]
+
+
+async def test_what_could_not_be_settled_is_settled_before_the_next_message_and_then_forgotten(
+    inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform
+) -> None:
+    agent.settles = False
+    await give_up_on(inbox, agent, "poison")
+    await until(lambda: notices(platform))
+    agent.settles, agent.broken_off = True, True
+    await inbox.write("hello")
+    await until(lambda: said(platform))
+    assert agent.gone_on == 0
+    assert agent.settled == ["something went wrong", "a turn that was broken off"]
+    agent.broken_off = True
+    await inbox.write("once more")
+    await until(lambda: len(said(platform)) == 2)
+    assert agent.gone_on == 1
+
+
 async def test_other_threads_notice_nothing(
     inbox: Inbox, agent: FragileAgent, platform: RecordingPlatform, database: Database, clock: SetClock
 ) -> None:

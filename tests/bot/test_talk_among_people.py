@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -13,7 +13,7 @@ from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
-from bot.vocabulary import Arrival, Introduction, Message, Person, Quote, Unwelcome
+from bot.vocabulary import Arrival, Decision, Introduction, Message, Person, Quote, Unwelcome
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
 from tests.bot.stubs import FragileAgent, NotedEngine, make_conversation
@@ -62,6 +62,7 @@ async def test_an_edit_of_a_message_that_waits_takes_its_place(counter: Counter)
 
 async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(counter: Counter) -> None:
     await counter.write(ANA, "m1", "one")
+    counter.engine.begun.add("m1")
     assert not await counter.desk.amend("m1", "another")
     assert not await counter.desk.amend("unheard of", "another")
     assert await texts(counter) == ["one"]
@@ -70,10 +71,44 @@ async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(counte
 async def test_a_deleted_message_is_not_handled_if_it_still_waits(counter: Counter) -> None:
     await counter.write(ANA, "m1", "one")
     await counter.write(ANA, "m2", "two")
+    counter.engine.begun.add("m1")
     assert not await counter.desk.withdraw("m1")
     assert await counter.desk.withdraw("m2")
     assert not await counter.desk.withdraw("m2")
     assert await counter.waiting() == ["m1"]
+
+
+async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(counter: Counter) -> None:
+    await counter.write(ANA, "m1", "oen")
+    assert await counter.desk.amend("m1", "one")
+    assert await texts(counter) == ["one"]
+    await counter.write(ANA, "m2", "two")
+    assert await counter.desk.withdraw("m2")
+
+
+async def test_a_name_that_changes_and_changes_back_is_kept_each_time(counter: Counter) -> None:
+    """Whoever hears of it: a message, a click, the platform's introduction."""
+    introductions = Introductions(counter.database, {}, counter.clock, counter.books.codes)
+    approval_id = await counter.ask("a1")
+
+    async def click(person: Person) -> None:
+        await counter.desk.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
+
+    async def introduce(person: Person) -> None:
+        await introductions._remember(person)
+
+    async def write(person: Person) -> None:
+        counter.clock.move(1)
+        await counter.write(person, f"m{counter.clock()}")
+
+    for hears in (write, click, introduce):
+        for also_hears in (write, click, introduce):
+            for who, name in ((hears, "Ana"), (also_hears, "Ana Maria"), (hears, "Ana")):
+                await who(replace(ANA, name=name))
+                async with counter.database.reading() as tx:
+                    kept = await threads.person(tx, ANA.person_id)
+                assert kept is not None
+                assert kept.name == name
 
 
 # --------------------------------------------------------------------------------------------------- introductions
