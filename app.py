@@ -35,6 +35,7 @@ from composition.platforms import NotConnected, make_platforms
 from composition.serving import limits_for, listening, raise_open_files_limit
 from graph.models import ModelProblem
 from policies.model import Tool
+from policies.redaction import fingerprint_key
 from policies.rules import PolicyError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         # What we hand to tool servers is secret too.
         handed = (secret for server in tool_config.servers for secret in server.secrets)
         values = {*key.decode().split(","), *handed, *account_config.secrets}
-        redactor = redactor_of(settings, values)
+        redactor = redactor_of(settings, values, key=fingerprint_key(key))
         opened = open_accounts(account_config, settings, records.database, key, system_clock)
         accounts = await stack.enter_async_context(opened)
         masked = redactor.redact

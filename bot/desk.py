@@ -34,6 +34,7 @@ from bot.vocabulary import (
     FormAnswer,
     GrantView,
     Handover,
+    Hidden,
     Message,
     OutcomeChoice,
     Overview,
@@ -47,7 +48,7 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
-from bot.voting import keepable
+from bot.voting import keepable, keepable_person
 from graph.calls import storable
 from policies.redaction import Redactor
 
@@ -281,6 +282,10 @@ class FrontDesk:
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with."""
         return await self._books.voting.edit_form(approval_id, person)
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        """What the masks of a waiting approval hide, for somebody who may decide it; the audit log says who looked."""
+        return await self._books.voting.look(approval_id, keepable_person(person))
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
         """The link, for its owner only."""

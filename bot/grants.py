@@ -11,7 +11,7 @@ from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
-from bot.redacting import PLAIN
+from bot.redacting import PLAIN, redacted
 from bot.vocabulary import AlreadySettled, ClickResult, GrantView, Settled, Unknown
 from policies.grants import DURATIONS, Grant, grant_offered
 from policies.redaction import Redactor
@@ -54,9 +54,9 @@ class GrantBook:
 
     async def views(self, person_id: str) -> tuple[GrantView, ...]:
         """The same for people to see, the one that ends last first, its arguments masked as on the cards."""
-        mask = self._redactor.redact_json
         rows = await self._rows(person_id)
-        return tuple(GrantView(row.grant_id, row.server, row.tool, mask(row.arguments), row.until) for row in rows)
+        views = (GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until) for row in rows)
+        return tuple(redacted(view, self._redactor) for view in views)
 
     async def revoke(self, grant_id: str, person_id: str) -> ClickResult:
         """End a grant. Somebody else's does not exist."""

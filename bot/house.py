@@ -160,7 +160,16 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
             Books(
                 Acceptance(database, Sessions(settings.session_quiet_hours * 3600), clock),
                 approvals,
-                Voting(database, posts, facts, grants, clock, find_tool=parts.tools.find, redactor=parts.redactor),
+                Voting(
+                    database,
+                    posts,
+                    facts,
+                    grants,
+                    clock,
+                    find_tool=parts.tools.find,
+                    audit=audit,
+                    redactor=parts.redactor,
+                ),
                 Handing(database, posts, cards, facts, clock),
                 grants,
                 facts,

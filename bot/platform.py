@@ -18,6 +18,7 @@ from bot.vocabulary import (
     FormAnswer,
     GrantView,
     Handover,
+    Hidden,
     Introduction,
     Message,
     OutcomeChoice,
@@ -229,6 +230,11 @@ class Desk(Protocol):
 
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         """The form to edit a waiting call with."""
+        ...
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        """What the masks of a waiting approval hide, for somebody who may decide it, and for them alone; the audit log
+        says that they looked."""
         ...
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:

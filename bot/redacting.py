@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from bot.exactness import is_exact
 from bot.settings import Settings
-from bot.vocabulary import ApprovalView, Content, OutcomeView, Post
+from bot.vocabulary import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
 from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor, SecretPattern
 
 PLAIN = Redactor()
 """Masks what every house masks."""
 
-_Shown = TypeVar("_Shown", bound=Content)
+_Shown = TypeVar("_Shown", bound=Content | GrantView)
 
 
-def redactor_of(settings: Settings, values: Collection[str] = ()) -> Redactor:
-    """Everything that the settings want masked in what tools say; `values`: further secrets of this process."""
+def redactor_of(settings: Settings, values: Collection[str] = (), *, key: bytes | None = None) -> Redactor:
+    """Everything that the settings want masked in what tools say; `values`: further secrets of this process; `key`: of
+    the fingerprints (`policies.redaction.fingerprint_key`)."""
     wanted = (*([GUIDS] if settings.redact_guids else []), *([EMAILS] if settings.redact_emails else []))
-    return Redactor((*TOKENS, *_own(settings), *wanted), settings.secret_values | set(values))
+    return Redactor((*TOKENS, *_own(settings), *wanted), settings.secret_values | set(values), key=key)
 
 
 def log_redactor_of(settings: Settings) -> Redactor:
@@ -37,19 +39,44 @@ def redacted_post(post: Post, redactor: Redactor) -> Post:
 
 
 def redacted(content: _Shown, redactor: Redactor) -> _Shown:
-    """A card as it may be shown: no secrets in the arguments, nor in the words that asked for the call."""
+    """A card as it may be shown: the secrets in the arguments, and in the words that asked for the call, are masked,
+    with how many they are, and whether all else can be told from how it looks."""
     match content:
         case ApprovalView():
+            shown = redactor.for_card(_parts_of(content))
+            arguments, asked, quote = shown.value
             return replace(
                 content,
-                arguments=redactor.redact_json(content.arguments),
-                asked_arguments=redactor.redact_json(content.asked_arguments),
-                quote=redactor.redact(content.quote),
+                arguments=arguments,
+                asked_arguments=asked,
+                quote=quote,
+                masks=len(shown.hidden),
+                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                exact=is_exact(content.server, content.tool, arguments),
             )
-        case OutcomeView():
-            return replace(content, arguments=redactor.redact_json(content.arguments))
+        case OutcomeView() | GrantView():
+            shown = redactor.for_card(content.arguments)
+            return replace(
+                content,
+                arguments=shown.value,
+                masks=len(shown.hidden),
+                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                exact=is_exact(content.server, content.tool, shown.value),
+            )
         case _:
             return content
+
+
+def hidden_in(view: ApprovalView, redactor: Redactor) -> Hidden:
+    """What the masks on an approval's card hide; `view` as it was before it was `redacted`."""
+    hidden = redactor.for_card(_parts_of(view)).hidden
+    fingerprint = redactor.fingerprint_of_call(view.server, view.tool, view.arguments)
+    return Hidden(view.approval_id, view.server, view.tool, hidden, fingerprint)
+
+
+def _parts_of(view: ApprovalView) -> list[Any]:
+    """What of an approval is masked, together, so that equal masks stand for equal secrets all over its card."""
+    return [view.arguments, view.asked_arguments, view.quote]
 
 
 def _own(settings: Settings) -> tuple[SecretPattern, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +24,14 @@ _LONGEST_HOST = 253
 """Characters (RFC 1035, without the root's dot)."""
 _READ_DIFFERENTLY = re.compile(r"[\\ ßẞς]")
 """In a link: browsers take a backslash for a slash, and disagree with IDNA 2003 about these letters."""
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+_OTHER_CASE = re.compile(r"[a-z_][A-Za-z0-9_.-]*")
+_READS_LIKE_ANOTHER = re.compile(
+    r"yes|no|-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|Infinity)|NaN"
+    r"|\(.*\)|\".*\"|\{(?:\}|\".*\})|\[(?:\]|(?:[-\[{\"0-9]|true|false|null|NaN|Infinity).*\])"
+)
+"""Text on one line that numbers, booleans, nothing, quoted text, objects or lists could read like. No list begins like
+one of our masks."""
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 
 
@@ -72,7 +79,8 @@ def one_line(text: str, limit: int) -> str:
 def argument_lines(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Label and value of each argument, whole and visible, in the order given.
 
-    Text stays as it is (dates too), yes and no stand for booleans, nested values are compact JSON. Raises nothing.
+    Text stays as it is (dates too), yes and no stand for booleans, nested values are compact JSON; text that would read
+    like one of these is in quotes. No two values read alike, but for kinds of line ends. Raises nothing.
     """
     names = labels(arguments)
     return [(names[name], visible(_value_in_words(value))) for name, value in arguments.items()]
@@ -81,11 +89,10 @@ def argument_lines(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
 def labels(names: Iterable[str]) -> dict[str, str]:
     """A readable label for each argument name: `calendar_id` → "Calendar id".
 
-    Two names that would read alike keep their own spelling, so that one cannot pass for the other.
+    No two names have the same label: what is not in snake case keeps its own spelling, and is in quotes where that
+    could be taken for a label.
     """
-    made = {name: _label(name) for name in names}
-    taken = Counter(made.values())
-    return {name: label if taken[label] == 1 else visible(name) for name, label in made.items()}
+    return {name: _label(name) for name in names}
 
 
 def link_host(url: str) -> str:
@@ -120,15 +127,15 @@ def _before_a_whole_character(text: str, end: int) -> int:
 
 
 def _label(name: str) -> str:
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ").lower()
-    words = " ".join(words.split())
-    return visible(words[:1].upper() + words[1:]) if words else visible(name)
+    if _SNAKE_CASE.fullmatch(name):
+        return name[:1].upper() + name[1:].replace("_", " ")
+    return name if _OTHER_CASE.fullmatch(name) else visible(json.dumps(name, ensure_ascii=False))
 
 
 def _value_in_words(value: Any) -> str:
     match value:
         case str():
-            return value
+            return json.dumps(value, ensure_ascii=False) if _READS_LIKE_ANOTHER.fullmatch(value) else value
         case bool():
             return "yes" if value else "no"
         case None:

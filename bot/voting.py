@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.approvals import has_expired, is_open
+from bot.audit.log import AuditLog
 from bot.clock import Clock
 from bot.facts import Facts
 from bot.forms import FormErrors, edit_fields, read_form
@@ -16,12 +17,14 @@ from bot.posts import Posts
 from bot.records import approvals
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
-from bot.redacting import PLAIN
+from bot.redacting import PLAIN, hidden_in
+from bot.views import approval_view
 from bot.vocabulary import (
     AlreadySettled,
     ClickResult,
     Decision,
     Form,
+    Hidden,
     Invalid,
     Person,
     Refused,
@@ -69,6 +72,7 @@ class Voting:
         clock: Clock,
         *,
         find_tool: FindTool,
+        audit: AuditLog,
         redactor: Redactor = PLAIN,
     ) -> None:
         self._database = database
@@ -77,6 +81,7 @@ class Voting:
         self._grants = grants
         self._clock = clock
         self._find_tool = find_tool
+        self._audit = audit
         self._redactor = redactor
 
     async def decide(self, tx: Transaction, decision: Decision, approval_id: str, known: Known) -> ClickResult:
@@ -110,19 +115,46 @@ class Voting:
         """The form to edit a waiting call with, for somebody who may decide it."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
+        known = await self._facts.for_judging(person.person_id, [row] if row else [])
+        refusal = self._not_decidable(row, person, known)
+        if row is None or refusal is not None:
+            return refusal or NO_SUCH
+        tool = self._tool(row)
+        if tool is None:
+            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
+        asked, editable = row.asked.arguments, row.asked.ask.editable
+        fields, values = edit_fields(tool.input_schema, asked, editable, masked=self._redactor.for_card(asked))
+        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        """What is masked on a waiting approval's card, for somebody who may decide it. The audit log says who looked:
+        it is written down before anything is shown."""
+        async with self._database.reading() as tx:
+            found = await approvals.get(tx, approval_id)
+        known = await self._facts.for_judging(person.person_id, [found] if found else [])
+        async with self._database.writing_urgently() as tx:
+            row = await approvals.get(tx, approval_id)  # as it is by now
+            refusal = self._not_decidable(row, person, known)
+            if row is None or refusal is not None:
+                return refusal or NO_SUCH
+            view = await approval_view(tx, approval_id, now=self._clock())
+            if view is None:
+                return NO_SUCH
+            hidden = hidden_in(view, self._redactor)
+            if not hidden.secrets:
+                return Refused("Nothing is hidden in this.")
+            authority = authority_of(row, person.person_id, known, self._clock())
+            await self._audit.looked(tx, row, person, authority)
+        return hidden
+
+    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> Refused | Unknown | None:
+        """Why this person may not decide it now, judged as a click on it is; `None`: they may."""
         if row is None:
             return NO_SUCH
         if not is_open(row, self._clock()):
             return Refused("This has been settled already.")
-        known = await self._facts.for_judging(person.person_id, [row])
         permission = permission_of(row, person.person_id, known, self._clock())
-        if not isinstance(permission, Permitted):
-            return Refused(permission.reason)
-        tool = self._tool(row)
-        if tool is None:
-            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
-        fields, values = edit_fields(tool.input_schema, self._shown(row), row.asked.ask.editable)
-        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
+        return None if isinstance(permission, Permitted) else Refused(permission.reason)
 
     async def _vote(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
         vote = self._ballot(row, decision, known)
@@ -198,7 +230,7 @@ class Voting:
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         asked, editable = row.asked.arguments, row.asked.ask.editable
-        arguments = read_form(tool.input_schema, asked, editable, values, shown=self._shown(row))
+        arguments = read_form(tool.input_schema, asked, editable, values, masked=self._redactor.for_card(asked))
         if isinstance(arguments, FormErrors):
             # What is wrong with a value may be told by repeating it.
             return Invalid({field: self._redactor.redact(said) for field, said in arguments.errors.items()})
@@ -209,10 +241,6 @@ class Voting:
         if digest_of(tool, row.asked.arguments) != row.asked.digest:
             return _Edit(arguments, None, TOOL_CHANGED)
         return _Edit(arguments, digest_of(tool, arguments))
-
-    def _shown(self, row: ApprovalRow) -> dict[str, Any]:
-        """The arguments as a form shows them."""
-        return dict(self._redactor.redact_json(dict(row.asked.arguments)))
 
     def _tool(self, row: ApprovalRow) -> Tool | None:
         return self._find_tool(model_name(row.asked.server, row.asked.tool))
@@ -226,9 +254,14 @@ class Voting:
 
 def keepable(decision: Decision) -> Decision:
     """The click without what no database keeps: NUL characters, and halves of surrogate pairs."""
-    person = replace(decision.person, name=storable(decision.person.name))
+    person = keepable_person(decision.person)
     arguments = storable(dict(decision.arguments)) if decision.arguments is not None else None
     return replace(decision, person=person, reason=storable(decision.reason), arguments=arguments)
+
+
+def keepable_person(person: Person) -> Person:
+    """Somebody, under a name that every database keeps."""
+    return replace(person, name=storable(person.name))
 
 
 def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:

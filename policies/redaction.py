@@ -28,6 +28,7 @@ from policies.secret_spellings import spellings
 __all__ = [
     "EMAILS",
     "GUIDS",
+    "NOT_SHOWN",
     "SHORTEST_VALUE",
     "TOKENS",
     "Masked",
@@ -35,7 +36,6 @@ __all__ = [
     "Secret",
     "SecretPattern",
     "fingerprint_key",
-    "holds_a_mask",
     "unmasked",
 ]
 
@@ -45,6 +45,10 @@ SHORTEST_VALUE = 8
 DEEPEST = 50
 """Levels of a JSON value that are shown; what is deeper is masked as a whole."""
 
+NOT_SHOWN = "[not shown: "
+"""What the masks of values begin with that are no secrets, but nested too deeply."""
+
+_OPENING = "[secret: "
 _LARGEST = 1e30
 """What is larger is no number that somebody would keep secret."""
 _MOST_PASSES = 8
@@ -121,28 +125,6 @@ class Redactor:
             text = _without(text, spans)
         return text
 
-    def redact_json(self, value: Any) -> Any:
-        """A JSON value without secrets, in its keys, its texts, and its fields that are called like secrets."""
-        return self._within(value, DEEPEST)
-
-    def _within(self, value: Any, levels: int) -> Any:
-        if isinstance(value, str):
-            return self.redact(value)
-        if not isinstance(value, Mapping | list | tuple):
-            return value
-        if levels == 0:
-            return "[secret: nested too deeply to look into]"
-        if isinstance(value, Mapping):
-            return {
-                self.redact(str(key)): self._field(name_of_entry(value, str(key)), item, levels - 1)
-                for key, item in value.items()
-            }
-        return [self._within(item, levels - 1) for item in value]
-
-    def _field(self, name: str, value: Any, levels: int) -> Any:
-        kind = _kind_of_field(name, value)
-        return self._within(value, levels) if kind is None else f"[secret: {kind}]"
-
     def for_audit(self, value: Any) -> Masked:
         """A JSON value without anything that may be a secret: in its texts, its keys, and its fields that are called
         like secrets. Every entry of an object stays one of its own."""
@@ -154,10 +136,10 @@ class Redactor:
         masking = _Masking(self._key, lambda text: _merged(each for each in self.find(text) if each.certain), _no_kind)
         return Masked(masking.within(value, DEEPEST), masking.hidden)
 
-    def fingerprint(self, value: Any) -> str:
-        """A short keyed fingerprint of a JSON value, such as `#3fa9c2d1e0b4`: equal values have equal ones, and nobody
-        without the key can make two that share one. Raises nothing."""
-        return f"#{_keyed(self._key, _in_bytes(value))[:_CALL_DIGITS]}"
+    def fingerprint_of_call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
+        """A short keyed fingerprint of a call, such as `#3fa9c2d1e0b4`: equal calls have equal ones, and nobody without
+        the key can make two that share one. Raises nothing."""
+        return f"#{_keyed(self._key, _in_bytes([server, tool, arguments]))[:_CALL_DIGITS]}"
 
 
 def fingerprint_key(encryption_key: bytes) -> bytes:
@@ -166,18 +148,16 @@ def fingerprint_key(encryption_key: bytes) -> bytes:
     return hmac.digest(encryption_key.split(b",")[0].strip(), b"countersign: fingerprints of masks", "sha256")
 
 
-def holds_a_mask(text: str) -> bool:
-    """Whether something in a text was masked (or is written as if it had been)."""
-    return _MASK.search(text) is not None
-
-
 def unmasked(value: Any, hidden: Mapping[str, str]) -> Any:
     """What `Redactor.for_card` was given, of what it made of it: each mask becomes what is behind it, wherever it
     stands by now. Raises `ValueError` when something is written like a mask and is none of these."""
     if isinstance(value, str):
         return _unmasked_text(value, hidden)
     if isinstance(value, Mapping):
-        return {_unmasked_text(key, hidden): unmasked(item, hidden) for key, item in value.items()}
+        entries = {_unmasked_text(key, hidden): unmasked(item, hidden) for key, item in value.items()}
+        if len(entries) < len(value):
+            raise ValueError("two entries of an object would have the same name")
+        return entries
     if isinstance(value, list | tuple):
         return [unmasked(item, hidden) for item in value]
     return value
@@ -229,7 +209,7 @@ class _Masking:
         done = 0
         for secret in self.secrets_in(text):
             pieces.append(_marked(text[done : secret.start]))
-            pieces.append(self._mask(f"secret: {secret.kind}", text[secret.start : secret.end]))
+            pieces.append(self._mask(_OPENING, secret.kind, text[secret.start : secret.end]))
             done = secret.end
         return "".join([*pieces, _marked(text[done:])])
 
@@ -238,18 +218,18 @@ class _Masking:
         for key, item in entries.items():
             name = self.text(str(key))
             kind = self.kind_of_field(name_of_entry(entries, str(key)), item)
-            shown[name] = self.within(item, levels) if kind is None else self._mask(f"secret: {kind}", str(item))
+            shown[name] = self.within(item, levels) if kind is None else self._mask(_OPENING, kind, str(item))
         return shown
 
     def _too_deep(self, value: Any) -> str:
         written = _in_bytes(value).decode("utf-8", "surrogatepass")
-        return self._mask("not shown: nested too deeply", written)
+        return self._mask(NOT_SHOWN, "nested too deeply", written)
 
-    def _mask(self, what: str, text: str) -> str:
+    def _mask(self, opening: str, kind: str, text: str) -> str:
         number, unit = len(text), "character" if len(text) == 1 else "characters"
         whole = _keyed(self.key, text.encode("utf-8", "surrogatepass"))
         for digits in (_DIGITS, len(whole)):
-            mask = f"[{what}, {number:,} {unit}, #{whole[:digits]}]"
+            mask = f"{opening}{kind}, {number:,} {unit}, #{whole[:digits]}]"
             if self.hidden.setdefault(mask, text) == text:
                 break
         return mask
@@ -289,13 +269,14 @@ def _in_bytes(value: Any) -> bytes:
                 items = sorted(((str(key), item) for key, item in each.items()), key=lambda pair: pair[0])
                 pieces.append("{")
                 rest.append(_Written("}"))
-                for key, item in reversed(items):
-                    rest += [_Written(", "), item, _Written(f"{_quoted(key)}: ")]
+                for number in range(len(items) - 1, -1, -1):
+                    key, item = items[number]
+                    rest += [item, _Written(f"{', ' if number else ''}{_quoted(key)}: ")]
             case list() | tuple():
                 pieces.append("[")
                 rest.append(_Written("]"))
-                for item in reversed(each):
-                    rest += [_Written(", "), item]
+                for number in range(len(each) - 1, -1, -1):
+                    rest += [each[number], _Written(", " if number else "")]
             case bool() | None:
                 pieces.append({True: "true", False: "false", None: "null"}[each])
             case int():

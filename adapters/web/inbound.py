@@ -22,7 +22,7 @@ from adapters.web.config import WebConfig
 from adapters.web.door import Visitor, json_answer
 from adapters.web.hub import Hub
 from adapters.web.refusal import RefusalError
-from adapters.web.render import click_json, form_json, message_json, threads_json
+from adapters.web.render import click_json, form_json, hidden_json, message_json, threads_json
 from adapters.web.render_mine import grants_json
 from bot.accounts.codes import codes_among
 from bot.clock import Clock
@@ -33,6 +33,7 @@ from bot.vocabulary import (
     Form,
     FormAnswer,
     Handover,
+    Hidden,
     Message,
     MessageView,
     OutcomeChoice,
@@ -128,6 +129,13 @@ class Inbound:
         """`GET /api/approvals/{id}/form`."""
         form = await self._desk.edit_form(id_of(request), visitor.person)
         return json_answer(form_json(form)) if isinstance(form, Form) else click_answer(form)
+
+    async def look(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`POST /api/approvals/{id}/look`: what is hidden in it, for this visitor alone; the desk judges whether they
+        may. No `GET`, since the audit log says that they did."""
+        await read_body(request, ClickBody)
+        hidden = await self._desk.look(id_of(request), visitor.person)
+        return json_answer(hidden_json(hidden)) if isinstance(hidden, Hidden) else click_answer(hidden)
 
     async def answer(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/clarifications/{id}/answer`."""

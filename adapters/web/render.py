@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
+from bot.exactness import unseen_in_words
 from bot.safe_text import argument_lines, one_line, visible
 from bot.vocabulary import (
     AlreadySettled,
@@ -17,6 +18,8 @@ from bot.vocabulary import (
     ClickResult,
     Content,
     Form,
+    GrantView,
+    Hidden,
     Invalid,
     MessageView,
     Notice,
@@ -139,6 +142,7 @@ def _approval(view: ApprovalView) -> Json:
         "status": view.status,
         **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
+        **seen_json(view),
         "asked_arguments": None if view.asked_arguments is None else arguments_json(view.asked_arguments),
         "risk": [visible(word) for word in view.risk],
         "requester": visible(view.requester),
@@ -200,6 +204,7 @@ def _outcome(view: OutcomeView) -> Json:
         "status": view.status,
         **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
+        **seen_json(view),
         "requester": visible(view.requester),
         "requester_id": view.requester_id,
         "settled_by": visible(view.settled_by),
@@ -227,6 +232,17 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
         shown = first_part(value)
         lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
     return lines
+
+
+def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
+    """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
+    a part of it is not shown for want of room."""
+    return {"masks": view.masks, "unseen": unseen_in_words(view, ""), "fingerprint": visible(view.fingerprint)}
+
+
+def hidden_json(hidden: Hidden) -> Json:
+    """What is hidden in a call, for one person who may decide it."""
+    return {"secrets": arguments_json(hidden.secrets), "fingerprint": visible(hidden.fingerprint)}
 
 
 def first_part(text: str) -> str:

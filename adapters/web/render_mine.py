@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapters.web.render import TITLE_LIMIT, Json, arguments_json, line, what_json
+from adapters.web.render import TITLE_LIMIT, Json, arguments_json, line, seen_json, what_json
 from bot.vocabulary import ConnectionView, GrantView
 
 
@@ -16,6 +16,7 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
                 "id": grant.grant_id,
                 **what_json(grant.server, grant.tool, ""),
                 "arguments": arguments_json(grant.arguments),
+                **seen_json(grant),
                 "until": grant.until,
             }
             for grant in grants

@@ -46,6 +46,7 @@ def make_routes(
         web.post("/api/approvals/{id}/withdrawal", door.acting(inbound.take_back)),
         web.get("/api/grants", door.reading(inbound.grants)),
         web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
+        web.post("/api/approvals/{id}/look", door.acting(inbound.look)),
         web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
         web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
         web.post("/api/clarifications/{id}/dismissal", door.acting(inbound.dismiss)),

@@ -19,6 +19,8 @@ VALUE_LIMIT = 300
 """Characters of a text within arguments that are longer than that."""
 OUTPUT_BYTES = 4_096
 """Of the output, that its hash covers."""
+LOOKED = "looked"
+"""Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 REASON_LIMIT = 200
 """Characters of what somebody wrote beside a vote."""
 
@@ -50,7 +52,8 @@ class CallEnd:
     tool: str
     arguments: Mapping[str, Any]
     status: str
-    """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn` or `limited`."""
+    """`done`, `failed`, `unknown`, `denied`, `rejected`, `expired`, `superseded`, `withdrawn` or `limited`; `looked`:
+    it has not ended, somebody looked at what is hidden in it."""
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
@@ -65,14 +68,14 @@ class CallEnd:
     """What the model was told of a call that was not made."""
     votes: Sequence[VoteCast] = ()
     settled: Mapping[str, str] = field(default_factory=dict)
-    """What a person said of an outcome that was unknown: `choice` and `by`."""
+    """What a person said of an outcome that was unknown, or did before: `choice` and `by`."""
 
 
 def entry_of(end: CallEnd, redactor: Redactor) -> str:
     """The entry, as canonical JSON."""
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
-    arguments = redactor.redact_json(dict(end.arguments))
+    arguments = redactor.for_audit(dict(end.arguments)).value
     kept, cut = _bounded(arguments)
     return canonical_json(
         {
@@ -92,6 +95,7 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
             "votes": [_vote(vote, redactor) for vote in end.votes],
             "approval": end.approval_id,
             "digest": end.digest,
+            "fingerprint": redactor.fingerprint_of_call(end.server, end.tool, end.arguments),
             "duration": None if end.duration is None else round(end.duration, 3),
             "status": end.status,
             "note": shortened(redactor.redact(end.note), INPUT_LIMIT),
@@ -105,11 +109,18 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
     )
 
 
-def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str, str]) -> str:
-    """What says which end of which call an entry is about: there is one entry of each."""
+def key_of(call_id: str, attempt: int | None, status: str, settled: Mapping[str, str], at: str) -> str:
+    """What says which end of which call an entry is about, or which look at it: there is one entry of each."""
+    if status == LOOKED:
+        return f"{call_id}:{LOOKED}:{at}:{settled['by']}"
     if attempt is None:
         return f"{call_id}:not made"
     return f"{call_id}:{attempt}:{'settled' if settled else status}"
+
+
+def looker_of(person_id: str, name: str, authority: str) -> str:
+    """Who looked, and as what they may."""
+    return f"{name} <{person_id}>" + (f" ({authority})" if authority else "")
 
 
 def output_hash(output: str) -> str:
@@ -166,7 +177,7 @@ def _without_secrets(judged: Mapping[str, Any], redactor: Redactor) -> dict[str,
     """A judgement without secrets: people's words and values are in the quote and in the defaults only."""
     if not judged:
         return {}
-    defaults, _ = _bounded(redactor.redact_json(judged["tool"]["defaults"]))
+    defaults, _ = _bounded(redactor.for_audit(judged["tool"]["defaults"]).value)
     return {
         **judged,
         "quote": shortened(redactor.redact(judged["quote"]), ARGUMENTS_LIMIT),

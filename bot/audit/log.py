@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.audit.chain import link
-from bot.audit.entries import CallEnd, entry_of, key_of
+from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, key_of, looker_of
 from bot.audit.judgement import judgement
 from bot.clock import Clock
 from bot.records import approvals, audit, threads
+from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
+from bot.vocabulary import Person
 from graph.calls import digest_of
 from graph.ports import CallRecord, Unmade
 from policies.model import Call, Facts
@@ -66,8 +68,25 @@ class AuditLog:
         end = replace(_end_of(attempt, self._clock()), status=status, settled={"choice": choice, "by": by})
         await self._write(tx, end)
 
+    async def looked(self, tx: Transaction, row: ApprovalRow, person: Person, authority: str) -> None:
+        """Write down that somebody looked at what is hidden in a waiting approval; `authority`: as what they may."""
+        end = CallEnd(
+            at=self._clock(),
+            thread_id=row.thread_id,
+            call_id=row.asked.call_id,
+            requester=row.asked.requesters[0],
+            server=row.asked.server,
+            tool=row.asked.tool,
+            arguments=row.asked.arguments,
+            status=LOOKED,
+            approval_id=row.approval_id,
+            digest=row.asked.digest,
+            settled={"choice": "looked at what is hidden", "by": looker_of(person.person_id, person.name, authority)},
+        )
+        await self._write(tx, end)
+
     async def _write(self, tx: Transaction, end: CallEnd) -> None:
-        key = key_of(end.call_id, end.attempt, end.status, end.settled)
+        key = key_of(end.call_id, end.attempt, end.status, end.settled, in_utc(end.at))
         if await audit.exists(tx, key):
             return
         whole = replace(end, votes=await audit.votes_on_call(tx, end.call_id))

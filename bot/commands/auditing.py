@@ -94,7 +94,7 @@ def _is_found_under(link: Link, at: float) -> bool:
     """Whether a moment and a key are those of the entry; of one that cannot be read, the hash says that already."""
     try:
         entry = json.loads(link.entry)
-        key = key_of(entry["call"], entry["attempt"], entry["status"], entry["settled"])
+        key = key_of(entry["call"], entry["attempt"], entry["status"], entry["settled"], entry["at"])
         return bool(in_utc(at) == entry["at"] and link.key == key)
     except (KeyError, TypeError, ValueError, OverflowError):
         return False

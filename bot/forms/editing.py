@@ -11,20 +11,28 @@ from bot.forms.moments import parse_date_time, parse_time
 from bot.forms.typed import EntryError, FormErrors, is_empty, typed_value
 from graph.fields import FieldType, FormField
 from graph.models.arguments import trouble_with
-from policies.redaction import holds_a_mask
+from policies.redaction import NOT_SHOWN, Masked, unmasked
 
-MASKED = "What is masked here is not shown. Leave this as it was, or write all of it anew."
+MASKED = (
+    "A mask in square brackets stands for what it hides: leave it as it is, move it within this field, or take it out. "
+    "What you wrote here is none of this field's masks."
+)
 
 
 def edit_fields(
-    schema: Mapping[str, Any], arguments: Mapping[str, Any], editable: Collection[str] | None
+    schema: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    editable: Collection[str] | None,
+    *,
+    masked: Masked | None = None,
 ) -> tuple[tuple[FormField, ...], dict[str, Any]]:
     """The fields of an edit form, and what they show at first by name. Raises nothing.
 
     `schema` is the tool's input schema, `editable` names the arguments that may be changed (`None`: all of them).
-    Times are shown without their UTC offset, which is in the field's help and stays as it is.
+    `masked`: the arguments as people see them; `None`: as they are. An argument whose very name is masked is not in the
+    form. Times are shown without their UTC offset, which is in the field's help and stays as it is.
     """
-    made = inputs(schema, arguments, editable)
+    made = inputs(schema, _shown(arguments, masked), editable)
     return tuple(one.form_field for one in made), {
         one.form_field.name: one.shown for one in made if one.shown is not None
     }
@@ -36,17 +44,17 @@ def read_form(
     editable: Collection[str] | None,
     values: Mapping[str, Any],
     *,
-    shown: Mapping[str, Any] | None = None,
+    masked: Masked | None = None,
 ) -> dict[str, Any] | FormErrors:
-    """The new arguments of a call whose form came back with `values`. Raises nothing. `shown`: the arguments that the
-    form was made of, where secrets in them were masked.
+    """The new arguments of a call whose form came back with `values`. Raises nothing. `masked`: as for `edit_fields`.
 
     A field that was not touched (or is not in `values`) keeps its argument exactly; one that was emptied is left out,
     or null where the schema needs it and allows that. Arguments that are not in the form stay. All of it is then
-    checked against the schema, `format` included. A mask never becomes an argument: a field that holds one is left as
-    it was, or written anew.
+    checked against the schema, `format` included. A mask never becomes an argument: in the field where it was shown it
+    stands for what it hides, wherever in there and however often it stands by now; anywhere else it is a mistake.
     """
-    shown = arguments if shown is None else shown
+    shown = _shown(arguments, masked)
+    hidden = masked.hidden if masked else {}
     made = {one.form_field.name: one for one in inputs(schema, shown, editable)}
     foreign = [str(name) for name in values if name not in made]
     if foreign:
@@ -56,11 +64,10 @@ def read_form(
     for name, entry in values.items():
         if _as_text(entry) == _as_text(made[name].shown) and not _is_needed_default(made[name], arguments):
             continue
-        if shown.get(name) != arguments.get(name) and holds_a_mask(_as_text(entry)):
-            errors[name] = MASKED
-            continue
         try:
             _take(edited, made[name], entry)
+            if name in edited and edited[name] != arguments.get(name):
+                edited[name] = _with_secrets(edited[name], shown.get(name), arguments.get(name), hidden)
         except EntryError as error:
             errors[name] = str(error)
     if not errors:
@@ -69,6 +76,30 @@ def read_form(
         trouble = trouble_with(edited)
         errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, edited, made)
     return FormErrors(errors) if errors else edited
+
+
+def _shown(arguments: Mapping[str, Any], masked: Masked | None) -> dict[str, Any]:
+    """The arguments as the form shows them, by their own names."""
+    if masked is None:
+        return dict(arguments)
+    pairs = zip(arguments, masked.value.items(), strict=True)
+    return {name: value for name, (shown_as, value) in pairs if shown_as == name}
+
+
+def _with_secrets(entered: Any, shown: Any, before: Any, hidden: Mapping[str, str]) -> Any:
+    """What was entered, with what is behind the masks of its field. Raises `EntryError`."""
+    written, was = _as_text(entered), _as_text(shown)
+    here = {mask: secret for mask, secret in hidden.items() if mask in was}
+    if any(mask in written for mask in hidden.keys() - here.keys()):
+        raise EntryError(MASKED)  # of another field
+    if shown == before:
+        return entered  # nothing is masked here, so that nothing in it is to be read as a mask
+    if any(mask.startswith(NOT_SHOWN) for mask in here):
+        raise EntryError("This is nested too deeply to be edited here.")
+    try:
+        return unmasked(entered, here)
+    except (ValueError, RecursionError):
+        raise EntryError(MASKED) from None
 
 
 def _take(edited: dict[str, Any], into: Input, entry: Any) -> None:

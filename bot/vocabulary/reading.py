@@ -58,6 +58,10 @@ class GrantView:
     tool: str
     arguments: Mapping[str, Any]
     until: float
+    masks: int = 0
+    """As on an approval's card, like what follows."""
+    fingerprint: str = ""
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)

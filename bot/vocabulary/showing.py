@@ -84,6 +84,12 @@ class ApprovalView:
     """When others may decide too; `None`: never, or they may already."""
     handed_to: tuple[str, ...] = ()
     """Names of the people who were asked to decide by somebody else who may."""
+    masks: int = 0
+    """How many secrets are masked in it: whoever may decide can look at them."""
+    fingerprint: str = ""
+    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    exact: bool = True
+    """Whether all of it, masks aside, can be told from how it looks (`bot.exactness`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,12 @@ class OutcomeView:
     requester: str
     requester_id: str
     settled_by: str = ""
+    masks: int = 0
+    """How many secrets are masked in it."""
+    fingerprint: str = ""
+    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    exact: bool = True
+    """Whether all of it, masks aside, can be told from how it looks (`bot.exactness`)."""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
@@ -153,6 +165,18 @@ class Post:
     content: Content
     only_for: str | None = None
     """Person id, when nobody else may see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the masks of a waiting approval hide, for one person who may decide it. Never to be shown to others."""
+
+    approval_id: str
+    server: str
+    tool: str
+    secrets: Mapping[str, str]
+    """By mask, what is behind it."""
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import cast
 
 from bot.accounts.office import Inside, Outside, make_office
 from bot.approvals import ApprovalBook
+from bot.audit.log import AuditLog
 from bot.books import Books
 from bot.cards import Cards, FindPlace
 from bot.clarifications import ClarificationBook
@@ -29,6 +30,7 @@ from bot.posts import Posts
 from bot.presence import Presence
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.redacting import PLAIN
 from bot.secrets import Sealer
 from bot.voting import FindTool, Voting
 from bot.waits import Waits
@@ -125,7 +127,8 @@ def make_books(
         database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
     )
     grants = GrantBook(database, clock, new_id)
-    voting = Voting(database, posts, facts, grants, clock, find_tool=find_tool)
+    audit = AuditLog(database, clock, PLAIN)
+    voting = Voting(database, posts, facts, grants, clock, find_tool=find_tool, audit=audit)
     handing = Handing(database, posts, cards, facts, clock)
     questions = ClarificationBook(posts, clock, new_id)
     inside = Inside(database, posts, engine, clock, new_id, Sealer(KEY), platforms or {})

@@ -1,17 +1,25 @@
-"""A form shows masks where secrets are; a mask never becomes an argument, and what was not touched stays true."""
+"""A form shows masks where secrets are; a mask stands for exactly what it hides, in its own field, and nothing else.
+
+Rule 12: what an approver sees is what runs.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.forms.editing import MASKED
 from policies.redaction import Redactor
 
 TOKEN = "ghp_" + "a1B2" * 9
-MASK = "[secret: github token]"
+OTHER = "ghp_" + "c3D4" * 9
+REDACTOR = Redactor(key=b"a key")
+MASK, OTHER_MASK = REDACTOR.for_card(TOKEN).value, REDACTOR.for_card(OTHER).value
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -19,20 +27,26 @@ SCHEMA = {
         "pin_password": {"type": "integer"},
         "more": {"type": "object"},
         "count": {"type": "integer"},
+        "tags": {"type": "array", "items": {"type": "string"}},
     },
 }
-ARGUMENTS = {"what": f"use {TOKEN}", "pin_password": 12345678, "more": {"note": TOKEN, "n": 1}, "count": 1}
-SHOWN: dict[str, Any] = Redactor().redact_json(ARGUMENTS)
-FIELDS, VALUES = edit_fields(SCHEMA, SHOWN, None)
+ARGUMENTS: dict[str, Any] = {
+    "what": f"use {TOKEN} and {OTHER}",
+    "pin_password": 12345678,
+    "more": {"note": TOKEN, "n": 1},
+    "count": 1,
+}
+SHOWN = REDACTOR.for_card(ARGUMENTS)
+FIELDS, VALUES = edit_fields(SCHEMA, ARGUMENTS, None, masked=SHOWN)
 
 
 def read(**entries: Any) -> dict[str, Any] | FormErrors:
-    return read_form(SCHEMA, ARGUMENTS, None, {**VALUES, **entries}, shown=SHOWN)
+    return read_form(SCHEMA, ARGUMENTS, None, {**VALUES, **entries}, masked=SHOWN)
 
 
-def test_the_form_shows_masks_alone() -> None:
-    assert VALUES["what"] == f"use {MASK}"
-    assert VALUES["pin_password"] == "[secret: password]"
+def test_the_form_shows_masks_where_secrets_are_and_all_else_as_it_is() -> None:
+    assert VALUES["what"] == f"use {MASK} and {OTHER_MASK}"
+    assert VALUES["pin_password"] == 12345678
     assert TOKEN not in str(FIELDS) + str(VALUES)
 
 
@@ -42,17 +56,87 @@ def test_what_is_not_touched_keeps_its_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "entry"), [("what", f"please use {MASK}"), ("what", MASK), ("more", f'{{"note": "{MASK}", "n": 2}}')]
+    ("entry", "becomes"),
+    [
+        (f"please use {MASK}", f"please use {TOKEN}"),
+        (f"{OTHER_MASK} and {MASK}", f"{OTHER} and {TOKEN}"),
+        (f"{MASK}{MASK}", f"{TOKEN}{TOKEN}"),
+        (OTHER_MASK, OTHER),
+        ("use nothing", "use nothing"),
+    ],
+    ids=["left in place", "swapped", "duplicated", "one deleted", "all deleted"],
 )
-def test_a_mask_never_becomes_an_argument(name: str, entry: str) -> None:
+def test_a_mask_stands_for_its_own_secret_wherever_it_is_moved_within_its_field(entry: str, becomes: str) -> None:
+    assert read(what=entry) == {**ARGUMENTS, "what": becomes}
+
+
+def test_masks_within_json_stand_for_their_secrets_too() -> None:
+    assert read(more=f'{{"note": "x {MASK}", "n": 2}}') == {**ARGUMENTS, "more": {"note": f"x {TOKEN}", "n": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("what", "use [secret: github token]"),
+        ("what", f"use {MASK[:-1]}"),
+        ("what", MASK.replace("40", "41")),
+        ("more", json.dumps({"note": OTHER_MASK})),
+        ("tags", json.dumps([MASK])),
+    ],
+    ids=["not whole", "broken", "changed", "another field's", "another field's, where nothing is masked"],
+)
+def test_anything_else_that_is_written_like_a_mask_is_a_mistake(name: str, entry: str) -> None:
     assert read(**{name: entry}) == FormErrors({name: MASKED})
 
 
-def test_what_is_written_anew_is_taken() -> None:
-    assert read(what="use nothing") == {**ARGUMENTS, "what": "use nothing"}
+def test_a_name_that_stands_twice_in_an_object_is_a_mistake() -> None:
+    refused = read(more=f'{{"note": "{MASK}", "note": "x"}}')
+    assert isinstance(refused, FormErrors)
+    assert "twice" in refused.errors["more"]
 
 
-def test_what_was_a_mask_when_it_was_asked_for_can_be_edited() -> None:
-    asked = {"what": f"write down {MASK}"}
-    read_back = read_form(SCHEMA, asked, None, {"what": f"keep {MASK}"}, shown=Redactor().redact_json(asked))
-    assert read_back == {"what": f"keep {MASK}"}
+def test_text_that_was_written_like_a_mask_when_it_was_asked_for_can_be_edited() -> None:
+    asked = {"what": "write down [secret: github token]"}
+    masked = REDACTOR.for_card(asked)
+    _, values = edit_fields(SCHEMA, asked, None, masked=masked)
+    assert values == {"what": "write down ⟨U+005B⟩secret: github token]"}
+    read_back = read_form(SCHEMA, asked, None, {"what": "keep ⟨U+005B⟩secret: github token]"}, masked=masked)
+    assert read_back == {"what": "keep [secret: github token]"}
+
+
+def test_an_argument_whose_name_is_masked_stays_and_is_not_in_the_form() -> None:
+    asked = {TOKEN: "x", "what": "y"}
+    masked = REDACTOR.for_card(asked)
+    fields, _ = edit_fields({"type": "object"}, asked, None, masked=masked)
+    assert [field.name for field in fields] == ["what"]
+    assert read_form({"type": "object"}, asked, None, {"what": "z"}, masked=masked) == {TOKEN: "x", "what": "z"}
+
+
+def test_what_is_nested_too_deeply_is_kept_or_refused_and_never_turned_into_text() -> None:
+    deep: Any = "x"
+    for _ in range(60):
+        deep = [deep]
+    asked = {"more": {"a": deep, "n": 1}}
+    masked = REDACTOR.for_card(asked)
+    _, values = edit_fields(SCHEMA, asked, None, masked=masked)
+    assert read_form(SCHEMA, asked, None, values, masked=masked) == asked
+    changed = json.dumps({**json.loads(values["more"]), "n": 2})
+    refused = read_form(SCHEMA, asked, None, {"more": changed}, masked=masked)
+    assert isinstance(refused, FormErrors)
+    assert "nested too deeply" in refused.errors["more"]
+
+
+pieces = st.sampled_from([TOKEN, OTHER, "a", " ", "[secret: x]", "⟨U+005B⟩"])
+
+
+@given(st.lists(pieces, min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_whatever_order_the_parts_of_a_text_are_put_in_each_stays_what_it_was(parts: list[str], chance: Any) -> None:
+    asked = {"what": "|".join(parts), "count": 1}
+    masked = REDACTOR.for_card(asked)
+    shown = edit_fields(SCHEMA, asked, None, masked=masked)[1]["what"].split("|")
+    order = list(range(len(parts)))
+    chance.shuffle(order)
+    entry = "|".join(shown[at] for at in order) + "!"
+    read_back = read_form(SCHEMA, asked, None, {"what": entry}, masked=masked)
+    if entry == "|".join(shown) + "!" or shown != parts:
+        assert read_back == {"what": "|".join(parts[at] for at in order) + "!", "count": 1}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
@@ -161,13 +162,14 @@ def test_arguments_are_shown_whole_and_readable() -> None:
         {
             "title": "Stand-up\nat nine",
             "start": "2026-11-21T09:00:00+01:00",
-            "allDay": False,
+            "all_day": False,
             "sure": True,
             "count": 3,
             "end": None,
             "attendees": ["Bob", "Zoë"],
             "where": {"room": 3},
             "note": "",
+            "replyTo": "Zoë",
         }
     ) == [
         ("Title", "Stand-up\nat nine"),
@@ -179,7 +181,27 @@ def test_arguments_are_shown_whole_and_readable() -> None:
         ("Attendees", '["Bob", "Zoë"]'),
         ("Where", '{"room": 3}'),
         ("Note", ""),
+        ("replyTo", "Zoë"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5, "5"),
+        (True, "yes"),
+        (False, "no"),
+        (None, "(nothing)"),
+        ({"a": 1}, '{"a": 1}'),
+        (["a"], '["a"]'),
+        (0.5, "0.5"),
+    ],
+)
+def test_text_that_reads_like_something_else_is_in_quotes(value: object, text: str) -> None:
+    """Rule 12: two calls that differ look different."""
+    assert argument_lines({"a": value}) == [("A", text)]
+    assert argument_lines({"a": text}) == [("A", json.dumps(text))]
+    assert argument_lines({"a": json.dumps(text)}) == [("A", json.dumps(json.dumps(text)))]
 
 
 def test_arguments_are_never_cut() -> None:
@@ -187,15 +209,19 @@ def test_arguments_are_never_cut() -> None:
 
 
 def test_hidden_characters_in_names_and_nested_values_are_made_visible() -> None:
-    assert argument_lines({"a\u202eb": ["c\u200bd"]}) == [("A⟨U+202E⟩b", '["c⟨U+200B⟩d"]')]
+    assert argument_lines({"a\u202eb": ["c\u200bd"]}) == [('"a⟨U+202E⟩b"', '["c⟨U+200B⟩d"]')]
 
 
-def test_two_names_that_would_read_alike_keep_their_own_spelling() -> None:
-    assert labels(["calendar_id", "calendarId", "calendar id", "other_id"]) == {
-        "calendar_id": "calendar_id",
+def test_no_two_names_have_the_same_label() -> None:
+    """Rule 12: two calls that differ look different, in the names of their arguments too."""
+    assert labels(["calendar_id", "calendarId", "calendar id", "Calendar id", "calendar-id", "Calendar_id", ""]) == {
+        "calendar_id": "Calendar id",
         "calendarId": "calendarId",
-        "calendar id": "calendar id",
-        "other_id": "Other id",
+        "calendar id": '"calendar id"',
+        "Calendar id": '"Calendar id"',
+        "calendar-id": "calendar-id",
+        "Calendar_id": '"Calendar_id"',
+        "": '""',
     }
 
 

@@ -83,13 +83,36 @@ async def test_a_form_shows_the_mask_and_what_is_not_touched_in_it_runs_as_it_wa
         form = (await ana.get(f"/api/approvals/{card['id']}/form")).body
         assert_nowhere("the form", json.dumps(form))
         mask = form["values"]["what"]
-        assert mask == "[secret: github token]"
-        refused = await thread.approve(card["id"], values={"what": f"my {mask}", "count": 2})
-        assert "masked" in json.dumps(refused)
+        assert mask.startswith(f"[secret: github token, {len(TOKEN)} characters, #")
+        refused = await thread.approve(card["id"], values={"what": "my [secret: github token]", "count": 2})
+        assert "mask" in json.dumps(refused)
         assert shop.done == []
-        await thread.approve(card["id"], values={"what": mask, "count": 2})
+        await thread.approve(card["id"], values={"what": f"my {mask}", "count": 2})
         await thread.card(card["id"], "approved", result="done")
-    assert shop.done == [f"make {TOKEN} 2"]
+    assert shop.done == [f"make my {TOKEN} 2"]
+
+
+async def test_whoever_may_decide_can_look_at_what_is_hidden_and_nobody_else_sees_it(leaky: HouseFolder) -> None:
+    """Rule 12, on the page: a private answer, and the audit log says who looked at which approval."""
+    leaky.policy(ASKED)
+    async with house_here(leaky) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send(f"use leak what={TOKEN}")
+        (card,) = await thread.waiting()
+        seen = await ana.post(f"/api/approvals/{card['id']}/look", {"id": "look-1"})
+        (hidden,) = seen.body["secrets"]
+        assert hidden["value"] == TOKEN
+        assert hidden["name"] in json.dumps(card["arguments"])
+        assert seen.body["fingerprint"] == card["fingerprint"]
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "approved", result="done")
+        posts = [entry for entry in thread.entries.values() if entry["kind"] == "post"]
+        assert_nowhere("what everybody sees", json.dumps([posts, thread.live_texts, thread.statuses]))
+        late = await ana.post(f"/api/approvals/{card['id']}/look", {"id": "look-2"})
+        assert late.status == 403
+        assert_nowhere("the answer once it is settled", json.dumps(late.body))
+    looks = [entry for entry in map(json.loads, entries(leaky)) if entry["status"] == "looked"]
+    assert [(look["approval"], look["settled"]["by"]) for look in looks] == [(card["id"], "Ana <web:ana> (requester)")]
+    assert_nowhere("the audit log", "\n".join(entries(leaky)))
 
 
 async def test_a_seeded_secret_is_not_in_the_logs_of_the_process(leaky: HouseFolder) -> None:

@@ -22,6 +22,7 @@ from adapters.slack.render.forms import (
     code_modal,
     edit_modal,
     hand_over_modal,
+    hidden_modal,
     reject_modal,
 )
 from adapters.slack.render.posts import sign_in_piece
@@ -35,6 +36,7 @@ from bot.vocabulary import (
     Dismissal,
     Feedback,
     Form,
+    Hidden,
     Invalid,
     OutcomeChoice,
     Person,
@@ -86,6 +88,8 @@ class Clicks:
             actions.REJECT: self._reject,
             actions.EDIT: self._edit,
             actions.SHOW_ALL: self._show_all,
+            actions.LOOK: self._look,
+            actions.LOOK_PAGE: self._look_page,
             actions.APPROVE_ALL: self._approve_all,
             actions.ALWAYS: self._always,
             actions.HAND_OVER: self._hand_over,
@@ -162,6 +166,27 @@ class Clicks:
             await self._answers.open(click.visitor, arguments_modal(view, 0, origin_of(click)))
         else:
             await self._answers.say(click.visitor, view.text)
+
+    async def _look(self, click: Click, person: Person) -> None:
+        hidden = await self._desk.look(click.value, person)
+        if isinstance(hidden, Hidden):
+            await self._answers.open(click.visitor, hidden_modal(hidden, 0, origin_of(click)))
+        else:
+            await self._answers.say(click.visitor, hidden.text)
+
+    async def _look_page(self, click: Click, person: Person) -> None:
+        """Another page is another look: whether this person may is judged once more."""
+        number, _, approval_id = click.value.partition(":")
+        origin = origin_of_view(click.view)
+        if origin is None or not (number.isascii() and number.isdigit()):
+            await self._answers.say(click.visitor, NOT_KNOWN.text)
+            return
+        hidden = await self._desk.look(approval_id, person)
+        if isinstance(hidden, Hidden):
+            view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
+            await self._answers.turn(click.visitor, view_id, view_hash, hidden_modal(hidden, int(number[:6]), origin))
+        else:
+            await self._answers.say(click.visitor, hidden.text)
 
     async def _approve_all(self, click: Click, person: Person) -> None:
         views = await self._desk.together(click.value, person)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from adapters.slack.actions import ALWAYS, APPROVE, APPROVE_ALL, EDIT, HAND_OVER, REJECT, SHOW_ALL, TAKE_BACK
+from adapters.slack.actions import ALWAYS, APPROVE, APPROVE_ALL, EDIT, HAND_OVER, LOOK, REJECT, SHOW_ALL, TAKE_BACK
 from adapters.slack.render.arguments import Excerpt, edited_excerpt, excerpt, pair_blocks
 from adapters.slack.render.blocks import (
     LONGEST_HEADER,
@@ -24,7 +24,8 @@ from adapters.slack.render.blocks import (
     run,
 )
 from adapters.slack.render.words import group_id, line, mention, moment, passage, user_id
-from bot.vocabulary import ApprovalView
+from bot.exactness import unseen_in_words
+from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 _ENDS = {
     "approved": "Approved",
@@ -79,7 +80,13 @@ def decision_buttons(view: ApprovalView) -> list[Block]:
 def rarer_buttons(view: ApprovalView) -> list[Block]:
     """What else whoever may decide can do."""
     always = [button("Always allow…", ALWAYS, view.approval_id)] if view.always_offered else []
-    return [*always, button("Ask somebody else…", HAND_OVER, view.approval_id)]
+    return [*always, button("Ask somebody else…", HAND_OVER, view.approval_id), *look_button(view)]
+
+
+def look_button(view: ApprovalView) -> list[Block]:
+    """For whoever may decide, where something is hidden; others see it too, and are refused."""
+    waits = view.status == "pending"
+    return [button("Look at what is hidden…", LOOK, view.approval_id)] if view.masks and waits else []
 
 
 def take_back_button(view: ApprovalView) -> Block:
@@ -98,9 +105,12 @@ def in_their_words(view: ApprovalView) -> list[Block]:
     ]
 
 
-def unseen_note(shown: Excerpt) -> list[Block]:
-    """Beside the buttons: what of the arguments is not on the card, if anything."""
-    return [context(plain(f"Not whole here: {shown.unseen}. “Show all” has everything."))] if shown.unseen else []
+def unseen_note(
+    view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, advice: str = "“Show all” has everything."
+) -> list[Block]:
+    """Beside the buttons: what of the arguments is not on the card letter by letter, if anything."""
+    unseen = unseen_in_words(view, shown.unseen, advice)
+    return [context(plain(unseen))] if unseen else []
 
 
 def result_line(view: ApprovalView) -> str:
@@ -120,7 +130,7 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
         *pair_blocks(shown.pairs),
         rich_text(flow(_facts(view, team))),
         *_small_print(view, team),
-        *unseen_note(shown),
+        *unseen_note(view, shown),
         actions(*decision_buttons(view)),
         actions(*rarer_buttons(view), take_back_button(view)),
     ]
@@ -205,7 +215,7 @@ def _settled(view: ApprovalView) -> list[Block]:
         *in_their_words(view),
         *([context(plain("Edited before it was approved: what was asked → what was approved."))] if edited else []),
         *pair_blocks(shown.pairs),
-        *([context(plain(f"Not whole here: {shown.unseen}."))] if shown.unseen else []),
+        *unseen_note(view, shown, ""),
         context(*_provenance(view)),
     ]
 

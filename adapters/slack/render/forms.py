@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from adapters.slack import actions
 from adapters.slack.actions import Origin
-from adapters.slack.render.arguments import argument_pages, excerpt, summary
+from adapters.slack.render.arguments import Excerpt, argument_pages, excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
@@ -27,7 +27,8 @@ from adapters.slack.render.entries import entries, error_blocks
 from adapters.slack.render.inputs import Inputs, input_blocks, text_input
 from adapters.slack.render.sign_ins import where_to
 from adapters.slack.render.words import line, passage
-from bot.vocabulary import ApprovalView, Form, Person, SignInView
+from bot.exactness import fingerprint_in_words, unseen_in_words
+from bot.vocabulary import ApprovalView, Form, Hidden, Person, SignInView
 from policies.grants import DURATIONS
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "entries",
     "error_blocks",
     "hand_over_modal",
+    "hidden_modal",
     "note_modal",
     "reject_modal",
 ]
@@ -58,6 +60,7 @@ _CALL_VALUE = 150
 _NAME = 150
 _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
+HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it in the Home tab."
@@ -106,11 +109,10 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form to approve a call with, and always to allow the same one for a while."""
     shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
     name = run(line(call_name(view.server, view.tool), _NAME), "bold")
-    unseen = [run(f"\nNot whole here: {shown.unseen}.", "italic")] if shown.unseen else []
     options = [{"text": plain(words), "value": words} for words in DURATIONS]
     menu = {"type": "static_select", "action_id": actions.INPUT, "options": options, "initial_option": options[0]}
     blocks = [
-        rich_text(flow([name, *summary(shown.pairs), *unseen])),
+        rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)])),
         {"type": "input", "block_id": actions.block_of(actions.DURATION), "label": plain("For"), "element": menu},
         context(plain(ALWAYS_MEANS)),
     ]
@@ -156,18 +158,35 @@ def approve_all_modal(views: Sequence[ApprovalView], origin: Origin) -> Block:
 
 def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does."""
-    pages = argument_pages(view.arguments)
+    told = [unseen_in_words(view, "") or fingerprint_in_words(view)]
+    name = call_name(view.server, view.tool)
+    pages, approval = argument_pages(view.arguments), view.approval_id
+    blocks = _paged(name, told, pages, page, action=actions.PAGE, approval_id=approval)
+    return _modal("Show all", blocks, actions.NOTE, origin)
+
+
+def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
+    """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
+    told = [HIDDEN_MEANS, fingerprint_in_words(hidden)]
+    name = call_name(hidden.server, hidden.tool)
+    pages, approval = argument_pages(hidden.secrets), hidden.approval_id
+    blocks = _paged(name, told, pages, page, action=actions.LOOK_PAGE, approval_id=approval)
+    return _modal("What is hidden", blocks, actions.NOTE, origin)
+
+
+def _paged(
+    name: str, told: Sequence[str], pages: Sequence[list[Block]], page: int, *, action: str, approval_id: str
+) -> list[Block]:
     page = min(max(page, 0), len(pages) - 1)
-    name = line(call_name(view.server, view.tool), _NAME)
     place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
-    blocks = [sentence(f"{name}{place}")]
+    blocks = [sentence(f"{line(name, _NAME)}{place}"), *(context(plain(text)) for text in told if text)]
     # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
     if page > 0:
-        blocks.append(_turn("Previous", page - 1, view.approval_id))
+        blocks.append(_turn("Previous", action, page - 1, approval_id))
     blocks += pages[page]
     if page + 1 < len(pages):
-        blocks.append(_turn("Next", page + 1, view.approval_id))
-    return _modal("Show all", blocks, actions.NOTE, origin)
+        blocks.append(_turn("Next", action, page + 1, approval_id))
+    return blocks
 
 
 def ask_modal(quoted: str, origin: Origin) -> Block:
@@ -233,12 +252,16 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[Approval
 def _call(number: int, view: ApprovalView) -> Block:
     shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
     name = run(f"{number}. {line(call_name(view.server, view.tool), _NAME)}", "bold")
-    unseen = [run(f"\nNot whole here: {shown.unseen}.", "italic")] if shown.unseen else []
-    return rich_text(flow([name, *summary(shown.pairs), *unseen]))
+    return rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)]))
+
+
+def _unseen(view: ApprovalView, shown: Excerpt) -> list[Block]:
+    unseen = unseen_in_words(view, shown.unseen)
+    return [run(f"\n{unseen}", "italic")] if unseen else []
 
 
 # ------------------------------------------------------------------------------------------------ pages
 
 
-def _turn(text: str, page: int, approval_id: str) -> Block:
-    return {"type": "actions", "elements": [button(text, actions.PAGE, f"{page}:{approval_id}")]}
+def _turn(text: str, action: str, page: int, approval_id: str) -> Block:
+    return {"type": "actions", "elements": [button(text, action, f"{page}:{approval_id}")]}

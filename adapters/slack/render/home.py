@@ -41,6 +41,7 @@ from adapters.slack.render.connections import connection_blocks
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
 from adapters.slack.render.sign_ins import sign_in_buttons, where_to
 from adapters.slack.render.words import line, moment
+from bot.exactness import unseen_in_words
 from bot.safe_text import link_host
 from bot.vocabulary import (
     ApprovalView,
@@ -162,7 +163,7 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
         rich_text(flow([run(title_of(shown), "bold")]), flow(asks)),
         *in_their_words(view),
         context(*small),
-        *unseen_note(part),
+        *unseen_note(view, part),
         actions(*decision_buttons(view)),
         actions(*rarer_buttons(view), *_open_thread(shown, link)),
     ]
@@ -190,7 +191,7 @@ def _granted(grant: GrantView) -> list[Block]:
     return [
         rich_text(flow([name, *summary(part.pairs)])),
         context(mrkdwn(f"Runs without asking you until {moment(grant.until)}")),
-        *unseen_note(part),
+        *unseen_note(grant, part, ""),
         actions(button("Revoke", REVOKE, grant.grant_id)),
     ]
 
@@ -204,7 +205,9 @@ def _result(view: ApprovalView) -> str:
     """What came of it; where nothing ran, what it would have been, and why not."""
     if (result := result_line(view)) or view.status == "pending":
         return result
-    arguments = ", ".join(f"{label} {value}" for label, value in excerpt(view.arguments, _ARGUMENTS, _VALUE).pairs)
+    part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
+    told = [*(f"{label} {value}" for label, value in part.pairs), unseen_in_words(view, part.unseen)]
+    arguments = ", ".join(filter(None, told))
     reason = f" {view.reason}" if view.reason.strip() else ""
     return line(f"{outcome(view)}{reason} ({arguments})" if arguments else f"{outcome(view)}{reason}", _DETAIL)
 

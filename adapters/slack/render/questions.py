@@ -23,7 +23,7 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import call_name
+from adapters.slack.render.cards import call_name, unseen_note
 from adapters.slack.render.words import line, mention, passage
 from bot.vocabulary import ClarificationView, OutcomeView
 from graph.fields import FormField
@@ -125,7 +125,7 @@ def outcome_card(view: OutcomeView) -> Piece:
     shown = excerpt(view.arguments)
     arguments = [
         *pair_blocks(shown.pairs),
-        *([context(plain(f"Not whole here: {shown.unseen}."))] if shown.unseen else []),
+        *unseen_note(view, shown, ""),
     ]
     if view.status != "open":
         by = f", says {line(view.settled_by, _NAME)}" if view.settled_by.strip() else ""

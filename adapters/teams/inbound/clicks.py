@@ -24,6 +24,7 @@ _WINDOWS = frozenset(
         actions.REJECT_DIALOG,
         actions.EDIT_DIALOG,
         actions.SHOW_ALL,
+        actions.LOOK_DIALOG,
         actions.APPROVE_ALL_DIALOG,
         actions.ANSWER_DIALOG,
         actions.ALWAYS_DIALOG,

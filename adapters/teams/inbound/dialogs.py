@@ -32,6 +32,7 @@ from adapters.teams.render.dialogs import (
     approve_all_dialog,
     edit_dialog,
     hand_over_dialog,
+    hidden_dialog,
     reject_dialog,
     show_all_dialog,
 )
@@ -42,6 +43,7 @@ from bot.vocabulary import (
     ClarificationView,
     ClickResult,
     Form,
+    Hidden,
     Invalid,
     Person,
     Refused,
@@ -62,6 +64,8 @@ class Dialogs:
             actions.REJECT_DIALOG: self._reject,
             actions.EDIT_DIALOG: self._edit,
             actions.SHOW_ALL: self._show_all,
+            actions.LOOK_DIALOG: self._look,
+            actions.LOOK_PAGE: self._look_page,
             actions.APPROVE_ALL_DIALOG: self._approve_all,
             actions.ANSWER_DIALOG: self._answer,
             actions.ALWAYS_DIALOG: self._always,
@@ -153,6 +157,20 @@ class Dialogs:
 
     async def _show_all(self, click: Click, person: Person) -> Reply:
         return await self._arguments(click, click.subject, 0, person)
+
+    async def _look(self, click: Click, person: Person) -> Reply:
+        return await self._hidden(click.subject, 0, person)
+
+    async def _look_page(self, click: Click, person: Person) -> Reply:
+        number, _, approval_id = click.subject.partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) <= 6):
+            return said(NOT_KNOWN.text)
+        return await self._hidden(approval_id, int(number), person)
+
+    async def _hidden(self, approval_id: str, page: int, person: Person) -> Reply:
+        """Each page is a look of its own: whether this person may is judged once more."""
+        hidden = await self._desk.look(approval_id, person)
+        return opened(hidden_dialog(hidden, page)) if isinstance(hidden, Hidden) else said(hidden.text)
 
     async def _page(self, click: Click, person: Person) -> Reply:
         number, _, approval_id = click.subject.partition(":")

@@ -12,6 +12,7 @@ from adapters.teams.actions import (
     APPROVE_ALL_DIALOG,
     EDIT_DIALOG,
     HAND_OVER_DIALOG,
+    LOOK_DIALOG,
     REASON,
     REJECT,
     REJECT_DIALOG,
@@ -40,7 +41,8 @@ from adapters.teams.render.mentions import Mention, mentioning
 from adapters.teams.render.moments import moment
 from adapters.teams.render.room import Room, fitted
 from adapters.teams.render.text import escape
-from bot.vocabulary import ApprovalView
+from bot.exactness import unseen_in_words
+from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
@@ -149,9 +151,10 @@ def risk(view: ApprovalView, room: Room) -> list[Element]:
     return [container(colour, rich(bold("Risk: "), words(f"{sign}{room.line(', '.join(view.risk), _NAMES)}")))]
 
 
-def unseen_note(shown: Excerpt, advice: str = "") -> list[Element]:
-    """What of the arguments is not on the card, if anything."""
-    return [small(escape(f"Not whole here: {shown.unseen}.{advice}"))] if shown.unseen else []
+def unseen_note(view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, advice: str = "") -> list[Element]:
+    """What of the arguments is not on the card letter by letter, if anything."""
+    unseen = unseen_in_words(view, shown.unseen, advice)
+    return [small(escape(unseen))] if unseen else []
 
 
 def _arguments(view: ApprovalView) -> Callable[[Room], Excerpt]:
@@ -173,7 +176,7 @@ def _pending(view: ApprovalView, shown: Excerpt, room: Room, buttons: Sequence[E
         *(rich(*fact, spacing="Small") for fact in _facts(view, room)),
         *([small(f"Open until {moment(view.expires_at)}")] if view.expires_at is not None else []),
         *([small(f"Others may decide too from {moment(view.escalates_at)}")] if view.escalates_at is not None else []),
-        *unseen_note(shown, " “Show all” has everything."),
+        *unseen_note(view, shown, "“Show all” has everything."),
         *([small(escape(hint))] if hint else []),
     ]
     return card(body, buttons, summary=summary_of(view))
@@ -224,6 +227,7 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
         *in_more,
         *([opens_dialog("Always allow…", ALWAYS_DIALOG, approval)] if view.always_offered else []),
         opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval),
+        *([opens_dialog("Look at what is hidden…", LOOK_DIALOG, approval)] if view.masks else []),
         *([_withdraw(view)] if asked else []),
     ]
     more = unfolds("More…", [small("What else you can do:")], rare)
@@ -256,7 +260,7 @@ def _settled(view: ApprovalView, shown: Excerpt, room: Room) -> Element:
         *in_their_words(view, room),
         *([small("Edited before it was approved: what was asked → what was approved.")] if edited else []),
         *fact_set(shown.pairs),
-        *unseen_note(shown),
+        *unseen_note(view, shown),
         *([small(f"{_ENDS[view.status]} {moment(view.decided_at)}")] if view.decided_at is not None else []),
         small(escape(f"Asked by {room.line(view.requester, _NAMES)}. Rule: {room.line(view.rule, _RULE)}.")),
     ]

@@ -28,7 +28,8 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.text import escape, label
-from bot.vocabulary import ApprovalView, Form
+from bot.exactness import fingerprint_in_words, unseen_in_words
+from bot.vocabulary import ApprovalView, Form, Hidden
 from policies.grants import DURATIONS
 
 _TITLE = 60
@@ -45,6 +46,7 @@ _CALL_VALUE = 150
 _ADDRESS = 320
 """Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
+HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it: write “approvals” to me."
@@ -78,14 +80,28 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
     name = label(_name_of(view), _NAME)
     buttons = [
-        *([_turn("Previous", page - 1, view)] if page > 0 else []),
-        *([_turn("Next", page + 1, view)] if page + 1 < len(pages) else []),
+        *_turns(page, pages, actions.PAGE, view.approval_id),
         *(_decision_buttons(view) if decides and is_open(view) else [_close()]),
         *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open(view) else []),
+        *(_look_button(view) if decides and is_open(view) else []),
     ]
     quoted = in_their_words(view, Room()) if page == 0 else []
-    body = [rich(bold(f"{name}{place}")), *quoted, *pages[page]]
+    unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
+    told = [small(escape(unseen))] if unseen else []
+    body = [rich(bold(f"{name}{place}")), *told, *quoted, *pages[page]]
     return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
+
+
+def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
+    """What is behind the masks of a call, for one person who may decide it. `page` as for `show_all_dialog`."""
+    pages = argument_pages(hidden.secrets)
+    page = min(max(page, 0), len(pages) - 1)
+    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    name = label(call_name(hidden.server, hidden.tool), _NAME)
+    told = [small(HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
+    buttons = [*_turns(page, pages, actions.LOOK_PAGE, hidden.approval_id), _close()]
+    body = [rich(bold(f"{name}{place}")), *told, *pages[page]]
+    return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
 
 
 def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
@@ -117,7 +133,7 @@ def always_dialog(view: ApprovalView) -> Dialog:
 
     def build(room: Room) -> Element:
         body = [
-            _call_in(bold(room.line(_name_of(view), _NAME)), excerpt(arguments, room, _CALL_VALUE)),
+            _call_in(view, bold(room.line(_name_of(view), _NAME)), excerpt(arguments, room, _CALL_VALUE)),
             menu(actions.DURATION, "For", DURATIONS),
             small(ALWAYS_MEANS),
         ]
@@ -251,8 +267,16 @@ def _notes(made: Inputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room
 # ------------------------------------------------------------------------------------------------ show all
 
 
-def _turn(title: str, page: int, view: ApprovalView) -> Element:
-    return submit(title, actions.PAGE, f"{page}:{view.approval_id}", inputs="none")
+def _turns(page: int, pages: Sequence[object], action: str, approval_id: str) -> list[Element]:
+    """The buttons to the pages before and after."""
+    before = [submit("Previous", action, f"{page - 1}:{approval_id}", inputs="none")] if page > 0 else []
+    after = [submit("Next", action, f"{page + 1}:{approval_id}", inputs="none")] if page + 1 < len(pages) else []
+    return [*before, *after]
+
+
+def _look_button(view: ApprovalView) -> list[Element]:
+    look = submit("Look at what is hidden…", actions.LOOK_DIALOG, view.approval_id, inputs="none")
+    return [look] if view.masks else []
 
 
 def _decision_buttons(view: ApprovalView) -> list[Element]:
@@ -284,7 +308,7 @@ def _call(number: int, view: ApprovalView) -> Element:
 
     def build(room: Room) -> Element:
         name = bold(f"{number}. {room.line(_name_of(view), _NAME)}")
-        return _call_in(name, excerpt(arguments, room, _CALL_VALUE)) | {"separator": number > 1}
+        return _call_in(view, name, excerpt(arguments, room, _CALL_VALUE)) | {"separator": number > 1}
 
     return fitted(build, MAX_CARD_BYTES // 3)
 
@@ -293,7 +317,8 @@ def _name_of(view: ApprovalView) -> str:
     return call_name(view.server, view.tool)
 
 
-def _call_in(name: Words, shown: Excerpt) -> Element:
+def _call_in(view: ApprovalView, name: Words, shown: Excerpt) -> Element:
     pairs = [run for title, value in shown.pairs for run in (bold(f"\n{title}: "), words(value))]
-    unseen = [words(f"\nNot whole here: {shown.unseen}.", italic=True)] if shown.unseen else []
-    return rich(name, *pairs, *unseen, spacing="Medium")
+    unseen = unseen_in_words(view, shown.unseen)
+    told = [words(f"\n{unseen}", italic=True)] if unseen else []
+    return rich(name, *pairs, *told, spacing="Medium")

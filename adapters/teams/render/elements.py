@@ -26,6 +26,7 @@ _TITLE = 60
 _SPOKEN = 300
 _FUNCTION = re.compile(r"(?<=\{)(?=\{(?:DATE|TIME)\([0-9]{4}-)")
 """Between the two brackets of what clients replace by a date or a time."""
+_EMPTY_LINE = re.compile(r"\n[^\S\n]*(?:\n|\Z)|\A[^\S\n]*\n")
 _WIDE_WORD = re.compile(r"[^ \n]{31}")
 
 # ------------------------------------------------------------------------------------------------ text
@@ -65,12 +66,13 @@ def small(markdown: str) -> Element:
 def fact_set(facts: Iterable[tuple[str, str]]) -> list[Element]:
     """Labels and values, all of them literal; none for no facts.
 
-    Clients clip words that are wider than a column, so that facts with such a word stand below, each as a paragraph.
+    Clients clip words that are wider than a column, and leave out empty lines, so that facts with such a word or line
+    stand below, each as a paragraph.
     """
     narrow: list[Element] = []
     wide: list[Element] = []
     for name, value in facts:
-        if _WIDE_WORD.search(spaced(f"{name}\n{value}")):
+        if _EMPTY_LINE.search(value) or _WIDE_WORD.search(spaced(f"{name}\n{value}")):
             wide.append(rich(bold(f"{name}: "), words(value), spacing="Small"))
         else:
             narrow.append({"title": escape(name), "value": escape(value)})

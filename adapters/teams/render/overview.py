@@ -111,7 +111,7 @@ def _granted_in(grant: GrantView, arguments: Excerpt, room: Room) -> Element:
     name = rich(bold(room.line(call_name(grant.server, grant.tool), _QUESTION)))
     until = small(f"Runs without asking you until {moment(grant.until)}")
     revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
-    return container("default", name, *told, until, *unseen_note(arguments), revoke, separator=True)
+    return container("default", name, *told, until, *unseen_note(grant, arguments), revoke, separator=True)
 
 
 def _entry(shown: Shown) -> Element:
@@ -125,7 +125,9 @@ def _entry_in(shown: Shown, arguments: Excerpt, room: Room) -> Element:
     told = [rich(words(detail), spacing="Small")] if detail else []
     buttons = [*buttons, *_open(shown)]
     row = [action_set(*buttons)] if buttons else []
-    return container("default", rich(bold(title)), *told, *row, separator=True)
+    view = shown.post.content
+    unseen = unseen_note(view, arguments) if isinstance(view, ApprovalView) and view.status == "pending" else []
+    return container("default", rich(bold(title)), *told, *unseen, *row, separator=True)
 
 
 def _said(shown: Shown, arguments: Excerpt, room: Room) -> tuple[str, str, list[Element]]:

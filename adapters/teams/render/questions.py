@@ -180,7 +180,7 @@ def _outcome(view: OutcomeView, shown: Excerpt, room: Room, mine: bool) -> Eleme
         heading(room.line(f"What came of it? {call_name(view.server, view.tool)}", _HEADING)),
         container("warning" if view.status == "open" else "emphasis", rich(words(_outcome_sentence(view, room)))),
         *fact_set(shown.pairs),
-        *unseen_note(shown),
+        *unseen_note(view, shown),
     ]
     return card(body, _outcome_buttons(view) if mine and view.status == "open" else [], summary=outcome_summary(view))
 

@@ -62,6 +62,7 @@ export const api = {
   withdraw: (id) => call("POST", `/api/approvals/${part(id)}/withdrawal`, { id: newId() }),
   grants: () => call("GET", "/api/grants"),
   revoke: (id) => call("DELETE", `/api/grants/${part(id)}`),
+  look: (id) => call("POST", `/api/approvals/${part(id)}/look`, { id: newId() }),
   editForm: (id) => call("GET", `/api/approvals/${part(id)}/form`),
   answer: (id, values) => call("POST", `/api/clarifications/${part(id)}/answer`, { id: newId(), values }),
   settleOutcome: (id, choice) => call("POST", `/api/outcomes/${part(id)}`, { id: newId(), choice }),

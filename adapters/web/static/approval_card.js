@@ -1,7 +1,7 @@
 // The card of an approval: everything that a person needs to decide, and afterwards what was decided and came of it.
 
 import { h, ICONS } from "./dom.js";
-import { actions, argumentList, card, chip, lateAnswer, what } from "./card_parts.js";
+import { actions, argumentList, callArguments, card, chip, lateAnswer, unseenText, what } from "./card_parts.js";
 import { fromNow, short, time } from "./time.js";
 
 const RISKS = {
@@ -31,7 +31,7 @@ export function approvalCard(view, { me, people, can, memory }) {
 function pending(view, { me, people, can, memory }) {
   const unseen = h("p", { className: "unseen" });
   const showHidden = (count) => {
-    unseen.textContent = count ? `${count.toLocaleString("en")} characters are not shown above.` : "";
+    unseen.textContent = unseenText(view, count);
   };
   const list = argumentList(view.arguments, view.asked_arguments, (count) => showHidden(count));
   showHidden(list.hidden());
@@ -40,6 +40,7 @@ function pending(view, { me, people, can, memory }) {
     ["Reject", "danger", () => can.reject(view)],
     ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
     ...(view.always_offered ? [["Always allow…", "", () => can.always(view)]] : []),
+    ...(view.masks ? [["Look at what is hidden", "", () => can.look(view)]] : []),
     ["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))],
     ...(view.requester_id === me ? [["Withdraw", "", () => can.withdraw(view)]] : []),
   ];
@@ -70,7 +71,7 @@ function pending(view, { me, people, can, memory }) {
 
 function settled(view, memory) {
   const [tone, word] = ENDS[view.status];
-  const list = argumentList(view.arguments, view.asked_arguments);
+  const list = callArguments(view, view.asked_arguments);
   const names = view.decided_by.join(", ");
   const outcome = [names ? `${word} by ${names}` : word, view.decided_at === null ? null : [" · ", time(view.decided_at)]];
   return card({

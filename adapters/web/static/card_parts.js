@@ -33,6 +33,25 @@ export function argumentList(lines, before = null, onChange = () => {}) {
   return { node: list, hidden: total };
 }
 
+/** The same list with a line below it on what of the call is not shown letter by letter; `node` has both. */
+export function callArguments(view, before = null) {
+  const unseen = h("p", { className: "unseen" });
+  const show = (count) => {
+    unseen.textContent = unseenText(view, count);
+    unseen.hidden = !unseen.textContent;
+  };
+  const list = argumentList(view.arguments, before, show);
+  show(list.hidden());
+  return { node: [list.node, unseen] };
+}
+
+/** What of a call is not shown letter by letter, as sentences; `count` characters of it for want of room. */
+export function unseenText(view, count) {
+  if (!count) return view.unseen;
+  const fingerprint = view.fingerprint ? `Fingerprint of this call: ${view.fingerprint}.` : "";
+  return `${count.toLocaleString("en")} characters are not shown above. ${view.unseen || fingerprint}`.trim();
+}
+
 function longText(line, hidden, onChange) {
   if (!line.hidden) return [line.value || h("i", { className: "muted" }, "empty")];
   hidden.set(line.name, line.hidden);

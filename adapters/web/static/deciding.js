@@ -2,7 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
-import { argumentList } from "./card_parts.js";
+import { argumentList, callArguments } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { makeForm } from "./forms.js";
@@ -30,13 +30,24 @@ export async function always(view) {
     title: `Always allow ${view.server} › ${view.tool}?`,
     submit: "Approve",
     tone: "approve",
-    body: [argumentList(view.arguments).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
+    body: [callArguments(view).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
     async act() {
       said = resultOf(await api.decide({ approvals: [view.id], verb: "approve", always_for: menu.value }), view.id);
       return true;
     },
   });
   return said;
+}
+
+/** Show what is hidden in a call, to whoever may decide it. */
+export async function look(view) {
+  const { secrets, fingerprint } = await api.look(view.id);
+  await openDialog({
+    title: `Hidden in ${view.server} › ${view.tool}`,
+    body: [h("p", { className: "muted" }, "Only you see this, and the audit log says that you looked. Do not pass it on."), argumentList(secrets).node, h("p", { className: "small muted" }, `Fingerprint of this call: ${fingerprint}.`)],
+    act: async () => true,
+  });
+  return null;
 }
 
 /** Ask for whom, then ask them to decide. `people` are who one can be on this page. */

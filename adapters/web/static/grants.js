@@ -1,7 +1,7 @@
 // What one always allows oneself: a list with a way to end each.
 
 import { api } from "./api.js";
-import { argumentList, what } from "./card_parts.js";
+import { callArguments, what } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { short, time } from "./time.js";
@@ -39,5 +39,5 @@ function item(grant, list, said) {
       revoke.disabled = false;
     }
   }
-  return h("li", {}, what(grant), argumentList(grant.arguments).node, h("p", { className: "small muted" }, "Until ", time(grant.until, short)), revoke);
+  return h("li", {}, what(grant), callArguments(grant).node, h("p", { className: "small muted" }, "Until ", time(grant.until, short)), revoke);
 }

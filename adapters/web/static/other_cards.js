@@ -1,7 +1,7 @@
 // The cards of a question, and of an attempt that broke off.
 
 import { api } from "./api.js";
-import { actions, argumentList, card, chip, lateAnswer, what } from "./card_parts.js";
+import { actions, callArguments, card, chip, lateAnswer, what } from "./card_parts.js";
 import { h, ICONS } from "./dom.js";
 import { markdown } from "./markdown.js";
 
@@ -47,7 +47,7 @@ const OUTCOME_ENDS = {
 export function outcomeCard(view, { memory }) {
   const open = view.status === "open";
   const choose = (choice) => () => api.settleOutcome(view.id, choice);
-  const list = argumentList(view.arguments);
+  const list = callArguments(view);
   const foot = open
     ? [
         h("p", {}, "The connection broke while this was running, so it may or may not have happened. Please look, and say which."),

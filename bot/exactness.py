@@ -1,0 +1,75 @@
+"""What of a call a card does not show letter by letter, and how it says so: what is left out is counted, and a short
+keyed fingerprint of the call tells it from every other.
+
+Values are shown so that no two of them read alike (`bot.safe_text.argument_lines`). What eyes cannot tell apart even so
+(blanks at an end, tabs, two ways to write one letter) is not exact.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from bot.vocabulary import ApprovalView, GrantView, Hidden, OutcomeView
+
+_EXACT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
+_EXACT_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
+_UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|\{\{|[\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e01ef]")
+"""Blanks that are not seen, or not told apart, what Teams may take for a function, and characters that stay invisible
+within an emoji or a word."""
+_DEEPEST = 60
+"""Levels; what is masked for a card has fewer."""
+_LARGEST = 10**15
+"""Of a whole number: beyond it, many readers of JSON round."""
+
+
+def is_exact(server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether all of a call, its secrets masked, can be told from how it looks. Raises nothing."""
+    if not (_EXACT_TOOL.fullmatch(server) and _EXACT_TOOL.fullmatch(tool)):
+        return False
+    return all(_EXACT_NAME.fullmatch(name) and _is_clear(value, _DEEPEST) for name, value in arguments.items())
+
+
+def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str, advice: str = "") -> str:
+    """What of a call a card does not show letter by letter, as sentences; empty when it shows all of it.
+
+    `left_out`: what is not on the card for want of room, in words; `advice`: a sentence on where all of that is.
+    """
+    edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
+    if not left_out and not view.masks and view.exact and not edited:
+        return ""
+    parts = [f"Not whole here: {left_out}."] if left_out else []
+    if left_out and advice:
+        parts.append(advice)
+    if view.masks:
+        parts.append("1 part is masked." if view.masks == 1 else f"{view.masks:,} parts are masked.")
+    if not view.exact and not parts:
+        parts.append("Some of it cannot be told by eye.")
+    return " ".join([*parts, fingerprint_in_words(view)]).strip()
+
+
+def fingerprint_in_words(view: ApprovalView | OutcomeView | GrantView | Hidden) -> str:
+    """The call's fingerprint as a sentence."""
+    return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
+
+
+def _is_clear(value: Any, levels: int) -> bool:
+    match value:
+        case str():
+            return not _UNCLEAR.search(value) and (value.isascii() or unicodedata.is_normalized("NFC", value))
+        case None | bool():
+            return True
+        case int():
+            return abs(value) <= _LARGEST
+        case float():
+            return True
+        case Mapping():
+            return levels > 0 and all(
+                _is_clear(str(name), 0) and _is_clear(item, levels - 1) for name, item in value.items()
+            )
+        case list() | tuple():
+            return levels > 0 and all(_is_clear(item, levels - 1) for item in value)
+        case _:
+            return False
