@@ -19,7 +19,7 @@ _EXACT_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
 _UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|\{\{|[\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e01ef]")
 """Blanks that are not seen, or not told apart, what Teams may take for a function, and characters that stay invisible
 within an emoji or a word."""
-_DEEPEST = 60
+_DEEPEST = 70
 """Levels; what is masked for a card has fewer."""
 _LARGEST = 10**15
 """Of a whole number: beyond it, many readers of JSON round."""

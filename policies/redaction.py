@@ -42,8 +42,8 @@ __all__ = [
 SHORTEST_VALUE = 8
 """Characters of a known value that is masked; a shorter one stands in ordinary words."""
 
-DEEPEST = 50
-"""Levels of a JSON value that are shown; what is deeper is masked as a whole."""
+DEEPEST = 66
+"""Levels of a JSON value that are shown, more than arguments may have; what is deeper is masked as a whole."""
 
 NOT_SHOWN = "[not shown: "
 """What the masks of values begin with that are no secrets, but nested too deeply."""

@@ -112,16 +112,14 @@ def test_an_argument_whose_name_is_masked_stays_and_is_not_in_the_form() -> None
     assert read_form({"type": "object"}, asked, None, {"what": "z"}, masked=masked) == {TOKEN: "x", "what": "z"}
 
 
-def test_what_is_nested_too_deeply_is_kept_or_refused_and_never_turned_into_text() -> None:
+def test_what_is_nested_too_deeply_never_becomes_text() -> None:
     deep: Any = "x"
-    for _ in range(60):
+    for _ in range(100):
         deep = [deep]
     asked = {"more": {"a": deep, "n": 1}}
     masked = REDACTOR.for_card(asked)
-    _, values = edit_fields(SCHEMA, asked, None, masked=masked)
-    assert read_form(SCHEMA, asked, None, values, masked=masked) == asked
-    changed = json.dumps({**json.loads(values["more"]), "n": 2})
-    refused = read_form(SCHEMA, asked, None, {"more": changed}, masked=masked)
+    (mask,) = masked.hidden
+    refused = read_form(SCHEMA, asked, None, {"more": json.dumps({"a": mask})}, masked=masked)
     assert isinstance(refused, FormErrors)
     assert "nested too deeply" in refused.errors["more"]
 
