@@ -86,10 +86,10 @@ def test_ordinary_text_is_left_alone() -> None:
 
 def test_a_record_s_value_is_masked_for_the_name_beside_it() -> None:
     records = [{"name": "DB_PASSWORD", "value": "hunter2x"}, {"name": "DB_HOST", "value": "hunter2x"}]
-    assert REDACTOR.redact_json(records) == [
-        {"name": "DB_PASSWORD", "value": "[secret: password]"},
-        {"name": "DB_HOST", "value": "hunter2x"},
-    ]
+    masked, plain = REDACTOR.for_audit(records).value
+    assert masked["value"].startswith("[secret: password, 8 characters, #")
+    assert (masked["name"], plain) == ("DB_PASSWORD", records[1])
+    assert REDACTOR.for_card(records).value == records
 
 
 def test_the_rules_are_those_of_the_locked_package() -> None:
