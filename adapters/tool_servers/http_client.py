@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 import structlog
+from mcp.shared._httpx_utils import next_request_within_origin  # exactly what the SDK follows
 
 from adapters.tool_servers.accounts import AccountUnknown, Bearer
-from adapters.tool_servers.event_stream import AnswerStream, RequestId
+from adapters.tool_servers.event_stream import BoundedStream, LastWords, RequestId, as_event, pieces
+from adapters.tool_servers.message_sizes import TOO_LARGE, Intake, Weight
 from adapters.tool_servers.replies import Fault
 from bot.accounts.ports import Tokens
 
@@ -29,6 +34,27 @@ log = structlog.get_logger(__name__)
 
 LONGEST_CHALLENGE = 2_000
 """Characters of a `WWW-Authenticate` header."""
+
+MOST_REDIRECTS = 5
+"""That are followed for one request. The SDK would follow twenty, and end the session at the next."""
+
+MOST_RESUMPTIONS = 20
+"""Times that the answer to one request is taken up again after its stream broke off."""
+
+MOST_RESUMED = 100
+"""Requests whose answers are known to have been taken up again; the oldest are forgotten."""
+
+FIRST_PAUSE = 1.0
+"""Seconds before the server is listened to again, or an answer taken up again; doubles each time."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds."""
+
+SETTLED = 10.0
+"""Seconds after which a listening stream that ends counts as the first one that did."""
+
+_REDIRECTS = "countersign.redirects"
+"""Key in a request's extensions, which httpx hands on to the request that follows a redirect."""
 
 _UNKNOWN_OUTCOME = {408, 499}
 """Client error statuses that proxies give when the server was too slow: it may have acted."""
@@ -70,16 +96,23 @@ class McpHttpClient(httpx.AsyncClient):
     def __init__(self, endpoint: Endpoint, **settings: Any) -> None:
         super().__init__(**settings)
         self._endpoint = endpoint
+        self._intake = Intake()
+        self._reconnecting = Reconnecting()
+        self._resumed: dict[RequestId, Reconnecting] = {}
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """As `httpx.AsyncClient.send`; a POST that carries a JSON-RPC request always gets a JSON-RPC answer."""
         # How long an answer may take is watched here: a server may wait for a person. The listening stream says nothing
         # for hours; whether the server is alive is asked with pings.
-        request.extensions = {**request.extensions, "timeout": {**request.extensions.get("timeout", {}), "read": None}}
+        request.extensions = {
+            **request.extensions,
+            "timeout": {**request.extensions.get("timeout", {}), "read": None},
+            _REDIRECTS: request.extensions.get(_REDIRECTS, 0) + 1,
+        }
         request.headers["accept-encoding"] = "identity"  # so that events can be read and added here
         if request.method != "POST":
             return await self._other(request, **options)
-        request_id = _request_id(request)
+        request_id = _request_id(await request.aread())  # one that follows a redirect has not been read
         _for_request.set(request_id)
         try:
             async with asyncio.timeout(self._endpoint.silence):
@@ -100,17 +133,39 @@ class McpHttpClient(httpx.AsyncClient):
 
     async def _other(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Listening, taking up a stream that broke off, and taking leave."""
+        request_id = _for_request.get()
+        if request.method == "GET" and request.extensions[_REDIRECTS] == 1 and not await self._may_connect(request_id):
+            return httpx.Response(503, request=request)
         try:
             response = await self._send(request, **options)
         except AccountUnknown:
             return httpx.Response(503, request=request)
         if isinstance(response, _Refusal):
             return httpx.Response(401, request=request)
-        request_id = _for_request.get()
-        if request_id is not None and _is_event_stream(response):
+        if response.is_redirect:
+            return await _without_body(response, follow=request.extensions[_REDIRECTS] <= MOST_REDIRECTS)
+        if request.method != "GET" or not _is_event_stream(response) or _is_encoded(response):
+            return await _without_body(response, follow=False)
+        if request_id is None:
+            self._bound(response, LastWords(), lambda _: None, silence=None)
+        else:
             # If it ends, too, the SDK takes it up again.
-            self._attend(response, request_id, last_words=b"", silence=self._endpoint.patience)
+            large = as_event(_error(request_id, Fault.NO_ANSWER, TOO_LARGE))
+            asked = partial(self._tell, request_id)
+            self._bound(response, LastWords(too_large=large), asked, silence=self._endpoint.patience)
         return response
+
+    async def _may_connect(self, request_id: RequestId | None) -> bool:
+        """Wait as long as is seemly before the server is listened to (again), or an answer is taken up again; false:
+        that has happened often enough."""
+        if request_id is None:
+            await asyncio.sleep(self._reconnecting.pause())
+            return True
+        while request_id not in self._resumed and len(self._resumed) >= MOST_RESUMED:
+            del self._resumed[next(iter(self._resumed))]
+        resumed = self._resumed.setdefault(request_id, Reconnecting(first=FIRST_PAUSE))
+        await asyncio.sleep(resumed.pause())
+        return resumed.times <= MOST_RESUMPTIONS
 
     async def _send(self, request: httpx.Request, **options: Any) -> httpx.Response | _Refusal:
         """Send it with the person's account; once more with a newer token when the first is not accepted."""
@@ -144,7 +199,11 @@ class McpHttpClient(httpx.AsyncClient):
         self, response: httpx.Response, request: httpx.Request, request_id: RequestId | None
     ) -> httpx.Response:
         if response.is_redirect:
-            return response  # the SDK follows it within its origin
+            follow = request.extensions[_REDIRECTS] <= MOST_REDIRECTS and next_request_within_origin(response)
+            if follow:
+                return await _without_body(response, follow=True)
+            await response.aclose()
+            return _instead(request, request_id, Fault.NO_ANSWER, "sent us elsewhere, where we do not go")
         fault = _fault_of(response, expects_answer=request_id is not None)
         if fault is not None:
             await response.aclose()
@@ -152,30 +211,113 @@ class McpHttpClient(httpx.AsyncClient):
         if request_id is None:
             return response
         if _is_event_stream(response):
-            gone = _error(request_id, Fault.NO_ANSWER, "the connection broke before the answer")
-            self._attend(response, request_id, json.dumps(gone).encode(), self._endpoint.silence)
+            words = LastWords(
+                broken=as_event(_error(request_id, Fault.NO_ANSWER, "the connection broke before the answer")),
+                too_large=as_event(_error(request_id, Fault.NO_ANSWER, TOO_LARGE)),
+            )
+            self._bound(response, words, partial(self._tell, request_id), silence=self._endpoint.silence)
             return response
         return await self._whole(response, request, request_id)
 
-    def _attend(self, response: httpx.Response, request_id: RequestId, last_words: bytes, silence: float) -> None:
+    def _tell(self, request_id: RequestId, question: RequestId) -> None:
+        self._endpoint.asked(question, request_id)
+
+    def _bound(
+        self,
+        response: httpx.Response,
+        last_words: LastWords,
+        asked: Callable[[RequestId], None],
+        *,
+        silence: float | None,
+    ) -> None:
         if isinstance(response.stream, httpx.AsyncByteStream):
-            response.stream = AnswerStream(
-                response.stream,
-                last_words,
-                lambda question: self._endpoint.asked(question, request_id),
-                silence=silence,
-                patience=self._endpoint.patience,
+            patience = self._endpoint.patience
+            response.stream = BoundedStream(
+                response.stream, self._intake, last_words, asked, silence=silence, patience=patience
             )
 
     async def _whole(self, response: httpx.Response, request: httpx.Request, request_id: RequestId) -> httpx.Response:
         try:
             async with asyncio.timeout(self._endpoint.silence):
-                json.loads(await response.aread())
+                body = await _read(response)
+            if body is None:
+                return _instead(request, request_id, Fault.NO_ANSWER, TOO_LARGE)
+            # In a thread: it is parsed once more by the SDK, and others may have their turn in between.
+            await asyncio.to_thread(json.loads, body)
         except (httpx.TransportError, TimeoutError) as error:
             return _instead(request, request_id, Fault.NO_ANSWER, f"the connection broke: {type(error).__name__}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return _instead(request, request_id, Fault.NO_ANSWER, "its answer is not JSON")
-        return response
+        await asyncio.sleep(self._intake.pause(len(body)))
+        return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
+
+
+class Reconnecting:
+    """How long to wait before connecting again to what broke off: each time twice as long, unless it had held for a
+    while. `first`: seconds before the first connection. `now`: a monotonic clock."""
+
+    def __init__(
+        self,
+        *,
+        first: float = 0.0,
+        now: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._first = first
+        self._now = now
+        self._jitter = jitter
+        self._connects_at: float | None = None
+        self._pause = FIRST_PAUSE
+        self.times = 0
+        """How often it was connected, or is about to be."""
+
+    def pause(self) -> float:
+        """Seconds to wait now; connecting follows."""
+        now, last = self._now(), self._connects_at
+        self.times += 1
+        pause = self._first
+        if last is not None:
+            self._pause = FIRST_PAUSE if now - last >= SETTLED else min(2 * self._pause, LONGEST_PAUSE)
+            pause = self._pause * (0.5 + self._jitter() / 2)
+        self._connects_at = now + pause
+        return pause
+
+
+async def _read(response: httpx.Response) -> bytes | None:
+    """The body, as it was sent; `None`: it is larger than is parsed, and what follows is not read."""
+    weight = Weight()
+    read = []
+    try:
+        async for chunk in response.aiter_raw():
+            for piece in pieces(chunk):
+                weight.feed(piece)
+                if weight.too_large:
+                    return None
+                await asyncio.sleep(0)
+            read.append(chunk)
+    finally:
+        await response.aclose()
+    return b"".join(read)
+
+
+async def _without_body(response: httpx.Response, *, follow: bool) -> httpx.Response:
+    """The response without its body, which the SDK would read to its end, however long. `follow`: whether a redirect
+    may be followed."""
+    await response.aclose()
+    bare = httpx.Response(response.status_code, headers=_plain(response.headers), request=response.request)
+    bare.next_request = response.next_request if follow else None
+    return bare
+
+
+def _plain(headers: httpx.Headers) -> httpx.Headers:
+    """The headers of a response whose body is here, whole and decoded."""
+    about_the_body = {"content-length", "content-encoding", "transfer-encoding"}
+    return httpx.Headers([(name, value) for name, value in headers.multi_items() if name not in about_the_body])
+
+
+def _is_encoded(response: httpx.Response) -> bool:
+    """Whether the body would have to be decompressed: nobody asked for that, and a kilobyte may become a megabyte."""
+    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
 def _carrying(request: httpx.Request, tokens: Tokens) -> httpx.Request:
@@ -216,12 +358,14 @@ def _fault_of(response: httpx.Response, *, expects_answer: bool) -> tuple[Fault,
     kind = response.headers.get("content-type", "").lower()
     if expects_answer and not kind.startswith(("application/json", "text/event-stream")):
         return Fault.NO_ANSWER, f"HTTP {status} without an MCP message"
+    if expects_answer and _is_encoded(response):
+        return Fault.NO_ANSWER, "its answer is compressed, which nobody asked for"
     return None
 
 
-def _request_id(request: httpx.Request) -> RequestId | None:
+def _request_id(body: bytes) -> RequestId | None:
     """The id of the JSON-RPC request in a POST; `None` for a notification or a response."""
-    message = json.loads(request.content)
+    message = json.loads(body)
     request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return request_id if isinstance(request_id, str | int) else None
 

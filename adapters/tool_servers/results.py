@@ -16,6 +16,18 @@ from graph.ports import Failed, Succeeded
 LONGEST_ERROR = 1_000
 """Characters of a server's own account of an error."""
 
+MOST_PARTS = 1_000
+"""Content blocks that are read; FastMCP makes one of each element of a list. The others are counted."""
+
+LONGEST_WHOLE = 1_000_000
+"""Characters of a result that are kept; the model gets far fewer."""
+
+LONGEST_JSON = 65_536
+"""Characters of a text that is read as JSON, only to find that it says what the structured content says."""
+
+LONGEST_NAME = 4_096
+"""Characters of a name or address that are looked at."""
+
 LONGEST_SPLIT = 512
 """Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
 two there."""
@@ -53,8 +65,8 @@ def failed(
 
 def reported(server: str, account: str, *, secrets: Collection[str] = (), redact: Redact = unchanged) -> str:
     """A server's own account of an error as a sentence that is safe to show."""
-    # Cut after taking secrets out: half a secret is no longer recognised.
-    account = shorten(without_secrets(redact(clean(account)), secrets), LONGEST_ERROR)
+    # Cut to its length after taking secrets out: half a secret is no longer recognised.
+    account = shorten(without_secrets(redact(clean(account[: 16 * LONGEST_ERROR])), secrets), LONGEST_ERROR)
     return f"{server} reported an error: {account or 'it did not say which.'}"
 
 
@@ -73,12 +85,29 @@ def _left_out(missing: int, size: int) -> str:
 
 
 def _text_of(content: Sequence[Any], structured: Any, mask: Redact) -> str:
-    """All that was returned, as one text without secrets."""
-    texts = [block["text"] for block in content if _is_text(block)]
-    parts = [clean(_block(block, mask)) for block in content]
-    if structured is not None and not _says_the_same(texts, structured):
-        parts.append(clean(_json(structured)))
-    return mask(_lines([part for part in parts if part], mask)) or NOTHING
+    """What was returned, as one text without secrets, up to `MOST_PARTS` blocks and `LONGEST_WHOLE` characters."""
+    read = content[:MOST_PARTS]
+    parts = [_block(block, mask) for block in read]
+    if len(content) > len(read):
+        more = len(content) - len(read)
+        parts.append(f"[… and {more:,} more {'part' if more == 1 else 'parts'}]")
+    elif structured is not None and not _says_the_same([b["text"] for b in read if _is_text(b)], structured):
+        parts.append(_json(structured))
+    written, missing = _written(parts)
+    # Masked before it is cut to its length: half a secret is no longer recognised.
+    text = mask(_lines([clean(part) for part in written if part], mask)) or NOTHING
+    missing += max(len(text) - LONGEST_WHOLE, 0)
+    return f"{text[:LONGEST_WHOLE]}\n\n[Cut here: {missing:,} characters were left out.]" if missing else text
+
+
+def _written(parts: Sequence[str]) -> tuple[list[str], int]:
+    """The parts for which there is room, and a little more; and how many characters there are beyond them."""
+    written: list[str] = []
+    room = LONGEST_WHOLE + LONGEST_NAME
+    for part in parts:
+        written.append(part[:room])
+        room -= len(written[-1])
+    return written, sum(map(len, parts)) - sum(map(len, written))
 
 
 def _lines(parts: Sequence[str], mask: Redact) -> str:
@@ -127,7 +156,7 @@ def _are_texts(value: Any) -> bool:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text) if len(text) <= LONGEST_JSON else text
     except (ValueError, RecursionError):
         return text
 
@@ -166,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _name(value: Any, otherwise: str, mask: Redact) -> str:
-    return one_line(mask(clean(value)), 200) if isinstance(value, str) and value.strip() else otherwise
+    return one_line(mask(clean(value[:LONGEST_NAME])), 200) if isinstance(value, str) and value.strip() else otherwise
 
 
 def _size(base64_data: Any) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from adapters.tool_servers.config import SignInRule
 from adapters.tool_servers.replies import is_web_link
+from adapters.tool_servers.results import LONGEST_JSON
 
 DEEPEST = 20
 """Levels of structured content that are looked into."""
@@ -54,7 +55,7 @@ def _texts(content: Sequence[Any], structured: Any) -> Iterator[str]:
 def _value(text: str) -> Any:
     """Text that is JSON says what it means only when it is read: it may write `&` as `\\u0026`."""
     try:
-        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else text
+        return json.loads(text) if len(text) <= LONGEST_JSON and text.lstrip()[:1] in ("{", "[") else text
     except (ValueError, RecursionError):
         return text
 

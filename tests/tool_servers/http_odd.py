@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import itertools
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,13 @@ TOOLS = (
     "cut_events",
     "end_events",
     "forget",
+    "endless",
+    "endless_event",
+    "dense",
+    "compressed",
+    "elsewhere",
+    "in_circles",
+    "parts",
 )
 
 
@@ -35,6 +43,8 @@ class OddHttp:
     """When set, requests must bear it."""
     calls: list[str] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
+    written: int = 0
+    """Bytes of the last body without an end."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     _ids: Any = field(default_factory=itertools.count)
 
@@ -76,10 +86,36 @@ class OddHttp:
                 return web.Response(text="{oops", content_type="application/json")
             case "cut_json" | "cut_events" | "end_events":
                 return await self.stop_early(request, name)
+            case "endless" | "endless_event":
+                return await self.go_on_for_ever(request, name)
+            case "dense":
+                dense = b'{"jsonrpc": "2.0", "id": %d, "result": {"a": [' % message["id"] + b"[]," * 700_000 + b"1]}}"
+                return web.Response(body=dense, content_type="application/json")
+            case "compressed":
+                small = gzip.compress(b'{"a": "' + b"a" * 50_000_000, 1)
+                headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+                return web.Response(body=small, headers=headers)
+            case "elsewhere" | "in_circles":
+                to = "http://127.0.0.1:9/mcp" if name == "elsewhere" else str(request.url)
+                return web.Response(status=307, headers={"Location": to})
+            case "parts":
+                return answer(message, {"content": [{"type": "text", "text": "a"}] * 5_000})
             case "forget" if self.calls.count("forget") == 1:
                 self.sessions.clear()
                 return web.Response(status=404)
         return answer(message, {"content": [{"type": "text", "text": f"{name} done"}]})
+
+    async def go_on_for_ever(self, request: web.Request, how: str) -> web.StreamResponse:
+        kind = "application/json" if how == "endless" else "text/event-stream"
+        response = web.StreamResponse(headers={"Content-Type": kind})
+        await response.prepare(request)
+        await response.write(b'{"a": "' if how == "endless" else b"data: ")
+        self.written = 0
+        with suppress(ConnectionError):
+            while self.written < 200_000_000:
+                await response.write(b"a" * 65_536)
+                self.written += 65_536
+        return response
 
     async def stop_early(self, request: web.Request, how: str) -> web.StreamResponse:
         kind = "application/json" if how == "cut_json" else "text/event-stream"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.event_stream import Questions
+from adapters.tool_servers.event_stream import Events
 from adapters.tool_servers.questions import Refused, form_question, link_question
 from adapters.tool_servers.redaction import unchanged
 from graph.fields import FieldType
@@ -178,7 +178,7 @@ STREAM = (
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, len(STREAM))))
 def test_questions_are_found_however_a_stream_is_cut(cuts: list[int]) -> None:
-    questions, found, begin = Questions(), [], 0
+    questions, found, begin = Events(), [], 0
     for cut in [*sorted(cuts), len(STREAM)]:
         found += questions.feed(STREAM[begin:cut])
         begin = cut

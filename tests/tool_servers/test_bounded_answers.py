@@ -1,0 +1,303 @@
+"""Rule 13: what a tool server sends is counted before it is read, and broken off; then the outcome is unknown, and that
+call alone is concerned."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import tracemalloc
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.tool_servers import http_client
+from adapters.tool_servers.event_stream import BoundedStream, Events, LastWords, as_event
+from adapters.tool_servers.http_client import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    MOST_RESUMPTIONS,
+    SETTLED,
+    Endpoint,
+    McpHttpClient,
+    Reconnecting,
+)
+from adapters.tool_servers.message_sizes import LARGEST_MESSAGE, Intake, Weight
+from adapters.tool_servers.results import LONGEST_WHOLE, MOST_PARTS, succeeded
+from graph.ports import BrokeOff, Succeeded
+
+from .conftest import call, running
+from .http_odd import odd_http
+
+URL = "http://tools.example/mcp"
+
+
+# ------------------------------------------------------------------------------------------------------ whole sessions
+
+
+@pytest.mark.parametrize("tool", ["endless", "endless_event", "dense", "compressed", "elsewhere", "in_circles"])
+async def test_an_answer_that_cannot_be_read_is_the_fault_of_that_call_alone(tmp_path: Path, tool: str) -> None:
+    """Rule 13, and rule 4: whether it was done is unknown. The session goes on, with the calls that are open on it."""
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        other = asyncio.create_task(call(servers, "odd__hang"))
+        while odd.calls != ["hang"]:
+            await asyncio.sleep(0)
+        broken = await call(servers, f"odd__{tool}")
+        odd.hanging.set()
+        assert isinstance(broken, BrokeOff), broken
+        assert await other == Succeeded("hang done", "")
+        assert await call(servers, "odd__echo") == Succeeded("echo done", "")
+        assert len(odd.sessions) == 1
+        assert odd.written < 4 * LARGEST_MESSAGE  # what the kernel buffers included
+
+
+async def test_many_parts_are_counted(tmp_path: Path) -> None:
+    """Rule 13."""
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}, result_limit=1_000_000) as servers:
+        outcome = await call(servers, "odd__parts")
+    assert isinstance(outcome, Succeeded)
+    assert outcome.text.endswith(f"a\n[… and {5_000 - MOST_PARTS:,} more parts]")
+
+
+# ---------------------------------------------------------------------------------------------------------- one client
+
+
+def endpoint(**more: Any) -> Endpoint:
+    about: dict[str, Any] = {"silence": 5.0, "patience": 5.0, "unreachable": lambda _: None, "asked": lambda *_: None}
+    return Endpoint(url=URL, **(about | more))
+
+
+class Sent(httpx.AsyncByteStream):
+    """A body that comes in pieces, and counts what was taken of it."""
+
+    def __init__(self, *pieces: bytes, times: int = 1) -> None:
+        self._pieces = pieces
+        self._times = times
+        self.taken = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for _ in range(self._times):
+            for piece in self._pieces:
+                self.taken += len(piece)
+                yield piece
+
+
+def client_of(answer: Any) -> McpHttpClient:
+    return McpHttpClient(endpoint(), transport=httpx.MockTransport(answer))
+
+
+async def sent(client: McpHttpClient, method: str = "POST", **more: Any) -> httpx.Response:
+    body = {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}} if method == "POST" else {}
+    return await client.send(client.build_request(method, URL, **body, **more), stream=True)
+
+
+async def test_no_more_of_a_body_is_kept_than_is_read() -> None:
+    """Rule 13: a gigabyte is offered."""
+    body = Sent(b"a" * 65_536, times=16_384)
+    tracemalloc.start()
+    try:
+        response = await sent(client_of(lambda _: httpx.Response(200, headers=JSON, stream=body)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert body.taken <= LARGEST_MESSAGE + 65_536
+    assert peak < 3 * LARGEST_MESSAGE
+    assert "larger than" in (await response.aread()).decode()
+
+
+JSON = {"Content-Type": "application/json"}
+EVENTS = {"Content-Type": "text/event-stream"}
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("status", [200, 404, 307])
+async def test_a_body_that_nobody_needs_is_not_read(method: str, status: int) -> None:
+    """Rule 13: the SDK reads what a redirect, or the answer to its leave, carries to the end."""
+    body = Sent(b"a" * 65_536, times=1_000_000)
+    headers = {"Content-Type": "text/plain", "Location": "/other"}
+    client = client_of(lambda _: httpx.Response(status, headers=headers, stream=body))
+    response = await sent(client, method)
+    assert await response.aread() == b""
+    assert body.taken == 0
+
+
+async def test_a_redirect_within_the_origin_is_still_followed() -> None:
+    client = client_of(lambda _: httpx.Response(307, headers={"Location": "/other"}, stream=Sent(b"a", times=10**9)))
+    response = await sent(client)
+    assert response.next_request is not None
+    assert str(response.next_request.url) == "http://tools.example/other"
+    assert await response.aread() == b""
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long everybody slept, without anybody sleeping."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def at_once(seconds: float) -> None:
+        if seconds:
+            pauses.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    return pauses
+
+
+async def test_a_listening_stream_that_closes_at_once_is_opened_ever_more_seldom(slept: list[float]) -> None:
+    """Rule 13: `retry: 0` kept a core busy for ever."""
+    client = client_of(lambda _: httpx.Response(200, headers=EVENTS, stream=Sent(b"retry: 0\n\n")))
+    for _ in range(12):
+        await (await sent(client, "GET")).aread()
+    assert sum(slept) > 3 * LONGEST_PAUSE
+    assert slept[0] >= FIRST_PAUSE
+    assert slept[-1] >= LONGEST_PAUSE / 2
+
+
+async def test_an_answer_is_taken_up_again_only_so_often(slept: list[float]) -> None:
+    """Rule 13: the SDK takes it up for as long as the server lets it."""
+    http_client._for_request.set(7)
+    client = client_of(lambda _: httpx.Response(200, headers=EVENTS, stream=Sent(b"id: 1\nretry: 0\ndata:\n\n")))
+    answers = [(await sent(client, "GET")).status_code for _ in range(MOST_RESUMPTIONS + 3)]
+    assert answers == [200] * MOST_RESUMPTIONS + [503] * 3
+    assert sum(slept) > 5 * LONGEST_PAUSE / 2
+
+
+def test_the_pauses_grow_between_a_floor_and_a_cap_and_begin_anew_when_it_held() -> None:
+    now = 0.0
+    reconnecting = Reconnecting(now=lambda: now, jitter=lambda: 1.0)
+    pauses = []
+    for _ in range(9):
+        pauses.append(reconnecting.pause())
+        now += pauses[-1]
+    assert pauses == [0, 2, 4, 8, 16, 32, 60, 60, 60]
+    now += SETTLED
+    assert reconnecting.pause() == FIRST_PAUSE
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+async def read(*chunks: bytes, times: int = 1, intake: Intake | None = None) -> bytes:
+    words = LastWords(broken=as_event("broken"), too_large=as_event("too large"))
+    stream = BoundedStream(Sent(*chunks, times=times), intake or Intake(), words, lambda _: None, silence=5, patience=5)
+    return b"".join([piece async for piece in stream])
+
+
+async def test_an_event_that_does_not_end_ends_the_stream() -> None:
+    """Rule 13."""
+    given_on = await read(b"data: " + b"a" * 60_000, times=10_000)
+    assert given_on.endswith(as_event("too large"))
+    assert len(given_on) < LARGEST_MESSAGE + 100_000
+
+
+async def test_many_small_events_are_no_large_one() -> None:
+    given_on = await read(b"data: " + b"a" * 60_000 + b"\r\n\r\n", times=200)
+    assert given_on.endswith(as_event("broken"))
+    assert given_on.count(b"\r\n\r\n") == 200
+
+
+async def test_a_flood_of_events_is_read_slowly(slept: list[float]) -> None:
+    """Rule 13: progress, log messages and changed lists, as many as a server likes to send."""
+    flood = b'data: {"jsonrpc": "2.0", "method": "notifications/message"}\n\n' * 1_000
+    await read(flood, times=10, intake=Intake(lambda: 0.0, burst=1_000_000, rate=1_000_000))
+    assert slept[-1] > 90  # 10,000 events count as 100 MB
+
+
+def test_what_was_not_used_of_the_rate_is_there_later() -> None:
+    now = 0.0
+    intake = Intake(lambda: now, burst=100, rate=10)
+    assert intake.pause(100) == 0
+    assert intake.pause(50) == 5
+    now = 5.0
+    assert intake.pause(0) == 0
+    now = 1_000.0
+    assert intake.pause(100) == 0
+    assert intake.pause(10) == 1
+
+
+def test_a_large_question_is_not_parsed() -> None:
+    events = Events()
+    question = {"id": 1, "method": "elicitation/create", "params": {"a": "a" * 1_000_000}}
+    assert events.feed(b"data: " + json.dumps(question).encode() + b"\n\n") == []
+    assert events.feed(b'data: {"id": 2, "method": "elicitation/create"}\n\n') == [2]
+
+
+# -------------------------------------------------------------------------------------------------------------- counts
+
+
+def weight(*pieces: bytes) -> int:
+    counted = Weight()
+    for piece in pieces:
+        counted.feed(piece)
+    return counted.total
+
+
+def test_lists_count_for_more_than_their_bytes() -> None:
+    """Rule 13: a megabyte of `[],` takes the SDK two seconds, a megabyte of text 3 ms."""
+    assert weight(b"[]," * 15_000) > LARGEST_MESSAGE
+    assert weight(b'{"a":' * 15_000) > LARGEST_MESSAGE
+    assert weight(b'"' + b"[],{}:" * 500_000 + b'"') < LARGEST_MESSAGE
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('a"\\[]{}:,é'), max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('a"\\:', max_size=3), inner, max_size=4),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(JSON_VALUES, st.integers(min_value=1, max_value=9), st.randoms(use_true_random=False))
+def test_the_count_is_the_same_however_a_message_is_cut(value: Any, longest: int, chance: random.Random) -> None:
+    message = json.dumps(value).encode()
+    cut, start = [], 0
+    while start < len(message):
+        end = start + chance.randint(1, longest)
+        cut.append(message[start:end])
+        start = end
+    assert weight(*cut) == weight(message) == len(message) + counted_by_hand(value)
+
+
+def counted_by_hand(value: Any) -> int:
+    match value:
+        case list():
+            return 300 + 20 * max(len(value) - 1, 0) + sum(map(counted_by_hand, value))
+        case dict():
+            return 300 + 100 * len(value) + 20 * max(len(value) - 1, 0) + sum(map(counted_by_hand, value.values()))
+        case _:
+            return 0
+
+
+# ------------------------------------------------------------------------------------------------------------- results
+
+
+def test_the_parts_of_a_result_are_bounded_and_counted() -> None:
+    """Rule 13: 50,000 of them took seconds."""
+    outcome = succeeded([{"type": "text", "text": "a"}] * 50_000, None, limit=1_000_000)
+    assert outcome.text == "a\n" * MOST_PARTS + f"[… and {50_000 - MOST_PARTS:,} more parts]"
+
+
+def test_a_result_is_kept_up_to_a_length() -> None:
+    """Rule 13."""
+    outcome = succeeded([{"type": "text", "text": "a" * 700_000}] * 5, None, limit=1_000)
+    assert len(outcome.whole) < LONGEST_WHOLE + 100
+    assert outcome.whole.endswith("\n\n[Cut here: 2,500,001 characters were left out.]")
+
+
+def test_a_secret_at_the_end_of_what_is_kept_is_masked_whole() -> None:
+    secret = "abcdefgh" * 4
+    said = "x" * (LONGEST_WHOLE - 16) + secret + "y" * 10_000
+    outcome = succeeded([{"type": "text", "text": said}], None, limit=1_000, secrets=[secret])
+    assert "abcdefgh" not in outcome.whole
+
+
+def test_a_long_text_is_not_read_as_json_to_compare_it() -> None:
+    """Rule 13: 3 MB of `[],` in a text took seconds."""
+    said = "[" + "[]," * 300_000 + "[]]"
+    outcome = succeeded([{"type": "text", "text": said}], {"a": 1}, limit=1_000)
+    assert outcome.whole.endswith('{"a": 1}')
