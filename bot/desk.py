@@ -40,6 +40,7 @@ from bot.vocabulary import (
     Overview,
     Person,
     Place,
+    Post,
     Refused,
     Settled,
     Shown,
@@ -261,6 +262,10 @@ class FrontDesk:
     async def overview(self, person: Person, within: str) -> Overview:
         """What concerns this person in threads whose id begins with `within`."""
         return await self._overviews.overview(person, within)
+
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        """The cards of approvals that others have asked this person to decide, and that they may decide now."""
+        return await self._overviews.asked(person)
 
     async def grants(self, person: Person) -> tuple[GrantView, ...]:
         """What this person always allows themselves at the moment, the one that ends last first."""

@@ -123,6 +123,16 @@ class Overviews:
         )
         return Overview(to_decide, waiting, recent)
 
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        """The cards, where this person is reached directly, of approvals that they may decide now."""
+        async with self._database.reading() as tx:
+            pending = await concerns.asked_at(tx, person.person_id)
+        theirs = await self._to_decide(pending, person) if pending else []
+        async with self._database.reading() as tx:
+            cards = await self._cards(tx, theirs, person.person_id)
+        found = [cards[subject].post for subject in theirs if subject in cards]
+        return tuple(post for post in found if post.place.key == person.person_id)
+
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
         async with self._database.reading() as tx:

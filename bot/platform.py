@@ -37,7 +37,8 @@ from bot.vocabulary import (
 from graph.ports import Live
 
 Reference = Mapping[str, Any]
-"""What a platform needs to update a post in place; JSON, opaque to everything else."""
+"""What a platform needs to update a post in place; JSON, opaque to everything else, except that the texts in its lists
+are the ids of the post's messages."""
 
 
 class Platform(Protocol):
@@ -214,6 +215,11 @@ class Desk(Protocol):
 
     async def overview(self, person: Person, within: str) -> Overview:
         """What concerns this person in threads whose id begins with `within` (a platform, or one workspace of it)."""
+        ...
+
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        """The cards of approvals that others have asked this person, where they are reached directly, to decide, and
+        that they may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
         ...
 
     async def grants(self, person: Person) -> tuple[GrantView, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bot.clock import Clock
 from bot.posts import Posts, notice
-from bot.records import places, posts
-from bot.records.database import Database
+from bot.records import concerns, deliveries, places, posts
+from bot.records.database import Database, Transaction
 from bot.vocabulary import Notice, Place
 from bot.waits import Waits
 
@@ -34,7 +34,14 @@ class Presence:
         """Give up what waits there and what was not shown yet; cards of it elsewhere show that."""
         async with self._database.writing_urgently() as tx:
             await places.remove(tx, place)
-            here = await places.threads_at(tx, place)
+            here = await places.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
             for thread_id in here:
                 await self._waits.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
             await posts.give_up_lanes(tx, [place.key, *here])
+
+
+async def _unfinished(tx: Transaction, within: str) -> set[str]:
+    """The threads, whose ids begin with `within`, in which anything waits for people, for us, or to be shown: few of
+    all that there ever were."""
+    waiting = [*await concerns.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
+    return {*waiting, *await posts.lanes_with_unsent(tx)}

@@ -92,8 +92,7 @@ class EventStreams:
 
     async def _threads(self, person: Person) -> bytes:
         """All threads, and what others have asked this person, wherever it is, to decide."""
-        overview = await self._desk.overview(person, person.person_id)
-        asked = [each.post for each in overview.to_decide if each.post.place.key == person.person_id]
+        asked = await self._desk.asked(person)
         return frame("threads", {**threads_json(await self._desk.threads("web")), **asked_json(asked)})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.records.tables import metadata
+from bot.records.tables import metadata, partial_index
 
 authorizations = sa.Table(
     "authorizations",
@@ -31,14 +31,11 @@ authorizations = sa.Table(
     sa.Column("code_until", sa.Float),
     sa.Column("code_tries", sa.Integer, nullable=False),
     sa.Column("code_key", sa.Text),
-    sa.Index(
-        "ix_authorizations_open",
-        "person_id",
-        "connection",
-        unique=True,
-        sqlite_where=sa.text("status = 'open'"),
-        postgresql_where=sa.text("status = 'open'"),
-    ),
+    partial_index("ix_authorizations_code", "began_at", where="sealed_code IS NOT NULL"),
+    partial_index("ix_authorizations_grant", "code_until", where="sealed_grant IS NOT NULL"),
+    partial_index("ix_authorizations_settled_key", "settled_key", where="settled_key IS NOT NULL"),
+    sa.Index(None, "began_at"),
+    partial_index("ix_authorizations_open", "person_id", "connection", where="status = 'open'", unique=True),
 )
 
 connections = sa.Table(
@@ -55,14 +52,9 @@ connections = sa.Table(
     sa.Column("sealed_tokens", sa.Text, nullable=False),
     sa.Column("since", sa.Float, nullable=False),
     sa.Column("used_at", sa.Float),
-    sa.Index(
-        "ix_connections_kept",
-        "person_id",
-        "connection",
-        unique=True,
-        sqlite_where=sa.text("status != 'ended'"),
-        postgresql_where=sa.text("status != 'ended'"),
-    ),
+    partial_index("ix_connections_active", "connection", where="status = 'active'"),
+    partial_index("ix_connections_ended", "connection_id", where="status = 'ended'"),
+    partial_index("ix_connections_kept", "person_id", "connection", where="status != 'ended'", unique=True),
 )
 
 oauth_clients = sa.Table(

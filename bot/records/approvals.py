@@ -9,11 +9,15 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import approvals, attempts, votes
+from bot.records.tables import APPROVED, PENDING, approvals, attempts, votes
 from bot.records.upsert import insert
 from graph.calls import storable
 from graph.interrupts import ApprovalAsked
 from policies.model import Ask, Risk
+
+MOST_UNUSED = 1_000
+"""Approvals of a thread under which nothing may have been started: those of its present turn, which has as many calls
+at most. Whatever earlier turns left unused was superseded when they ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ _COUNT_PENDING = (
     sa.select(sa.func.count().label("n"))
     .select_from(approvals)
     .where(approvals.c.thread_id == sa.bindparam("thread"))
-    .where(sa.text("status = 'pending'"))  # a literal: parameters hide the partial index from SQLite
+    .where(approvals.c.status == PENDING)
 )
 
 
@@ -78,6 +82,7 @@ async def add(
         risk=[r.value for r in asked.risk],
         ask=asked.ask.model_dump(mode="json"),
         requesters=list(asked.requesters),
+        requester=asked.requesters[0],
         quote=asked.quote,
         handed_to=[],
         status="pending",
@@ -117,7 +122,7 @@ async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
     """What waits in a thread, oldest first."""
-    query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == "pending")
+    query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == PENDING)
     return await select(tx, query.order_by(approvals.c.asked_at))
 
 
@@ -174,10 +179,16 @@ async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Seque
 
 async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
     """Approvals of a thread under which nothing was started; their ids."""
+    newest = (
+        sa.select(approvals.c.approval_id)
+        .where(approvals.c.thread_id == thread_id, approvals.c.status == APPROVED)
+        .order_by(approvals.c.settled_at.desc())
+        .limit(MOST_UNUSED)
+    )
     started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
     statement = (
         sa.update(approvals)
-        .where(approvals.c.thread_id == thread_id, approvals.c.status == "approved", ~started)
+        .where(approvals.c.approval_id.in_(newest), ~started)
         .values(status="superseded", settled_key=key, settled_at=now, reason=reason)
     )
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import attempts
+from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
 
 
@@ -130,7 +130,7 @@ async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, 
 async def undecided_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
     """Attempts of a thread whose outcome nobody has settled yet."""
     query = sa.select(attempts).where(
-        attempts.c.thread_id == thread_id, attempts.c.status == "unknown", attempts.c.choice.is_(None)
+        attempts.c.thread_id == thread_id, attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)
     )
     return [_row(r) for r in await tx.all(query)]
 

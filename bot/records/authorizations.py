@@ -120,7 +120,7 @@ async def finish(tx: Transaction, known: AuthorizationRow, *, key: str | None, n
 async def forget_codes(tx: Transaction, now: float) -> None:
     """What was granted and never claimed by its code is forgotten when the time for that is over. That a code was
     expected stays known for as long, so that a late one is recognised."""
-    late = authorizations.c.code_until < now
+    late = sa.and_(authorizations.c.code_until < now, authorizations.c.sealed_grant.is_not(None))
     await tx.run(sa.update(authorizations).where(late).values(sealed_grant=None))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import clarifications
+from bot.records.tables import OPEN, clarifications
 from bot.records.upsert import insert
 from graph.fields import FormField
 from graph.interrupts import ClarificationAsked, ElicitationAsked
@@ -85,7 +85,7 @@ async def open_of_tool(tx: Transaction, call_id: str) -> bool:
 
 async def open_in(tx: Transaction, thread_id: str) -> Sequence[ClarificationRow]:
     """What is open in a thread, oldest first."""
-    query = sa.select(clarifications).where(clarifications.c.thread_id == thread_id, clarifications.c.status == "open")
+    query = sa.select(clarifications).where(clarifications.c.thread_id == thread_id, clarifications.c.status == OPEN)
     return [_row(r) for r in await tx.all(query.order_by(clarifications.c.asked_at))]
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
 from bot.records import approvals
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Transaction
+from bot.records.tables import PENDING, attempts, clarifications, posts, sign_ins
 from bot.records.tables import approvals as approvals_table
-from bot.records.tables import attempts, clarifications, posts, sign_ins
 
 MOST = 200
 """Rows of a kind that are looked at, the newest."""
@@ -19,26 +18,38 @@ MOST = 200
 
 async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:
     """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first."""
-    routed = sa.select(posts.c.subject).where(
-        sa.text("posts.place IS NOT NULL"), posts.c.lane.startswith(within, autoescape=True)
+    routed = sa.exists().where(
+        posts.c.subject == approvals_table.c.approval_id,
+        posts.c.place.is_not(sa.null()),
+        posts.c.lane.startswith(within, autoescape=True),
     )
     here = approvals_table.c.thread_id.startswith(within, autoescape=True)
     return await approvals.select(
         tx,
         sa.select(approvals_table)
-        .where(here | approvals_table.c.approval_id.in_(routed))
-        .where(sa.text("status = 'pending'"))  # a literal: parameters hide the partial index from SQLite
+        .where(approvals_table.c.status == PENDING, here | routed)
         .order_by(approvals_table.c.asked_at.desc())
         .limit(MOST),
     )
+
+
+async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:
+    """Approvals that wait and are shown at a place other than their own threads, among the newest cards there."""
+    cards = sa.select(posts.c.subject).where(posts.c.place.is_not(sa.null()), posts.c.lane == place_key)
+    newest = cards.order_by(posts.c.seq.desc()).limit(MOST)
+    query = sa.select(approvals_table).where(approvals_table.c.approval_id.in_(newest))
+    # As a parameter: they are to be found by their ids, not among all that wait.
+    rows = await approvals.select(tx, query.where(approvals_table.c.status == sa.literal("pending")))
+    return sorted(rows, key=lambda row: row.asked_at, reverse=True)
 
 
 async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[ApprovalRow]:
     """Approvals of this person's requests that were settled, the latest first."""
     return await approvals.select(
         tx,
-        _within(approvals_table, within)
-        .where(approvals_table.c.settled_at.is_not(None), approvals_table.c.requesters[0].as_string() == requester)
+        sa.select(approvals_table)
+        .where(approvals_table.c.settled_at.is_not(None), approvals_table.c.requester == requester)
+        .where(approvals_table.c.thread_id.startswith(within, autoescape=True))
         .order_by(approvals_table.c.settled_at.desc())
         .limit(limit),
     )
@@ -74,7 +85,3 @@ async def threads_of_questions(tx: Transaction, within: str) -> Sequence[str]:
         )
         found += [row[0] for row in await tx.all(query.group_by(table.c.thread_id))]
     return list(dict.fromkeys(found))
-
-
-def _within(table: sa.Table, within: str) -> sa.Select[Any]:
-    return sa.select(table).where(table.c.thread_id.startswith(within, autoescape=True))

@@ -11,6 +11,9 @@ import sqlalchemy as sa
 from bot.records.account_tables import connections
 from bot.records.database import Transaction
 
+COUNTED = 10_000
+"""Accounts of a connection: how many more there are is for nobody to know within a request."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRow:
@@ -82,7 +85,7 @@ async def end(tx: Transaction, connection_id: str) -> bool:
 
 async def ended(tx: Transaction) -> Sequence[ConnectionRow]:
     """Those of whose end the service has yet to be told."""
-    return [_row(r) for r in await tx.all(sa.select(connections).where(connections.c.status == "ended"))]
+    return [_row(r) for r in await tx.all(sa.select(connections).where(sa.text("status = 'ended'")))]
 
 
 async def forget(tx: Transaction, connection_id: str) -> None:
@@ -97,9 +100,10 @@ async def used(tx: Transaction, connection_id: str, now: float) -> None:
     await tx.run(sa.update(connections).where(connections.c.connection_id == connection_id).values(used_at=now))
 
 
-async def sealed(tx: Transaction) -> Sequence[ConnectionRow]:
-    """Everything that has tokens."""
-    return [_row(r) for r in await tx.all(sa.select(connections).where(connections.c.sealed_tokens != ""))]
+async def sealed(tx: Transaction, after: str, limit: int) -> Sequence[ConnectionRow]:
+    """The next accounts with an id behind `after`, by id; those that are over have no tokens."""
+    query = sa.select(connections).where(connections.c.connection_id > after)
+    return [_row(r) for r in await tx.all(query.order_by(connections.c.connection_id).limit(limit))]
 
 
 async def reseal(tx: Transaction, known: ConnectionRow, sealed_tokens: str) -> bool:
@@ -108,9 +112,24 @@ async def reseal(tx: Transaction, known: ConnectionRow, sealed_tokens: str) -> b
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:
-    """How many accounts of each connection work, by its name: what an operator may see."""
-    query = sa.select(connections.c.connection, sa.func.count().label("n")).where(connections.c.status == "active")
-    return {r.connection: r.n for r in await tx.all(query.group_by(connections.c.connection))}
+    """How many accounts of each connection work, by its name, `COUNTED` at most: what an operator may see."""
+    found: dict[str, int] = {}
+    while row := await tx.one(_NEXT_NAME, {"after": next(reversed(found), "")}):
+        # One name after the other: their number is small, that of their accounts is not.
+        counted = await tx.one(_COUNT, {"name": row.connection})
+        found[row.connection] = counted.n if counted else 0
+    return found
+
+
+_ACTIVE = sa.text("status = 'active'")
+_NEXT_NAME = (
+    sa.select(connections.c.connection)
+    .where(_ACTIVE, connections.c.connection > sa.bindparam("after"))
+    .order_by(connections.c.connection)
+    .limit(1)
+)
+_SOME = sa.select(connections.c.connection).where(_ACTIVE, connections.c.connection == sa.bindparam("name"))
+_COUNT = sa.select(sa.func.count().label("n")).select_from(_SOME.limit(COUNTED).subquery())
 
 
 async def _changed(tx: Transaction, known: ConnectionRow, values: Mapping[str, Any]) -> bool:

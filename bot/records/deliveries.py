@@ -9,12 +9,15 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import deliveries
+from bot.records.tables import PARKED, TIMER, WAITING, deliveries
 from bot.records.upsert import insert_new
 from bot.vocabulary import MessageView
 
 OUTAGES = "outages"
 """Under which a delivery's body counts how often it was put off."""
+
+COUNTED = 10_000
+"""Deliveries of a state: how many more there are is for nobody to know within a request."""
 
 Kind = Literal["message", "resume", "stop", "timer"]
 
@@ -35,8 +38,8 @@ class Delivery:
 
 _HEAD = (
     sa.select(deliveries)
-    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == "waiting")
-    .where(sa.or_(deliveries.c.kind != "timer", deliveries.c.due_at <= sa.bindparam("now")))
+    .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
+    .where(sa.or_(deliveries.c.kind != TIMER, deliveries.c.due_at <= sa.bindparam("now")))
     .order_by(deliveries.c.urgent.desc(), deliveries.c.seq)
     .limit(1)
 )
@@ -79,14 +82,14 @@ def _delivery(row: Any) -> Delivery:
 
 async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:
     """Threads in which something is due."""
-    query = sa.select(deliveries.c.thread_id).where(deliveries.c.status == "waiting", deliveries.c.due_at <= now)
+    query = sa.select(deliveries.c.thread_id).where(deliveries.c.status == WAITING, deliveries.c.due_at <= now)
     # Not grouped by the database: SQLite would read all there ever was, in the order of its threads.
     return list(dict.fromkeys(r.thread_id for r in await tx.all(query)))
 
 
 async def next_due(tx: Transaction, now: float) -> float | None:
     """When the next delivery that is not due yet will be."""
-    query = sa.select(sa.func.min(deliveries.c.due_at)).where(deliveries.c.status == "waiting")
+    query = sa.select(sa.func.min(deliveries.c.due_at)).where(deliveries.c.status == WAITING)
     row = await tx.one(query.where(deliveries.c.due_at > now))
     return row[0] if row else None
 
@@ -127,7 +130,7 @@ async def count_try(tx: Transaction, key: str) -> None:
 async def waiting_messages(tx: Transaction, thread_id: str) -> Sequence[tuple[str, str]]:
     """Key and author's person id of the messages that wait or are being handled in a thread, oldest first."""
     query = sa.select(deliveries.c.key, deliveries.c.body).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind == "message"
+        deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING, deliveries.c.kind == "message"
     )
     return [(r.key, r.body["person"]) for r in await tx.all(query.order_by(deliveries.c.seq))]
 
@@ -135,7 +138,7 @@ async def waiting_messages(tx: Transaction, thread_id: str) -> Sequence[tuple[st
 async def is_busy(tx: Transaction, thread_id: str) -> bool:
     """Whether anything but timers waits or is being handled in a thread."""
     query = sa.select(deliveries.c.seq).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind != "timer"
+        deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING, deliveries.c.kind != TIMER
     )
     return await tx.one(query.limit(1)) is not None
 
@@ -147,17 +150,18 @@ async def drop(tx: Transaction, keys: Sequence[str]) -> None:
 
 async def drop_resumes(tx: Transaction, thread_id: str) -> None:
     """Whatever was to be resumed in a thread shall not be any more: its turn was ended."""
-    await tx.run(_dropped().where(deliveries.c.thread_id == thread_id, deliveries.c.kind == "resume"))
+    resumes = _dropped().where(deliveries.c.thread_id == thread_id, deliveries.c.kind != TIMER)
+    await tx.run(resumes.where(deliveries.c.kind == "resume"))
 
 
 def _dropped() -> sa.Update:
-    return sa.update(deliveries).where(deliveries.c.status == "waiting").values(status="done", cause="stopped")
+    return sa.update(deliveries).where(deliveries.c.status == WAITING).values(status="done", cause="stopped")
 
 
 async def first_author(tx: Transaction, thread_id: str) -> str | None:
     """Who wrote the message that is being handled, or is next; `None`: what comes next is no message."""
     query = sa.select(deliveries.c.kind, deliveries.c.body).where(
-        deliveries.c.thread_id == thread_id, deliveries.c.status == "waiting", deliveries.c.kind != "timer"
+        deliveries.c.thread_id == thread_id, deliveries.c.status == WAITING, deliveries.c.kind != TIMER
     )
     row = await tx.one(query.order_by(deliveries.c.urgent.desc(), deliveries.c.seq).limit(1))
     return row.body["person"] if row and row.kind in {"message", "stop"} else None
@@ -175,7 +179,7 @@ async def heard_before(tx: Transaction, thread_id: str, key: str) -> str | None:
 
 async def waiting_message(tx: Transaction, key: str) -> Delivery | None:
     """A message that waits or is being handled."""
-    row = await tx.one(sa.select(deliveries).where(deliveries.c.key == key, deliveries.c.status == "waiting"))
+    row = await tx.one(sa.select(deliveries).where(deliveries.c.key == key, deliveries.c.status == WAITING))
     return None if row is None or row.kind != "message" else _delivery(row)
 
 
@@ -187,19 +191,28 @@ async def set_body(tx: Transaction, key: str, body: Mapping[str, Any]) -> None:
 async def threads_waiting(tx: Transaction, within: str) -> Sequence[str]:
     """Threads, whose ids begin with `within`, in which anything but timers waits or is being handled."""
     query = sa.select(deliveries.c.thread_id).where(
-        deliveries.c.status == "waiting",
-        deliveries.c.kind != "timer",
+        deliveries.c.status == WAITING,
+        deliveries.c.kind != TIMER,
         deliveries.c.thread_id.startswith(within, autoescape=True),
     )
     return [r.thread_id for r in await tx.all(query.group_by(deliveries.c.thread_id))]
 
 
 async def counts(tx: Transaction) -> Mapping[str, int]:
-    """How many deliveries wait and how many are parked. Timers are set rather than waiting."""
-    query = sa.select(deliveries.c.status, sa.func.count().label("n")).where(
-        deliveries.c.status != "done", deliveries.c.kind != "timer"
-    )
-    return {r.status: r.n for r in await tx.all(query.group_by(deliveries.c.status))}
+    """How many deliveries wait and how many are parked, `COUNTED` at most. Timers are set rather than waiting."""
+    return {status: (await tx.all(query))[0].n for status, query in _COUNTS.items()}
+
+
+def _counted(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    # In the order of the index that has these rows and no others.
+    some = sa.select(deliveries.c.seq).where(*conditions).order_by(deliveries.c.thread_id).limit(COUNTED).subquery()
+    return sa.select(sa.func.count().label("n")).select_from(some)
+
+
+_COUNTS = {
+    "waiting": _counted(deliveries.c.status == WAITING, deliveries.c.kind != TIMER),
+    "parked": _counted(deliveries.c.status == PARKED),
+}
 
 
 async def messages_of(tx: Transaction, thread_id: str, limit: int) -> list[MessageView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 import sqlalchemy as sa
@@ -11,6 +11,9 @@ from bot.records.database import Transaction
 from bot.records.tables import places, threads
 from bot.records.upsert import insert_new
 from bot.vocabulary import Place
+
+AT_ONCE = 500
+"""Ids in one statement; SQLite takes 32,766."""
 
 
 async def add(tx: Transaction, place: Place, now: float) -> bool:
@@ -23,10 +26,14 @@ async def remove(tx: Transaction, place: Place) -> None:
     await tx.run(sa.delete(places).where(places.c.place_key == place.key))
 
 
-async def threads_at(tx: Transaction, place: Place) -> Sequence[str]:
-    """The threads that are held at a place, or in the channel that it is."""
+async def threads_at(tx: Transaction, place: Place, among: Collection[str]) -> Sequence[str]:
+    """The threads, `among` these, that are held at a place, or in the channel that it is."""
     here = threads.c.place_key == place.key
     if place.channel:
         here |= threads.c.place["channel"].as_string() == place.channel
-    query = sa.select(threads.c.thread_id).where(threads.c.platform == place.platform, here)
-    return [row.thread_id for row in await tx.all(query)]
+    query = sa.select(threads.c.thread_id).where(here)
+    candidates, found = list(among), list[str]()
+    for start in range(0, len(candidates), AT_ONCE):
+        some = query.where(threads.c.thread_id.in_(candidates[start : start + AT_ONCE]))
+        found += [row.thread_id for row in await tx.all(some)]
+    return found

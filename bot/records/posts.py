@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import posts, threads
+from bot.records.tables import post_messages, posts, threads
 from bot.records.upsert import insert_new
 from bot.vocabulary import Place
+from graph.calls import storable
+
+NEWEST_THREADS = 10
+"""Threads of a place in which an answer is looked for: a new one begins after hours of quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,22 @@ async def sent(tx: Transaction, key: str, revision: int, reference: Mapping[str,
     """This revision is shown; a newer one is not marked by an older one's arrival."""
     values = {"sent_revision": revision, "reference": dict(reference), "tries": 0, "cause": None}
     await tx.run(_SENT, {"of": key, "shown": revision, **values})
+    for message in dict.fromkeys(messages_in(reference)):
+        await insert_new(tx, post_messages, {"message": message, "post": key})
+
+
+def messages_in(reference: Any) -> Iterator[str]:
+    """What a reference lists, however deep: the ids of its messages. What it names once is where they are."""
+    match reference:
+        case Mapping():
+            for value in reference.values():
+                yield from messages_in(value)
+        case list() | tuple():
+            for value in reference:
+                if isinstance(value, str):
+                    yield value
+                else:
+                    yield from messages_in(value)
 
 
 async def passed_over(tx: Transaction, key: str, revision: int) -> None:
@@ -129,17 +148,24 @@ async def of_subjects(tx: Transaction, subjects: Sequence[str]) -> Mapping[str, 
 
 
 async def answers_at(tx: Transaction, place_key: str, limit: int) -> Sequence[PostRow]:
-    """The newest answers in the threads of a place, newest first."""
+    """The newest answers in the newest threads of a place, newest first."""
     here = sa.select(threads.c.thread_id).where(threads.c.place_key == place_key)
-    query = sa.select(posts).where(posts.c.thread_id.in_(here), posts.c.kind == "said")
-    return [_row(r) for r in await tx.all(query.order_by(posts.c.seq.desc()).limit(limit))]
+    newest = await tx.all(here.order_by(threads.c.created_at.desc()).limit(NEWEST_THREADS))
+    found: list[PostRow] = []
+    for row in newest:  # one after the other: of several at once all posts would be read to find the newest
+        query = sa.select(posts).where(posts.c.thread_id == row.thread_id, posts.c.kind == "said")
+        found += [_row(r) for r in await tx.all(query.order_by(posts.c.seq.desc()).limit(limit - len(found)))]
+        if len(found) == limit:
+            break
+    return sorted(found, key=lambda post: post.at, reverse=True)
 
 
-async def is_in_a_reference(tx: Transaction, word: str, within: str) -> bool:
-    """Whether a post in a lane that begins with `within` has this word, as a whole, in its reference."""
-    is_it = sa.cast(posts.c.reference, sa.Text).contains(json.dumps(word), autoescape=True)
-    query = sa.select(posts.c.key).where(posts.c.lane.startswith(within, autoescape=True), is_it)
-    return await tx.one(query.limit(1)) is not None
+async def is_in_a_reference(tx: Transaction, message: str, within: str) -> bool:
+    """Whether a post in a lane that begins with `within` has this message in its reference."""
+    query = sa.select(posts.c.lane, posts.c.reference).join(post_messages, post_messages.c.post == posts.c.key)
+    rows = await tx.all(query.where(post_messages.c.message == storable(message)))
+    # A reference that has changed since does not have all the messages any more that it had.
+    return any(row.lane.startswith(within) and message in messages_in(row.reference) for row in rows)
 
 
 async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+import structlog
 
 from bot.records import account_tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.tables import metadata
 
-HEAD = "0006"
+log = structlog.get_logger(__name__)
+
+HEAD = "0007"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 
@@ -34,6 +38,9 @@ def upgrade_sqlite(path: Path) -> None:
             f"{path} was made by a newer version of Countersign (schema {revision}; this version knows {HEAD}). "
             "Start that version, or restore a backup."
         )
+    if revision is not None:
+        log.info("records_upgrading", schema=revision, to=HEAD, megabytes=path.stat().st_size // 1_000_000)
+    began = time.monotonic()
     engine = sa.create_engine(f"sqlite:///{path}")
     try:
         with engine.begin() as connection:
@@ -46,6 +53,8 @@ def upgrade_sqlite(path: Path) -> None:
                 upgrade(connection)
     finally:
         engine.dispose()
+    if revision is not None:
+        log.info("records_upgraded", schema=HEAD, seconds=round(time.monotonic() - began, 1))
 
 
 def _make(connection: sa.Connection) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import sign_ins
+from bot.records.tables import OPEN, sign_ins
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,20 @@ async def get(tx: Transaction, sign_in_id: str) -> SignInRow | None:
 
 async def open_of_call(tx: Transaction, call_id: str) -> SignInRow | None:
     """The sign-in that a call waits for, or none."""
-    row = await tx.one(sa.select(sign_ins).where(sign_ins.c.call_id == call_id, sign_ins.c.status == "open"))
+    row = await tx.one(sa.select(sign_ins).where(sign_ins.c.call_id == call_id, sign_ins.c.status == OPEN))
     return _row(row) if row else None
 
 
 async def open_in(tx: Transaction, thread_id: str) -> Sequence[SignInRow]:
     """What is open in a thread."""
-    query = sa.select(sign_ins).where(sign_ins.c.thread_id == thread_id, sign_ins.c.status == "open")
+    query = sa.select(sign_ins).where(sign_ins.c.thread_id == thread_id, sign_ins.c.status == OPEN)
     return [_row(r) for r in await tx.all(query)]
 
 
 async def open_for(tx: Transaction, person_id: str, connection: str) -> Sequence[SignInRow]:
     """What waits for this person's account of a connection, in whichever thread, oldest first."""
     query = sa.select(sign_ins).where(
-        sign_ins.c.person_id == person_id, sign_ins.c.connection == connection, sign_ins.c.status == "open"
+        sign_ins.c.person_id == person_id, sign_ins.c.connection == connection, sign_ins.c.status == OPEN
     )
     return [_row(r) for r in await tx.all(query.order_by(sign_ins.c.asked_at))]
 
@@ -69,7 +69,7 @@ async def settle(tx: Transaction, sign_in_id: str, status: str, *, key: str, now
     """Settle an open sign-in and forget its link; false when it was settled before."""
     statement = (
         sa.update(sign_ins)
-        .where(sign_ins.c.sign_in_id == sign_in_id, sign_ins.c.status == "open")
+        .where(sign_ins.c.sign_in_id == sign_in_id, sign_ins.c.status == OPEN)
         .values(status=status, settled_key=key, settled_at=now, sealed_link="")
     )
     return await tx.one(statement.returning(sign_ins.c.sign_in_id)) is not None
@@ -77,13 +77,13 @@ async def settle(tx: Transaction, sign_in_id: str, status: str, *, key: str, now
 
 async def with_links(tx: Transaction) -> Sequence[SignInRow]:
     """What is open and has a link of a server's."""
-    query = sa.select(sign_ins).where(sign_ins.c.status == "open", sign_ins.c.sealed_link != "")
+    query = sa.select(sign_ins).where(sign_ins.c.status == OPEN, sign_ins.c.sealed_link != "")
     return [_row(r) for r in await tx.all(query)]
 
 
 async def reseal(tx: Transaction, known: SignInRow, sealed_link: str) -> None:
     """The same link, sealed with another key, unless it was settled since."""
-    statement = sa.update(sign_ins).where(sign_ins.c.sign_in_id == known.sign_in_id, sign_ins.c.status == "open")
+    statement = sa.update(sign_ins).where(sign_ins.c.sign_in_id == known.sign_in_id, sign_ins.c.status == OPEN)
     await tx.run(statement.values(sealed_link=sealed_link))
 
 

@@ -12,6 +12,24 @@ metadata = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+
+def partial_index(name: str, *columns: str | sa.TextClause, where: str, unique: bool = False) -> sa.Index:
+    """An index over the few rows of a growing table that still matter. Statements that are to use it say `where` with
+    literals: the value of a parameter is not known when SQLite chooses an index."""
+    condition = sa.text(where)
+    return sa.Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
+PENDING: sa.ColumnElement[str] = sa.literal_column("'pending'")
+OPEN: sa.ColumnElement[str] = sa.literal_column("'open'")
+WAITING: sa.ColumnElement[str] = sa.literal_column("'waiting'")
+PARKED: sa.ColumnElement[str] = sa.literal_column("'parked'")
+UNKNOWN: sa.ColumnElement[str] = sa.literal_column("'unknown'")
+APPROVED: sa.ColumnElement[str] = sa.literal_column("'approved'")
+TIMER: sa.ColumnElement[str] = sa.literal_column("'timer'")
+"""Literals, for `partial_index`."""
+
 Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite counts only an INTEGER primary key by itself."""
 
@@ -30,6 +48,8 @@ threads = sa.Table(
     sa.Column("unsettled", sa.Boolean),
     sa.Index(None, "platform", "updated_at"),
     sa.Index(None, "place_key", "created_at"),
+    sa.Index("ix_threads_session", "place_key", sa.text("length(thread_id)"), "thread_id"),
+    sa.Index("ix_threads_session_of", "place_key", "requester", sa.text("length(thread_id)"), "thread_id"),
 )
 
 people = sa.Table(
@@ -59,12 +79,10 @@ deliveries = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("cause", sa.Text),
     sa.Index(None, "thread_id", "seq"),
-    sa.Index(
-        "ix_deliveries_waiting",
-        "due_at",
-        sqlite_where=sa.text("status = 'waiting'"),
-        postgresql_where=sa.text("status = 'waiting'"),
-    ),
+    partial_index("ix_deliveries_waiting", "due_at", where="status = 'waiting'"),
+    partial_index("ix_deliveries_waiting_in", "thread_id", "seq", where="status = 'waiting'"),
+    partial_index("ix_deliveries_work", "thread_id", "seq", where="status = 'waiting' AND kind != 'timer'"),
+    partial_index("ix_deliveries_parked", "thread_id", where="status = 'parked'"),
 )
 
 posts = sa.Table(
@@ -87,19 +105,18 @@ posts = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
     sa.Index(None, "thread_id", "seq"),
     sa.Index(None, "subject"),
-    sa.Index(
-        "ix_posts_unsent",
-        "lane",
-        sqlite_where=sa.text("sent_revision < revision"),
-        postgresql_where=sa.text("sent_revision < revision"),
-    ),
-    sa.Index(
-        "ix_posts_elsewhere",
-        "lane",
-        sqlite_where=sa.text("place IS NOT NULL"),
-        postgresql_where=sa.text("place IS NOT NULL"),
-    ),
+    partial_index("ix_posts_unsent", "lane", where="sent_revision < revision"),
+    partial_index("ix_posts_elsewhere", "lane", "seq", where="place IS NOT NULL"),
 )
+
+post_messages = sa.Table(
+    "post_messages",
+    metadata,
+    sa.Column("message", sa.Text, primary_key=True),
+    sa.Column("post", sa.Text, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""Which post a platform's message belongs to, by the id that its reference has for it."""
 
 places = sa.Table(
     "places",
@@ -135,15 +152,13 @@ approvals = sa.Table(
     sa.Column("asked_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float),
     sa.Column("settled_at", sa.Float),
+    sa.Column("requester", sa.Text),
     sa.UniqueConstraint("call_id", "round"),
-    sa.Index(None, "thread_id"),
-    sa.Index(
-        "ix_approvals_pending",
-        "thread_id",
-        sqlite_where=sa.text("status = 'pending'"),
-        postgresql_where=sa.text("status = 'pending'"),
-    ),
-    sa.Index(None, "settled_at"),
+    partial_index("ix_approvals_pending", "thread_id", where="status = 'pending'"),
+    partial_index("ix_approvals_pending_since", "asked_at", where="status = 'pending'"),
+    partial_index("ix_approvals_approved", "thread_id", "settled_at", where="status = 'approved'"),
+    partial_index("ix_approvals_settled", "requester", "settled_at", where="settled_at IS NOT NULL"),
+    partial_index("ix_approvals_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
 
 votes = sa.Table(
@@ -179,12 +194,9 @@ clarifications = sa.Table(
     sa.Column("asked_at", sa.Float, nullable=False),
     sa.Column("settled_at", sa.Float),
     sa.UniqueConstraint("call_id", "number"),
-    sa.Index(
-        "ix_clarifications_open",
-        "thread_id",
-        sqlite_where=sa.text("status = 'open'"),
-        postgresql_where=sa.text("status = 'open'"),
-    ),
+    partial_index("ix_clarifications_open", "thread_id", where="status = 'open'"),
+    partial_index("ix_clarifications_open_for", "requester", where="status = 'open'"),
+    partial_index("ix_clarifications_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
 
 sign_ins = sa.Table(
@@ -206,13 +218,9 @@ sign_ins = sa.Table(
     sa.Column("expires_at", sa.Float),
     sa.Column("settled_at", sa.Float),
     sa.Index(None, "call_id"),
-    sa.Index(None, "person_id", "connection"),
-    sa.Index(
-        "ix_sign_ins_open",
-        "thread_id",
-        sqlite_where=sa.text("status = 'open'"),
-        postgresql_where=sa.text("status = 'open'"),
-    ),
+    partial_index("ix_sign_ins_open", "thread_id", where="status = 'open'"),
+    partial_index("ix_sign_ins_open_for", "person_id", "connection", where="status = 'open'"),
+    partial_index("ix_sign_ins_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
 
 attempts = sa.Table(
@@ -240,12 +248,9 @@ attempts = sa.Table(
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float),
     sa.UniqueConstraint("call_id", "number"),
-    sa.Index(
-        "ix_attempts_undecided",
-        "thread_id",
-        sqlite_where=sa.text("status = 'unknown' AND choice IS NULL"),
-        postgresql_where=sa.text("status = 'unknown' AND choice IS NULL"),
-    ),
+    partial_index("ix_attempts_undecided", "thread_id", where="status = 'unknown' AND choice IS NULL"),
+    partial_index("ix_attempts_undecided_for", "requester", where="status = 'unknown' AND choice IS NULL"),
+    partial_index("ix_attempts_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
 
 feedback = sa.Table(

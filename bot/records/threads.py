@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.tables import approvals, attempts, clarifications, people, sign_ins, threads
+from bot.records.tables import OPEN, PENDING, UNKNOWN, approvals, attempts, clarifications, people, sign_ins, threads
 from bot.records.upsert import insert
 from bot.vocabulary import Person, Place, ThreadSummary
 
@@ -111,10 +111,10 @@ async def newest(tx: Transaction, platform: str, limit: int) -> tuple[ThreadSumm
 def _newest() -> sa.Select[Any]:
     waiting: sa.ColumnElement[int] = sa.literal(0)
     for table, is_open in (
-        (approvals, approvals.c.status == "pending"),
-        (clarifications, clarifications.c.status == "open"),
-        (sign_ins, sign_ins.c.status == "open"),
-        (attempts, sa.and_(attempts.c.status == "unknown", attempts.c.choice.is_(None))),
+        (approvals, approvals.c.status == PENDING),
+        (clarifications, clarifications.c.status == OPEN),
+        (sign_ins, sign_ins.c.status == OPEN),
+        (attempts, sa.and_(attempts.c.status == UNKNOWN, attempts.c.choice.is_(None))),
     ):
         count = sa.select(sa.func.count()).where(table.c.thread_id == threads.c.thread_id, is_open)
         waiting = waiting + count.correlate(threads).scalar_subquery()

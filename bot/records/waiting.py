@@ -76,7 +76,7 @@ async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
 
 
 async def superseded_by(tx: Transaction, thread_id: str, key: str) -> bool:
-    """Whether this delivery gave up anything that was open in a thread. Reads whole tables: for after a crash only."""
+    """Whether this delivery gave up anything that was open in a thread."""
     given_up = (
         (tables.approvals, tables.approvals.c.status),
         (tables.clarifications, tables.clarifications.c.status),

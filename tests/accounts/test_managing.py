@@ -190,6 +190,7 @@ async def test_after_a_change_of_keys_the_old_one_can_be_retired(stage: Stage) -
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
     await stage.office.connections.start()
+    await stage.office.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
@@ -205,6 +206,7 @@ async def test_the_link_of_a_tool_server_survives_the_change_of_keys(stage: Stag
     stage.key = new + b"," + KEY
     stage.restart()
     await stage.office.connections.start()
+    await stage.office.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.link(sign_in_id) == needed.url
@@ -214,11 +216,13 @@ async def test_an_operator_who_lost_the_key_is_told_so_at_the_start(stage: Stage
     await stage.connect()
     with capture_logs() as logged:
         await stage.office.connections.start()
+        await stage.office.connections.resealed()
     assert logged == []
     stage.key = Fernet.generate_key()
     stage.restart()
     with capture_logs() as logged:
         await stage.office.connections.start()
+        await stage.office.connections.resealed()
     (told,) = logged
     assert (told["event"], told["accounts"]) == ("accounts_sealed_with_another_key", 1)
     assert "ENCRYPTION_KEY=new,old" in told["note"]

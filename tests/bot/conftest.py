@@ -72,7 +72,7 @@ class RecordingPlatform:
 
     async def send(self, post: Post) -> Reference:
         await self._take(post)
-        reference = {"number": str(len(self.shown) + 1)}
+        reference = {"number": str(len(self.shown) + 1), "messages": [str(len(self.shown) + 1)]}
         self.shown[reference["number"]] = post
         if self.lost_answers:
             self.lost_answers -= 1
@@ -88,7 +88,7 @@ class RecordingPlatform:
 
     async def find(self, post: Post) -> Reference | None:
         found = [number for number, shown in self.shown.items() if shown.post_id == post.post_id]
-        return {"number": found[0]} if found else None
+        return {"number": found[0], "messages": found[:1]} if found else None
 
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         return Introduction(arrival.message.author, arrival.message.text)

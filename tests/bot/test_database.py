@@ -137,4 +137,4 @@ async def test_a_timer_that_is_set_is_not_counted_as_waiting(database: Database)
     async with database.writing() as tx:
         await deliveries.add(tx, Delivery("expire:a1", "chat:T1", "timer", {}, False, 0.0, 9e9))
         await deliveries.add(tx, Delivery("m1", "chat:T1", "message", {}, False, 0.0, 0.0))
-        assert await deliveries.counts(tx) == {"waiting": 1}
+        assert await deliveries.counts(tx) == {"waiting": 1, "parked": 0}

@@ -257,7 +257,7 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
     await until_sent(database, "one")
     async with database.writing() as tx:
         await posts.sent(tx, "one", 1, {"number": "wrong"})
-    assert (await row_of(database, "one")).reference == {"number": "1"}
+    assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
 
 
 async def show_again(database: Database, box: Posts) -> None:

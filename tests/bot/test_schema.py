@@ -15,8 +15,9 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from structlog.testing import capture_logs
 
-from bot.records import approvals, attempts, threads
+from bot.records import approvals, attempts, concerns, posts, threads
 from bot.records.database import sqlite_database
 from bot.records.schema import HEAD, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
@@ -202,3 +203,59 @@ def _tables(path: Path) -> set[str]:
         return set(sa.inspect(engine).get_table_names())
     finally:
         engine.dispose()
+
+
+def indexes(file: Path) -> list[tuple[object, ...]]:
+    return rows(file, "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY name")
+
+
+def test_a_database_that_was_migrated_has_the_indexes_of_a_new_one(tmp_path: Path) -> None:
+    made, migrated = tmp_path / "made.db", tmp_path / "migrated.db"
+    upgrade_sqlite(made)
+    engine = sa.create_engine(f"sqlite:///{migrated}")
+    with engine.begin() as connection:
+        upgrade(connection)
+    engine.dispose()
+    assert indexes(migrated) == indexes(made)
+
+
+async def test_what_is_looked_for_by_index_is_found_after_an_upgrade(file: Path, engine: sa.Engine) -> None:
+    """Rule 13: the upgrade gives old rows what new statements look for."""
+    file.parent.mkdir()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.upgrade(alembic_config(connection), "0005")
+        connection.exec_driver_sql(
+            "INSERT INTO approvals (approval_id, call_id, round, thread_id, server, tool, title, arguments, digest, "
+            "risk, ask, requesters, quote, handed_to, status, asked_at, settled_at) VALUES ('a', 'm1.0.0', 1, "
+            "'slack:T1:C1:1', 's', 'make', '', '{}', 'd', '[]', '{\"verdict\": \"ask\", \"rule\": \"a rule\"}', "
+            "'[\"slack:T1:U1\"]', '', '[]', 'approved', 1.5, 2.5)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO posts (seq, key, thread_id, lane, kind, revision, sent_revision, reference, tries, at) VALUES "
+            "(5, 'said:1', 'slack:T1:C1:1', 'slack:T1:C1:1', 'said', 1, 1, "
+            '\'{"channel": "C1", "parts": ["7", "8"], "also": {"parts": ["9"]}}\', 0, 1.5)'
+        )
+    upgrade_sqlite(file)
+    database = sqlite_database(file)
+    await database.open()
+    async with database.reading() as tx:
+        (lately,) = await concerns.settled_lately(tx, "slack:T1:U1", "slack:T1:", 5)
+        ours = [await posts.is_in_a_reference(tx, message, "slack:T1:C1") for message in ("7", "8", "9", "C1", "1")]
+    await database.close()
+    assert lately.approval_id == "a"
+    assert ours == [True, True, True, False, False]
+
+
+def test_an_upgrade_is_told_of_in_the_log(file: Path, engine: sa.Engine) -> None:
+    file.parent.mkdir()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.upgrade(alembic_config(connection), "0005")
+    with capture_logs() as logged:
+        upgrade_sqlite(file)
+        upgrade_sqlite(file)
+    assert [(line["event"], line["schema"]) for line in logged] == [
+        ("records_upgrading", "0005"),
+        ("records_upgraded", HEAD),
+    ]

@@ -267,6 +267,9 @@ class StandInDesk:
         to_decide = [shown_in_c1(v.approval_id, v) for v in pending]
         return Overview(tuple(to_decide), tuple(waiting), ())
 
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        return ()
+
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         return tuple(t for t, owner in self.turns.items() if owner == person.person_id and t.startswith(within))
 

@@ -305,6 +305,9 @@ class StandInDesk:
         to_decide = [shown for each in self.approvals.values() for shown in await self.shown(each.approval_id)]
         return Overview(tuple(to_decide), (), ())
 
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        return ()
+
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         return ()
 

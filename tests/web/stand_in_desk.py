@@ -33,7 +33,6 @@ from bot.vocabulary import (
     Refused,
     Said,
     Settled,
-    Shown,
     SignInReply,
     SignInView,
     ThreadSummary,
@@ -254,14 +253,17 @@ class StandInDesk:
         return link if owner == person.person_id else Refused("This link is for somebody else.")
 
     async def overview(self, person: Person, within: str) -> Overview:
+        return Overview((), (), ())
+
+    async def asked(self, person: Person) -> tuple[Post, ...]:
         asked = [
-            Shown(replace(entry, place=Place("web", key=person.person_id, address={}, direct=True)), {})
+            replace(entry, place=Place("web", key=person.person_id, address={}, direct=True))
             for entries in self.entries.values()
             for entry in entries
             if isinstance(entry, Post) and isinstance(entry.content, ApprovalView)
-            if entry.content.status == "pending" and within in entry.content.handed_to
+            if entry.content.status == "pending" and person.person_id in entry.content.handed_to
         ]
-        return Overview(tuple(asked), (), ())
+        return tuple(asked)
 
     async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
         return tuple(

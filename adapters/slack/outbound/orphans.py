@@ -22,12 +22,15 @@ class Orphans:
 
     They are told apart by what they say: of two that were being written, each goes to its own post, so that the order
     stays. Whatever is written in such a thread waits for the look, so that no message of this process is taken for one.
+    A look goes back so far and no further; so when this process has run for as long, there are none, and what was
+    remembered of the looks is forgotten.
     """
 
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._finder = Finder(api)
+        self._over_at = clock() + LOOK_BACK
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
         self._found: dict[Spot, list[Orphan]] = {}
         self._taken: set[str] = set()
@@ -35,7 +38,7 @@ class Orphans:
 
     def may_be_in(self, spot: Spot) -> bool:
         """Whether there may be any: in a thread that is older than this process, or where there are no threads."""
-        return spot.thread_ts <= self._began_at and self._found.get(spot) != []
+        return not self._is_over() and spot.thread_ts <= self._began_at and self._found.get(spot) != []
 
     async def claim(self, spot: Spot, text: str) -> str:
         """Timestamp of the one that says the same as far as it goes, no longer streaming; empty: there is none."""
@@ -56,7 +59,8 @@ class Orphans:
 
     def take(self, timestamps: Sequence[str]) -> None:
         """These have become the messages of a post."""
-        self._taken.update(timestamps)
+        if not self._is_over():
+            self._taken.update(timestamps)
 
     async def clear(self, spot: Spot) -> None:
         """Take away those that nobody has claimed: what they were to say is said elsewhere, or will never be."""
@@ -72,6 +76,14 @@ class Orphans:
                 await remove(self._api, spot, orphan.ts)
             except ApiFailed as failure:
                 log.info("slack_orphan_not_removed", team=spot.team, channel=spot.channel, error=failure.error)
+
+    def _is_over(self) -> bool:
+        if self._clock() < self._over_at:
+            return False
+        self._found.clear()
+        self._taken.clear()
+        self._looking.clear()
+        return True
 
     async def _look(self, spot: Spot) -> list[Orphan]:
         async with self._looking[spot]:

@@ -4,6 +4,7 @@ it; where an app has no sessions, a line that says what the bot is doing ("Using
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ TEXT_LIMIT = 50
 
 MOST_TRIES = 5
 """Times that the state of a session is told which Slack does not take; unlike a line it would stay wrong for ever."""
+
+MOST_MET = 1_000
+"""Threads older than this process of which is known that we have set something there; in others it is set once more."""
 
 CLOSING = 3.0
 """Seconds that clearing them may take when the process ends; Slack does it by itself after two minutes."""
@@ -87,8 +91,8 @@ class StatusLines:
         self._keepers: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._met: set[Spot] = set()
-        """Threads older than this process in which we have set something."""
+        self._met: OrderedDict[Spot, None] = OrderedDict()
+        """Threads older than this process in which we have set something, the latest last."""
 
     def set(self, spot: Spot, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
@@ -124,7 +128,10 @@ class StatusLines:
         if self._closing.is_set() or not spot.thread_ts or self._way(spot) is None:
             return
         if spot.thread_ts <= self._began_at:
-            self._met.add(spot)
+            self._met[spot] = None
+            self._met.move_to_end(spot)
+            if len(self._met) > MOST_MET:
+                self._met.popitem(last=False)
         line = self._lines.get(spot)
         if line is None:
             line = self._lines[spot] = _Line(wanted)

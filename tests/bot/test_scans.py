@@ -1,0 +1,85 @@
+"""Rule 13: no statement reads through a table that grows, since SQLite's statements run in the event loop.
+
+Every function of `bot.records` is called, and SQLite is asked how it executes what they execute. How long that takes
+with a million rows in each table is for `make bench`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import sqlalchemy as sa
+
+from bot.records.database import Transaction
+from bot.records.schema import upgrade_sqlite
+from tests.support.query_plans import Executed, plan, recording, scans, sorts
+from tests.support.record_calls import RecordCall, record_calls
+
+FIRST_ROW_ONLY = {"audit.newest": "the one with the highest number"}
+SORTED = {
+    "approvals.pending_in": "what waits in one thread",
+    "approvals.votes_on": "the votes of one approval",
+    "audit.votes_on_call": "the votes on one call",
+    "clarifications.open_in": "what is open in one thread",
+    "connections.of_person": "one person's accounts",
+    "deliveries.first_author": "what waits in one thread",
+    "deliveries.head": "what waits in one thread",
+    "grants.of_person": "the grants in force that end at the same moment",
+    "sign_ins.open_for": "what is open for one person",
+    "threads.with_address": "the accounts of one human",
+}
+"""Few rows each, so that they may be collected before the first is returned."""
+CALLS = list(record_calls({}))
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sa.Engine]:
+    file = tmp_path_factory.mktemp("records") / "records.db"
+    upgrade_sqlite(file)
+    made = sa.create_engine(f"sqlite:///{file}")
+    yield made
+    made.dispose()
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
+async def test_no_statement_reads_through_a_table_that_grows(call: RecordCall, engine: sa.Engine) -> None:
+    with engine.connect() as connection, recording(engine) as executed:
+        await call.make(Transaction(connection))
+        connection.rollback()
+    assert executed
+    name = call.name.split()[0]
+    with closing(sqlite3.connect(str(engine.url.database))) as plain:
+        for statement in executed:
+            steps = plan(plain, statement)
+            assert name in FIRST_ROW_ONLY or not scans(steps), statement.sql
+            assert name in SORTED or not sorts(steps), statement.sql
+
+
+def test_all_there_is_in_the_records_is_called() -> None:
+    assert {"approvals", "deliveries", "posts", "concerns", "connections"} <= {c.name.split(".")[0] for c in CALLS}
+    assert len(CALLS) > 100
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM approvals WHERE status = 'pending' AND thread_id = 'x'",
+        "SELECT * FROM approvals WHERE status = 'pending' ORDER BY asked_at",
+        "SELECT * FROM oauth_clients WHERE connection <> 'x'",
+    ],
+)
+def test_reading_what_is_open_or_small_is_no_scan(sql: str, engine: sa.Engine) -> None:
+    assert not scans(plan_of(sql, engine))
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM approvals WHERE risk = 'x'", "SELECT count(*) FROM posts"])
+def test_reading_through_a_table_is_a_scan(sql: str, engine: sa.Engine) -> None:
+    assert scans(plan_of(sql, engine))
+
+
+def plan_of(sql: str, engine: sa.Engine) -> list[str]:
+    with closing(sqlite3.connect(str(engine.url.database))) as plain:
+        return plan(plain, Executed(sql, ()))
