@@ -25,6 +25,7 @@ from bot.house import House, HouseParts, open_house
 from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
 from bot.policy_in_force import PolicyInForce
+from bot.records.damage import DamagedFileError
 from bot.records.opening import open_records
 from bot.records.schema import NewerSchemaError
 from bot.redacting import log_redactor_of, redactor_of
@@ -68,7 +69,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
             records = await stack.enter_async_context(open_records(database))
             given = settings.encryption_key
             key = given.get_secret_value().encode() if given else kept_key(folder)
-        except (FolderInUseError, KeyFileError, NewerSchemaError) as error:
+        except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
             raise ConfigurationError(str(error)) from error
         # What we hand to tool servers is secret too.
         handed = (secret for server in tool_config.servers for secret in server.secrets)

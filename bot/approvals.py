@@ -110,6 +110,10 @@ class ApprovalBook:
         given_up = await approvals.supersede_unused(tx, thread_id, key=key, now=self._clock(), reason=why)
         await self._posts.show_again(tx, given_up)
 
+    async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
+        """What waits or was approved in a thread that does not know of it any more."""
+        await self._posts.show_again(tx, await approvals.void_in(tx, thread_id, key=key, now=self._clock(), reason=why))
+
     async def thread_of(self, tx: Transaction, approval_id: str) -> str | None:
         """The thread that waits for an approval."""
         row = await approvals.get(tx, approval_id)

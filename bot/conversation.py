@@ -11,7 +11,7 @@ from bot.beginnings import announcement, asks_only_for_that
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.endings import Endings
-from bot.failing import Failing
+from bot.failing import STATE_LOST, Failing
 from bot.failures import MAX_DEATHS, for_author, reference_of
 from bot.forms import FormErrors
 from bot.inbox.engine import Engine
@@ -56,7 +56,7 @@ class Conversation:
     def __init__(self, surroundings: Surroundings, engine: Engine) -> None:
         self._s = s = surroundings
         self._endings = Endings(s.database, s.agent, s.posts, s.waits)
-        self._failing = Failing(self._endings, s.database, s.posts, engine, s.clock)
+        self._failing = Failing(self._endings, s.database, s.posts, s.waits, engine=engine, clock=s.clock)
 
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked. Raises only if not even that can be
@@ -142,6 +142,9 @@ class Conversation:
 
     async def _interpret(self, delivery: Delivery, thread: ThreadRow, look: Look, live: Live) -> None:
         author, addressed = delivery.body["person"], delivery.body["addressed"]
+        if look.turn is None and thread.turn is not None:
+            async with self._s.database.writing() as tx:
+                await self._s.waits.void(tx, delivery.thread_id, delivery.key, STATE_LOST)
         async with self._s.database.reading() as tx:
             open_ = await waiting.in_thread(tx, delivery.thread_id)
             human = (await threads.accounts_of(tx, author))[0]
@@ -241,6 +244,10 @@ class Conversation:
 
     async def _resume(self, delivery: Delivery, live: Live) -> None:
         look = await self._s.agent.look(delivery.thread_id)
+        if look.turn is None:
+            # Something was decided, so there was a turn: its checkpoints are gone.
+            await self._failing.state_lost(delivery)
+            return
         if not look.at_rest:
             look = await self._taken_up_again(delivery, look, live)
         await self._endings.conclude(delivery, await self._resume_settled(delivery, look, live))

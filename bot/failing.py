@@ -14,6 +14,9 @@ from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
+from bot.waits import Waits
+
+STATE_LOST = "What I knew of this conversation is lost"
 
 log = structlog.get_logger(__name__)
 
@@ -21,10 +24,13 @@ log = structlog.get_logger(__name__)
 class Failing:
     """Sees to it that no failure is swallowed and none holds up its thread for good."""
 
-    def __init__(self, endings: Endings, database: Database, posts: Posts, engine: Engine, clock: Clock) -> None:
+    def __init__(
+        self, endings: Endings, database: Database, posts: Posts, waits: Waits, *, engine: Engine, clock: Clock
+    ) -> None:
         self._endings = endings
         self._database = database
         self._posts = posts
+        self._waits = waits
         self._engine = engine
         self._clock = clock
 
@@ -51,6 +57,15 @@ class Failing:
         """The turn cannot go on, and trying again would not help: say so in one sentence."""
         look = await self._endings.settle(delivery, "the turn could not go on")
         await self._endings.conclude(delivery, look, regret(delivery, sentence))
+
+    async def state_lost(self, delivery: Delivery) -> None:
+        """The records know of something that waits, and no checkpoint does: what it was about is gone. Nothing runs,
+        and people are told."""
+        log.error("thread_state_lost", reference=reference_of(delivery))
+        async with self._database.writing() as tx:
+            await self._waits.void(tx, delivery.thread_id, delivery.key, STATE_LOST)
+            await self._posts.say(tx, regret(delivery, f"{STATE_LOST}, so nothing was run. Please ask again."))
+            await deliveries.done(tx, delivery.key)
 
     async def park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
         """Keep the delivery with its cause, tell its author, and let the thread go on."""

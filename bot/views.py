@@ -168,6 +168,8 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
+    if row.reason:
+        return f"{row.reason}, so this cannot run any more."
     if row.edited_by is None:
         return "Asked anew, since the call or the rules for it changed."
     editor = (await threads.names(tx, [row.edited_by]))[row.edited_by]

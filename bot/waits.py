@@ -69,6 +69,11 @@ class Waits:
         """A timer of an approval is due. Whether its thread goes on now."""
         return await self._approvals.ring(tx, timer)
 
+    async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
+        """Nothing of a thread can go on: its approvals are void, and everything else that is open is given up."""
+        await self._approvals.void(tx, thread_id, key, why)
+        await self.supersede(tx, thread_id, key, why)
+
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Give up everything that is open in a thread."""
         open_ = await waiting.in_thread(tx, thread_id)

@@ -194,6 +194,17 @@ async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: fl
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
 
 
+async def void_in(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
+    """What is pending or approved in a thread, and not started, can never run any more; their ids."""
+    started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
+    statement = (
+        sa.update(approvals)
+        .where(approvals.c.thread_id == thread_id, approvals.c.status.in_(["pending", "approved"]), ~started)
+        .values(status="void", settled_key=key, settled_at=now, reason=reason)
+    )
+    return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
+
+
 async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> None:
     """Count a vote in the place of what the same human voted before, on whatever account."""
     if vote.human is not None:

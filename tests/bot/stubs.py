@@ -56,7 +56,9 @@ class FragileAgent:
     gone_on: int = 0
 
     async def look(self, thread_id: str) -> Look:
-        return replace(REST, at_rest=False, delivery="earlier", verb="resume") if self.broken_off else REST
+        # Some turn there was, or nothing could be decided; whose, the records say.
+        before = replace(REST, turn=cast("Turn", dict.fromkeys(Turn.__annotations__, "")))
+        return replace(before, at_rest=False, delivery="earlier", verb="resume") if self.broken_off else before
 
     async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
         self.gone_on += 1

@@ -4,7 +4,8 @@ view is told in the end."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from bot.records.deliveries import Delivery
 from bot.vocabulary import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
 from graph.ports import Live, Spoken
 from graph.running import Look
-from graph.state import Silent
+from graph.state import Silent, Turn
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.stubs import REST, FragileAgent, NotedEngine, make_conversation
@@ -186,10 +187,12 @@ async def test_an_outage_without_end_parks_a_message(
 
 
 async def test_the_live_view_is_told_whether_the_thread_waits_for_people(
-    counter: Counter, handle: Handler, chat: Doorkeeper
+    counter: Counter, handle: Handler, chat: Doorkeeper, agent: NotedAgent
 ) -> None:
     await counter.write(ANA, "m1")
     await handle(await next_of(counter, THREAD))
+    anas = dict.fromkeys(Turn.__annotations__, "") | {"requester": ANA.person_id}
+    agent.stands = replace(REST, turn=cast("Turn", anas))
     await counter.ask("a1", ANA)
     await counter.write(BEN, "m2")
     await handle(await next_of(counter, THREAD))

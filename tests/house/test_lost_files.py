@@ -1,0 +1,74 @@
+"""Checkpoints or records that are lost or damaged: nothing runs, people are told, and the operator knows what to do.
+
+Rule 1: what was accepted takes effect or its author is told. Rule 10: an error reaches people in one sentence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from app import ConfigurationError
+from tests.support.house import HouseFolder, house_here
+from tests.support.tools import Workshop
+from tests.support.visitor import visiting
+
+RECORDS, CHECKPOINTS = "countersign.db", "countersign.checkpoints.db"
+
+
+def files(home: HouseFolder, name: str) -> list[Path]:
+    return sorted((home.folder / "data").glob(f"{name}*"))
+
+
+async def test_an_approval_whose_conversation_is_lost_is_void_and_its_requester_told(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp; make what=chair")
+        first, second = await thread.waiting(2)
+        thread_id = thread.thread_id
+    for file in files(workshop_home, CHECKPOINTS):
+        file.unlink()
+    with capture_logs() as logs:
+        async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+            await thread.approve(first["id"])
+            await thread.notice("what i knew of this conversation is lost", "nothing was run", "reference")
+            await thread.card(first["id"], "void", result="lost, so this cannot run any more")
+            await thread.card(second["id"], "void")
+            await thread.send("use make what=table")
+            (card,) = await thread.waiting()
+            await thread.approve(card["id"])
+            await thread.says("made table")
+    assert shop.done == ["make table 1"]
+    assert [entry["log_level"] for entry in logs if entry["event"] == "thread_state_lost"] == ["error"]
+
+
+async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: HouseFolder, shop: Workshop) -> None:
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use look what=lamp")
+        await thread.says("lamp looks fine")
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    for file in files(workshop_home, CHECKPOINTS):
+        file.unlink()
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.send("use look what=chair")
+        await thread.says("chair looks fine")
+        await thread.card(card["id"], "void")
+    assert shop.done == []
+
+
+@pytest.mark.parametrize("name", [RECORDS, CHECKPOINTS])
+async def test_a_damaged_file_stops_the_start_with_what_to_do(home: HouseFolder, name: str) -> None:
+    data = home.folder / "data"
+    data.mkdir(exist_ok=True)
+    (data / name).write_bytes(b"this was a database " * 1_000)
+    with pytest.raises(ConfigurationError, match=f"{name} is damaged .*Restore it from a backup, or move it away"):
+        async with house_here(home):
+            pass
+    (data / name).rename(data / "kept-aside")
+    async with house_here(home):
+        pass
