@@ -35,6 +35,8 @@ class Sizes:
     """Of one card, one after the other."""
     pending: int = 10_000
     """Approvals that wait."""
+    post: int = 1_000_000
+    """Characters of each hostile post."""
     idle_seconds: float = 9.0
     reading_seconds: float = 0.2
     """Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
@@ -54,6 +56,7 @@ SMOKE = Sizes(
     settle_seconds=0.0,
     invokes=5,
     pending=5,
+    post=50,
     idle_seconds=0.03,
     reading_seconds=0.0,
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from bench import measures, policy, slack, teams
+from bench import measures, policy, rendering, slack, teams
 from bench.client import Client, Turn, visiting
 from bench.contestants import Contestant, Contestants, Opening
 from bench.figures import Figure, Limit, median_ms, p99_ms
@@ -37,6 +37,7 @@ async def measure(contestants: Contestants, sizes: Sizes, say: Callable[[str], N
     figures += await teams.invokes(contestants, sizes)
     say("rules and waiting approvals")
     figures += policy.judging(sizes)
+    figures += rendering.hostile_posts(sizes.post)
     figures += await policy.many_pending(contestants, sizes)
     say("starting")
     return figures + await _starting(contestants, sizes)

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby, islice
+
+MOST_STACKED_MARKS = 8
+"""Combining marks on one letter. The scripts of the world need up to five or so; towers of them hide other lines."""
 
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _KEYCAP = "\u20e3"
@@ -21,6 +28,9 @@ _IGNORABLE = re.compile(
 )
 """Default-ignorable characters, line and paragraph separators, and the blank letters of Hangul and Braille."""
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+"""What is suspicious in ASCII."""
+
 _VISIBLE_FORMAT = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]")
 """Format characters that draw something: Arabic number signs and their like."""
 
@@ -30,6 +40,9 @@ _PICTURE = re.compile(
 )
 """Where emoji live; a superset of `Extended_Pictographic`, all of them visible."""
 
+_KEEPABLE = re.compile("[\u200c\u200d\ufe00-\ufe02\ufe0e\ufe0f\u180b-\u180d\U000e0020-\U000e007f\U000e0100-\U000e01ef]")
+"""What `is_kept_in_context` may keep."""
+
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _FLAGS = tuple(
@@ -37,6 +50,80 @@ _FLAGS = tuple(
     for region in ("gbeng", "gbsct", "gbwls")
 )
 """The only three tag sequences in use. Any other run of tag characters is a hidden message."""
+
+
+def unseen_in(text: str) -> Iterator[int]:
+    """Positions of the characters that are to be marked, in order: those that a reader would not see, and marks that
+    are stacked into towers. Linear in time; text without any such character costs next to nothing."""
+    for found in _patterns().needs_a_look.finditer(text, _first_odd(text)):
+        stacked, is_unseen = 0, False
+        for index in range(*found.span()):
+            stacks, suspicious, keepable = _kind_of(text[index])
+            stacked = stacked + 1 if stacks else 0
+            # A neighbour that is unseen itself is no context to keep an invisible character for.
+            is_unseen = suspicious and (is_unseen or not keepable or not is_kept_in_context(text, index))
+            is_unseen = is_unseen or stacked > MOST_STACKED_MARKS
+            if is_unseen:
+                yield index
+
+
+def is_clean(text: str) -> bool:
+    """Whether `unseen_in` finds nothing in a text, by a quick look: "no" may be wrong, "yes" never is."""
+    return _first_odd(text) == len(text)
+
+
+def before_suspicious(text: str, most: int) -> int:
+    """Where the beginning of a text ends that holds at most `most` suspicious characters, which take time to judge."""
+    counted = _patterns().counted.finditer(text, _first_odd(text))
+    return next((found.start() for found in islice(counted, most, None)), len(text))
+
+
+def _first_odd(text: str) -> int:
+    """Where the first character stands that is suspicious, or a mark on another; most texts have none."""
+    found = (_CONTROL if text.isascii() else _patterns().odd).search(text)
+    return found.start() if found else len(text)
+
+
+@lru_cache(maxsize=4_096)
+def _kind_of(character: str) -> tuple[bool, bool, bool]:
+    """Whether it stands on the letter before it, whether it is suspicious, and whether there is any context for it."""
+    stacks = unicodedata.category(character) in ("Mn", "Me")
+    return stacks, is_suspicious(character), _KEEPABLE.match(character) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """Made when they are first needed: that takes 40 ms."""
+
+    odd: re.Pattern[str]
+    """A character that a reader would not see, unless its neighbours say otherwise, or a mark on another."""
+    counted: re.Pattern[str]
+    """One of the former, or one of a tower of the latter."""
+    needs_a_look: re.Pattern[str]
+    """Runs of the former with the marks around them, and towers."""
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> _Patterns:
+    suspicious = f"{_class_of(lambda code: is_suspicious(chr(code)))}{_BEYOND}"
+    marks = _class_of(lambda code: _kind_of(chr(code))[0] and not is_suspicious(chr(code)))
+    tower = f"[{marks}]{{{MOST_STACKED_MARKS + 1}}}"
+    return _Patterns(
+        odd=re.compile(f"[{suspicious}{marks}]"),
+        counted=re.compile(f"[{suspicious}]|(?<=[{marks}]{{{MOST_STACKED_MARKS}}})[{marks}]"),
+        needs_a_look=re.compile(f"[{marks}]*+[{suspicious}][{suspicious}{marks}]*+|{tower}[{marks}]*+"),
+    )
+
+
+_BEYOND = "\U00010000-\U0001efff\U0001fb00-\U0001ffff\U0002fffe-\U0010ffff"
+"""Everything beyond the basic plane but emoji and ideographs."""
+
+
+def _class_of(is_in: Callable[[int], bool]) -> str:
+    """Those of the basic plane, as the inside of a set of a regular expression."""
+    runs = groupby(enumerate(filter(is_in, range(0x10000))), lambda pair: pair[1] - pair[0])
+    codes = ([code for _, code in run] for _, run in runs)
+    return "".join(f"{re.escape(chr(run[0]))}-{re.escape(chr(run[-1]))}" for run in codes)
 
 
 def is_suspicious(character: str) -> bool:

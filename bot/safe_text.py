@@ -8,20 +8,33 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from bot.invisible import is_kept_in_context, is_suspicious
+import orjson
 
-MOST_STACKED_MARKS = 8
-"""Combining marks on one letter. The scripts of the world need up to five or so; towers of them hide other lines."""
+from bot.invisible import before_suspicious, unseen_in
 
-_PLAIN = re.compile(r"[\n\t -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u0590]*")
-"""Characters that need no second look: most text is made of nothing else."""
+MOST_NAMED = 1_000
+"""Arguments of a call that have readable labels; more are shown under their own names, or as one JSON text."""
+LONGEST_NAME = 200
+"""Characters of an argument's name that has a readable label."""
+LONGEST_WIDENING = 10
+"""Characters that `visible` makes of one at most: `⟨U+10FFFF⟩`."""
+
+_LARGE = 20_000
+"""Characters of JSON up to which a nested value is written with blanks, as people read it."""
+_MORE = 500
+"""Characters that are looked at beyond those that are shown."""
+_MOST_SUSPICIOUS = 2_000
+"""Characters of a text that may be invisible and are judged; an answer in Persian has as many within 60,000."""
+_ALL_AS_JSON = "All arguments, as JSON"
+_COUNT = len("… (1,000,000 more characters)")
 _JOINS_ON = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
 _LONGEST_HOST = 253
 """Characters (RFC 1035, without the root's dot)."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _READ_DIFFERENTLY = re.compile(r"[\\ ßẞς]")
 """In a link: browsers take a backslash for a slash, and disagree with IDNA 2003 about these letters."""
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
@@ -42,30 +55,32 @@ def visible(text: str) -> str:
     and tab, and towers of combining marks. Joiners and variation selectors stay where a script or an emoji needs
     them; `\\r\\n` becomes `\\n`. Doing it twice changes nothing more.
     """
-    text = text.replace("\r\n", "\n")
-    if _PLAIN.fullmatch(text):
-        return text
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
     shown: list[str] = []
-    stacked, marked = 0, False
-    for index, character in enumerate(text):
-        stacked = stacked + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-        # A neighbour that was marked itself is no context to keep an invisible character for.
-        unseen = is_suspicious(character) and (marked or not is_kept_in_context(text, index))
-        marked = unseen or stacked > MOST_STACKED_MARKS
-        shown.append(f"⟨U+{ord(character):04X}⟩" if marked else character)
-    return "".join(shown)
+    done = 0
+    for index in unseen_in(text):
+        shown += (text[done:index], f"⟨U+{ord(text[index]):04X}⟩")
+        done = index + 1
+    return "".join([*shown, text[done:]]) if shown else text
 
 
-def shorten(text: str, limit: int) -> str:
+def holds_unseen(text: str) -> bool:
+    """Whether `visible` would change more than the ends of its lines."""
+    return next(unseen_in(text.replace("\r\n", "\n")), None) is not None
+
+
+def shorten(text: str, limit: int, unseen: int = 0) -> str:
     """At most `limit` characters (Unicode code points); what is left out is counted: "… (1,234 more characters)".
 
-    Where the limit leaves no room for the count, an ellipsis alone says that something is missing.
+    Where the limit leaves no room for the count, an ellipsis alone says that something is missing. `unseen`: how many
+    characters follow that are not in `text` at all.
     """
-    if len(text) <= limit:
+    if len(text) <= limit and not unseen:
         return text
-    for end in range(limit, 0, -1):
-        kept = _before_a_whole_character(text, end)
-        cut = f"{text[:kept]}… ({len(text) - kept:,} more characters)"
+    for end in range(min(limit, len(text)), 0, -1):
+        kept = _before_a_whole_character(text, end) if end < len(text) else end
+        cut = f"{text[:kept]}… ({len(text) - kept + unseen:,} more characters)"
         if len(cut) <= limit:
             return cut
     return text[: max(limit - 1, 0)] + "…"[: max(limit, 0)]
@@ -76,18 +91,70 @@ def one_line(text: str, limit: int) -> str:
     return shorten(" ".join(text.split()), limit)
 
 
+def visible_line(text: str, limit: int) -> str:
+    """`one_line` of `visible`, whatever the length of the text: of a long one only the beginning is looked at, and what
+    comes after that is counted as it was written."""
+    text = text.lstrip() if text[:1].isspace() else text
+    beginning, unseen = _beginning(text, 2 * limit, limit)
+    return shorten(" ".join(visible(beginning).split()), limit, unseen)
+
+
+def visible_passage(text: str, limit: int) -> str:
+    """`shorten` of `visible`, likewise."""
+    beginning, unseen = _beginning(text, limit, limit)
+    return shorten(visible(beginning), limit, unseen)
+
+
+def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
+    """At most `limit` characters and `lines` lines of a text made visible, with the count of what is left out, and
+    whether anything is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
+    beginning, unseen = _beginning(text, limit, limit)
+    shown = visible(beginning)
+    if not shown.strip() and not (unseen and text.strip()):
+        return (f"({len(text):,} blanks)" if text else "(empty)"), False
+    rows = shown.split("\n", lines)
+    is_cut = len(shown) > limit or unseen > 0 or len(rows) > lines
+    if len(rows) > lines:
+        limit = min(limit, len(shown) - len(rows[-1]) + _COUNT)
+    return shorten(shown, limit, unseen), is_cut
+
+
+def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
+    """As much of a text, about `most` characters, as has to be looked at to show `limit` of it, and how many come after
+    that. Where many are suspicious it is less, since each has to be judged by its neighbours."""
+    beginning = text if len(text) <= most + _MORE else text[: most + _MORE]
+    end = before_suspicious(beginning, min(max(limit // 2, 200), _MOST_SUSPICIOUS))
+    return beginning[:end], len(text) - end
+
+
 def argument_lines(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Label and value of each argument, whole and visible, in the order given.
 
     Text stays as it is (dates too), yes and no stand for booleans, nested values are compact JSON; text that would read
     like one of these is in quotes. No two values read alike, but for kinds of line ends. Raises nothing.
     """
+    return [(visible(name), visible(value)) for name, value in written_arguments(arguments)]
+
+
+def written_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The same as they were written: not visible yet, which of a long one only a part has to be.
+
+    Very many arguments, or names that are no names, are one JSON text.
+    """
+    if is_unwieldy(arguments):
+        yield _ALL_AS_JSON, written_value(arguments)
+        return
     names = labels(arguments)
-    return [(names[name], visible(_value_in_words(value))) for name, value in arguments.items()]
+    yield from ((names[name], written_value(value)) for name, value in arguments.items())
+
+
+def is_unwieldy(arguments: Mapping[str, Any]) -> bool:
+    """Whether arguments are too many to be listed one by one, or have names that are too long for that."""
+    return len(arguments) > MOST_NAMED or any(len(name) > LONGEST_NAME for name in arguments)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """A readable label for each argument name: `calendar_id` → "Calendar id".
+    """A readable label for each argument name: `calendar_id` → "Calendar id". It is not visible yet.
 
     No two names have the same label: what is not in snake case keeps its own spelling, and is in quotes where that
     could be taken for a label.
@@ -129,10 +196,11 @@ def _before_a_whole_character(text: str, end: int) -> int:
 def _label(name: str) -> str:
     if _SNAKE_CASE.fullmatch(name):
         return name[:1].upper() + name[1:].replace("_", " ")
-    return name if _OTHER_CASE.fullmatch(name) else visible(json.dumps(name, ensure_ascii=False))
+    return name if _OTHER_CASE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _value_in_words(value: Any) -> str:
+def written_value(value: Any) -> str:
+    """A value in words, or as compact JSON. Raises nothing."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False) if _READS_LIKE_ANOTHER.fullmatch(value) else value
@@ -140,7 +208,21 @@ def _value_in_words(value: Any) -> str:
             return "yes" if value else "no"
         case None:
             return "(nothing)"
+    return (_large_json(value) if isinstance(value, Mapping | list | tuple) else "") or _json(value)
+
+
+def _large_json(value: Any) -> str:
+    """JSON without blanks, which is written ten times as fast; empty where the value is not large, or holds what this
+    cannot write (integers of more than 64 bits, halves of characters, cycles)."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        written = orjson.dumps(value)
+    except (TypeError, RecursionError):
+        return ""
+    return written.decode() if len(written) > _LARGE else ""
+
+
+def _json(value: Any) -> str:
+    try:
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return f"(a {type(value).__name__} that cannot be shown)"

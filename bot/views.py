@@ -13,7 +13,7 @@ from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
-from bot.safe_text import one_line
+from bot.safe_text import one_line, shorten
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
@@ -32,6 +32,10 @@ from policies.model import Ask
 
 RESULT_LIMIT = 200
 """Characters of a result on a card."""
+LONGEST_OBJECT = 20_000
+"""Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
+LOOKED_AT = 5_000
+"""Characters of a result that are looked at."""
 
 
 async def post_of(tx: Transaction, row: PostRow, place: Place, now: float) -> Post | None:
@@ -157,7 +161,7 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
         case "done":
             return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
         case "failed":
-            return f"Failed: {one_line(attempt.text, RESULT_LIMIT)}", "error"
+            return f"Failed: {one_line(attempt.text[:LOOKED_AT], RESULT_LIMIT)}", "error"
         case "started":
             return "Running…", "info"
         case "unknown":
@@ -179,13 +183,14 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
 def result_line(text: str) -> str:
     """A result in one line for people: the plain values of a JSON object, or the text as it is."""
     try:
-        result = json.loads(text)
-    except ValueError:
+        result = json.loads(text) if len(text) <= LONGEST_OBJECT and text.lstrip()[:1] == "{" else None
+    except (ValueError, RecursionError):
         result = None
     if isinstance(result, dict):
         plain = {k: v for k, v in result.items() if isinstance(v, str | int | float) and v != ""}
         text = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in plain.items()) or text
-    return one_line(text, RESULT_LIMIT)
+    beginning = text.lstrip()[:LOOKED_AT]
+    return shorten(" ".join(beginning.split()), RESULT_LIMIT, max(0, len(text.lstrip()) - len(beginning)))
 
 
 def _unknown(attempt: AttemptRow) -> str:

@@ -7,10 +7,21 @@ HTML: the page builds its nodes from text and never parses HTML.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, assert_never
 
+from bot.cutting import cut_by_size
 from bot.exactness import unseen_in_words
-from bot.safe_text import argument_lines, one_line, visible
+from bot.invisible import before_suspicious, is_clean
+from bot.safe_text import (
+    LONGEST_WIDENING,
+    holds_unseen,
+    visible,
+    visible_line,
+    visible_passage,
+    written_arguments,
+    written_value,
+)
 from bot.vocabulary import (
     AlreadySettled,
     ApprovalView,
@@ -38,10 +49,25 @@ from graph.fields import FormField
 
 Json = dict[str, Any]
 
+ANSWER_LIMIT = 100_000
+"""Characters of an answer; more is cut with a count."""
+PASSAGE_LIMIT = 10_000
+"""Characters of any other text from elsewhere; more is cut with a count."""
+VALUES_LIMIT = 20_000
+"""Characters of all arguments of a call together that are sent with its card; of longer ones only the beginning is, and
+the rest is fetched when somebody wants to see it."""
+PAGE_CHARACTERS = 12_000
+"""Characters of a page of such arguments."""
 SHOWN_CHARACTERS = 600
 """Characters of one argument that a card shows at first; the rest is behind "Show all"."""
 SHOWN_LINES = 12
 """Lines of one argument that a card shows at first."""
+LONGEST_VALUE = 50_000
+"""Characters of a value in a form: a few of them come back in one request."""
+LABEL_LIMIT = 1_000
+"""Characters of the words around an input."""
+_MOST_SUSPICIOUS = 1_000
+"""Characters that may be invisible, of an argument that is sent whole."""
 TITLE_LIMIT = 120
 """Characters of a title."""
 RESULT_LIMIT = 400
@@ -95,7 +121,7 @@ def message_json(view: MessageView) -> Json:
         "id": view.key,
         "author": line(view.author, TITLE_LIMIT),
         "author_id": view.author_id,
-        "text": visible(view.text),
+        "text": passage(view.text, ANSWER_LIMIT),
         "at": view.at,
     }
 
@@ -120,9 +146,9 @@ def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
         case Said():
-            return {"kind": "said", "text": visible(content.text)}
+            return {"kind": "said", "text": passage(content.text, ANSWER_LIMIT)}
         case Notice():
-            return {"kind": "notice", "text": visible(content.text), "tone": content.tone}
+            return {"kind": "notice", "text": passage(content.text), "tone": content.tone}
         case ApprovalView():
             return _approval(content)
         case ClarificationView():
@@ -144,10 +170,10 @@ def _approval(view: ApprovalView) -> Json:
         "arguments": arguments_json(view.arguments),
         **seen_json(view),
         "asked_arguments": None if view.asked_arguments is None else arguments_json(view.asked_arguments),
-        "risk": [visible(word) for word in view.risk],
-        "requester": visible(view.requester),
-        "may_decide": visible(view.may_decide),
-        "rule": visible(view.rule),
+        "risk": [line(word, TITLE_LIMIT) for word in view.risk],
+        "requester": passage(view.requester),
+        "may_decide": passage(view.may_decide),
+        "rule": passage(view.rule),
         "quorum": view.quorum,
         "votes": [_vote(vote) for vote in view.votes],
         "asked_at": view.asked_at,
@@ -155,14 +181,14 @@ def _approval(view: ApprovalView) -> Json:
         "reason_required": view.reason_required,
         "editable": view.editable,
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
-        "quote": visible(view.quote),
+        "quote": passage(view.quote),
         "always_offered": view.always_offered,
         "rejections": view.rejections,
         "escalates_at": view.escalates_at,
-        "handed_to": [visible(name) for name in view.handed_to],
-        "decided_by": [visible(name) for name in view.decided_by],
+        "handed_to": [line(name, TITLE_LIMIT) for name in view.handed_to],
+        "decided_by": [line(name, TITLE_LIMIT) for name in view.decided_by],
         "decided_at": view.decided_at,
-        "reason": visible(view.reason),
+        "reason": passage(view.reason),
         "result": line(view.result, RESULT_LIMIT),
         "result_tone": view.result_tone,
     }
@@ -173,13 +199,13 @@ def _clarification(view: ClarificationView) -> Json:
         "kind": "clarification",
         "id": view.clarification_id,
         "status": view.status,
-        "question": visible(view.question),
-        "context": visible(view.context),
+        "question": passage(view.question),
+        "context": passage(view.context),
         "fields": [field_json(field) for field in view.fields],
-        "requester": visible(view.requester),
+        "requester": passage(view.requester),
         "requester_id": view.requester_id,
-        "answer": visible(view.answer),
-        "server": visible(view.server),
+        "answer": passage(view.answer),
+        "server": passage(view.server),
     }
 
 
@@ -188,9 +214,9 @@ def _sign_in(view: SignInView) -> Json:
         "kind": "sign_in",
         "id": view.sign_in_id,
         "status": view.status,
-        "server": visible(view.server),
-        "host": visible(view.host),
-        "owner": visible(view.owner),
+        "server": passage(view.server),
+        "host": passage(view.host),
+        "owner": passage(view.owner),
         "owner_id": view.owner_id,
         "service": line(view.service, TITLE_LIMIT),
         "code_wanted": view.code_wanted,
@@ -205,49 +231,98 @@ def _outcome(view: OutcomeView) -> Json:
         **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
         **seen_json(view),
-        "requester": visible(view.requester),
+        "requester": passage(view.requester),
         "requester_id": view.requester_id,
-        "settled_by": visible(view.settled_by),
+        "settled_by": passage(view.settled_by),
     }
 
 
 def line(text: str, limit: int) -> str:
     """Text from elsewhere as one line, bounded."""
-    return one_line(visible(text), limit)
+    return visible_line(text, limit)
+
+
+def passage(text: str, limit: int = PASSAGE_LIMIT) -> str:
+    """Text from elsewhere with its lines, bounded."""
+    return visible_passage(text, limit)
 
 
 def what_json(server: str, tool: str, title: str) -> Json:
     """What is to be called: the configured names, and the server's own title apart."""
-    return {"server": visible(server), "tool": visible(tool), "title": line(title, TITLE_LIMIT)}
+    return {"server": line(server, TITLE_LIMIT), "tool": line(tool, TITLE_LIMIT), "title": line(title, TITLE_LIMIT)}
 
 
 def _vote(vote: Vote) -> Json:
-    return {"name": visible(vote.name), "verb": vote.verb, "at": vote.at}
+    return {"name": line(vote.name, TITLE_LIMIT), "verb": vote.verb, "at": vote.at}
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
-    """Arguments as lines of a definition list: each whole, and how much of it a card shows at first."""
+    """Arguments as lines of a definition list: each whole, and how much of it a card shows at first.
+
+    What does not fit into the card's share has no `value`, but a `digest` to compare it by.
+    """
     lines = []
-    for name, value in argument_lines(arguments):
-        shown = first_part(value)
-        lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
+    room = VALUES_LIMIT
+    for label, written in written_arguments(arguments):
+        name = visible(label)
+        room -= len(written)
+        if room >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
+            value = visible(written)
+            shown = first_part(value)
+            lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
+        else:
+            shown = visible(first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES]))
+            hidden = len(written) - len(first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES]))
+            digest = blake2b(written.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+            lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
 
 
 def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
     """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
     a part of it is not shown for want of room."""
-    return {"masks": view.masks, "unseen": unseen_in_words(view, ""), "fingerprint": visible(view.fingerprint)}
+    return {
+        "masks": view.masks,
+        "unseen": unseen_in_words(view, ""),
+        "fingerprint": line(view.fingerprint, TITLE_LIMIT),
+    }
 
 
 def hidden_json(hidden: Hidden) -> Json:
     """What is hidden in a call, for one person who may decide it."""
-    return {"secrets": arguments_json(hidden.secrets), "fingerprint": visible(hidden.fingerprint)}
+    return {"secrets": arguments_json(hidden.secrets), "fingerprint": line(hidden.fingerprint, TITLE_LIMIT)}
+
+
+def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:
+    """All arguments, whole, on pages: one of them, its number from 0, and how many there are. `page` that does not
+    exist is the nearest that does."""
+    pages: list[list[tuple[str, str]]] = [[]]
+    room = PAGE_CHARACTERS
+    for name, written in written_arguments(arguments):
+        for part, size in (
+            cut_by_size(written, PAGE_CHARACTERS, _widest, longest=PAGE_CHARACTERS) if written else [("", 0)]
+        ):
+            if pages[-1] and size > room:
+                pages.append([])
+                room = PAGE_CHARACTERS
+            pages[-1].append((name, part))
+            room -= size
+    page = min(max(page, 0), len(pages) - 1)
+    return {
+        "page": page,
+        "pages": len(pages),
+        "arguments": [{"name": visible(name), "text": visible(text)} for name, text in pages[page]],
+    }
+
+
+def _widest(text: str) -> int:
+    """Characters that it takes at most when it is visible."""
+    return len(text) if is_clean(text) else LONGEST_WIDENING * len(text)
 
 
 def first_part(text: str) -> str:
     """As much of a text as a card shows at first: at most 600 characters and 12 lines."""
-    lines = text.splitlines(keepends=True)
+    lines = text[: SHOWN_CHARACTERS + 1].splitlines(keepends=True)
     return "".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
 
 
@@ -255,29 +330,39 @@ def first_part(text: str) -> str:
 
 
 def form_json(form: Form) -> Json:
-    """A form and its values. Values are as they are, since they come back; what is invisible in one is in `notes`."""
+    """A form and its values. Values are as they are, since they come back; what is invisible in one is in `notes`.
+
+    A value that is too long to come back has no field, and so stays as it is: `kept` names it.
+    """
+    kept = [field for field in form.fields if _length(form.values.get(field.name)) > LONGEST_VALUE]
+    names = {field.name for field in kept}
     notes = {
-        name: f"Holds characters that cannot be seen: {visible(value)}"
+        name: f"Holds characters that cannot be seen: {passage(value)}"
         for name, value in form.values.items()
-        if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n")
+        if name not in names and isinstance(value, str) and holds_unseen(value)
     }
     return {
         "title": line(form.title, TITLE_LIMIT),
-        "fields": [field_json(field) for field in form.fields],
-        "values": dict(form.values),
+        "fields": [field_json(field) for field in form.fields if field.name not in names],
+        "values": {name: value for name, value in form.values.items() if name not in names},
         "notes": notes,
+        "kept": [line(field.label or field.name, LABEL_LIMIT) for field in kept],
     }
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str) else len(written_value(value))
 
 
 def field_json(field: FormField) -> Json:
     """One input."""
     return {
         "name": field.name,
-        "label": visible(field.label or field.name),
+        "label": line(field.label or field.name, LABEL_LIMIT),
         "type": field.type.value,
         "required": field.required,
-        "options": [{"value": option, "label": visible(option)} for option in field.options],
-        "help": visible(field.help),
+        "options": [{"value": option, "label": line(option, LABEL_LIMIT)} for option in field.options],
+        "help": passage(field.help, LABEL_LIMIT),
         "multiline": field.multiline,
         "default": field.default,
     }

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters.slack.render.arguments import argument_pages, beginning
+from adapters.slack.render.arguments import argument_page
 from adapters.slack.render.posts import Piece, help_piece, note, opening, pieces, sign_in_piece
+from bot.safe_text import visible_excerpt
 from bot.vocabulary import Content, Notice, Vote
 from graph.fields import FormField
 from tests.slack.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
@@ -146,11 +147,12 @@ def test_what_is_too_long_is_cut_with_a_count_beside_the_buttons() -> None:
 
 
 def test_many_lines_are_cut_too_so_that_the_buttons_stay_in_sight() -> None:
-    cut = beginning("\n".join(map(str, range(100))), 500)
+    cut, is_cut = visible_excerpt("\n".join(map(str, range(100))), 500, 12)
     assert cut.count("\n") <= 24
     assert "more characters)" in cut
-    assert beginning("", 9) == "(empty)"
-    assert beginning("  ", 9) == "(2 blanks)"
+    assert is_cut
+    assert visible_excerpt("", 9, 12) == ("(empty)", False)
+    assert visible_excerpt("  ", 9, 12) == ("(2 blanks)", False)
 
 
 def test_markup_in_arguments_is_literal() -> None:
@@ -292,7 +294,8 @@ def test_the_help_names_every_verb() -> None:
 
 def test_show_all_has_every_character_of_every_argument() -> None:
     notes, deep = "".join(f"line {n}\n" for n in range(4_000)), {"a": ["b"] * 900}
-    pages = argument_pages({"notes": notes, "empty": "", "deep": deep})
+    arguments = {"notes": notes, "empty": "", "deep": deep}
+    pages = [argument_page(arguments, page)[0] for page in range(argument_page(arguments, 0)[2])]
     assert len(pages) > 2
     texts: dict[str, str] = {}
     for block in (block for page in pages for block in page):

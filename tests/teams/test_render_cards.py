@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from adapters.teams.render.arguments import beginning
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import (
     Audience,
@@ -14,6 +13,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.text import escape
+from bot.safe_text import visible_excerpt
 from bot.vocabulary import Vote
 from graph.fields import FormField
 from tests.fakes.teams.card_rules import mistakes
@@ -211,11 +211,12 @@ def test_what_takes_many_bytes_is_cut_shorter() -> None:
 
 
 def test_many_lines_are_cut_too_so_that_the_buttons_stay_in_sight() -> None:
-    cut = beginning("\n".join(map(str, range(100))), 500)
+    cut, is_cut = visible_excerpt("\n".join(map(str, range(100))), 500, 12)
     assert cut.count("\n") <= 24
     assert "more characters)" in cut
-    assert beginning("", 9) == "(empty)"
-    assert beginning("  ", 9) == "(2 blanks)"
+    assert is_cut
+    assert visible_excerpt("", 9, 12) == ("(empty)", False)
+    assert visible_excerpt("  ", 9, 12) == ("(2 blanks)", False)
 
 
 def test_votes_that_do_not_suffice_yet_are_counted() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adapters.teams.render.arguments import argument_pages
+from adapters.teams.render.arguments import argument_page
 from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
 from adapters.teams.render.posts import (
     activities,
@@ -27,7 +27,8 @@ from tests.teams.shown import a_post, an_approval
 
 def test_show_all_has_every_character_of_every_argument() -> None:
     notes, deep = "".join(f"line {n}\n" for n in range(4_000)), {"a": ["ΩΩ"] * 900}
-    pages = argument_pages({"notes": notes, "empty": "", "deep": deep})
+    arguments = {"notes": notes, "empty": "", "deep": deep}
+    pages = [argument_page(arguments, page)[0] for page in range(argument_page(arguments, 0)[2])]
     assert len(pages) > 2
     texts: dict[str, str] = {}
     for box in (box for page in pages for box in page):

@@ -14,8 +14,8 @@ from markdown_it.tree import SyntaxTreeNode
 from adapters.teams.render.answers import LONGEST_MESSAGE, pages, units
 from adapters.teams.render.markdown import pieces
 from adapters.teams.render.posts import Audience, activities
-from adapters.teams.render.splitting import cut_lines, cut_text
 from adapters.teams.render.streamable import LONGEST_STREAM, streamable
+from bot.cutting import cut_lines, cut_text
 from bot.safe_text import visible
 from bot.vocabulary import Said
 from tests.fakes.teams.text_rules import message_text_mistakes

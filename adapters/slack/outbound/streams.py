@@ -119,12 +119,14 @@ class Stream:
 
     def _more(self, text: str) -> str:
         """What to append. Nothing when making the text safe has changed what was appended already."""
-        safe = cut_at_line(streamable(text), MOST_STREAMED)
+        safe = cut_at_line(streamable(cut_at_line(text, MOST_STREAMED)), MOST_STREAMED)
         more = safe.removeprefix(self._sent) if safe.startswith(self._sent) else ""
         return more if more.strip() else ""
 
     def _rest(self, text: str) -> str | None:
         """What is missing of the whole text; `None`: the stream cannot become the whole."""
+        if len(text) > MOST_STREAMED:
+            return None
         safe = streamable(text)
         running = any(task.state == "running" for task in self._tasks.values())
         if not text or running or len(safe) > MOST_STREAMED:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from adapters.slack.render.blocks import Block, fields, flow, mrkdwn, plain, preformatted, rich_text, run
-from adapters.slack.render.splitting import cut_lines
 from adapters.slack.render.words import line
-from bot.safe_text import argument_lines, labels, shorten
+from bot.cutting import cut_by_size, cut_lines
+from bot.invisible import is_clean
+from bot.safe_text import (
+    LONGEST_WIDENING,
+    MOST_NAMED,
+    labels,
+    visible,
+    visible_excerpt,
+    written_arguments,
+    written_value,
+)
 
 CARD_ARGUMENTS = 10
 """Arguments that a card shows."""
@@ -27,7 +36,8 @@ _BOX = 2_700
 _PAIRS = 5
 """Label and value pairs in a section (Slack: 10 fields)."""
 _LABEL = 80
-_COUNT = len("… (1,000,000 more characters)")
+_LARGE = 20_000
+"""Characters of a value that is broken between lines."""
 _NOT_GIVEN = "(not given)"
 _WORDS = re.compile(r"[^\W_]+(?: [^\W_]+)*")
 
@@ -44,40 +54,36 @@ class Excerpt:
 
 def excerpt(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS, longest: int = CARD_VALUE) -> Excerpt:
     """The beginning of the first arguments. Raises nothing."""
-    label = labels(arguments)
-    values = _values(dict(islice(arguments.items(), most)))
-    pairs = tuple((line(label[name], _LABEL), beginning(value, longest)) for name, value in values.items())
-    cut = sum(_is_cut(value, longest) for value in values.values())
-    return Excerpt(pairs, _unseen(cut, len(arguments) - len(pairs)))
+    shown = {name: _beginning(written_value(value), longest) for name, value in islice(arguments.items(), most)}
+    label = labels(shown)
+    pairs = tuple((line(label[name], _LABEL), text) for name, (text, _) in shown.items())
+    return Excerpt(pairs, _unseen(sum(is_cut for _, is_cut in shown.values()), len(arguments) - len(pairs)))
 
 
 def edited_excerpt(asked: Mapping[str, Any], approved: Mapping[str, Any]) -> Excerpt:
     """The arguments of a call that was edited: "what was asked → what was approved", changes first."""
-    before, after = _values(asked), _values(approved)
-    names = sorted(dict.fromkeys([*after, *before]), key=lambda name: before.get(name) == after.get(name))
-    label = labels(names)
+    names = dict.fromkeys(islice(chain(approved, asked), 2 * MOST_NAMED))
+    looked_at = {name: (_written(asked, name), _written(approved, name)) for name in islice(names, MOST_NAMED)}
+    count = len(approved) + len(asked) - sum(map(approved.__contains__, asked))
+    changes_first = sorted(looked_at, key=lambda name: looked_at[name][0] == looked_at[name][1])[:CARD_ARGUMENTS]
+    label = labels(changes_first)
     half = CARD_VALUE // 2
     pairs, cut = [], 0
-    for name in names[:CARD_ARGUMENTS]:
-        old, new = before.get(name, _NOT_GIVEN), after.get(name, _NOT_GIVEN)
-        change = beginning(new, half) if old == new else f"{beginning(old, half)} → {beginning(new, half)}"
-        pairs.append((line(label[name], _LABEL), change))
-        cut += _is_cut(old, half) or _is_cut(new, half)
-    return Excerpt(tuple(pairs), _unseen(cut, len(names) - len(pairs)))
+    for name in changes_first:
+        before, after = looked_at[name]
+        (old, old_is_cut), (new, new_is_cut) = _beginning(before, half), _beginning(after, half)
+        pairs.append((line(label[name], _LABEL), new if before == after else f"{old} → {new}"))
+        cut += old_is_cut or new_is_cut
+    return Excerpt(tuple(pairs), _unseen(cut, count - len(pairs)))
 
 
-def beginning(text: str, longest: int) -> str:
-    """At most `longest` characters and about 12 lines, with the count of what is left out; never empty."""
-    if not text.strip():
-        return f"({len(text)} blanks)" if text else "(empty)"
-    lines = text.split("\n", CARD_LINES)
-    if len(lines) > CARD_LINES:
-        longest = min(longest, len(text) - len(lines[-1]) + _COUNT)
-    return shorten(text, longest)
+def _beginning(text: str, longest: int) -> tuple[str, bool]:
+    """At most `longest` characters and about 12 lines of a value, and whether that is not all of it."""
+    return visible_excerpt(text, longest, CARD_LINES)
 
 
-def _is_cut(text: str, longest: int) -> bool:
-    return len(text) > longest or text.count("\n") >= CARD_LINES
+def _written(arguments: Mapping[str, Any], name: str) -> str:
+    return written_value(arguments[name]) if name in arguments else _NOT_GIVEN
 
 
 def pair_blocks(pairs: Sequence[tuple[str, str]]) -> list[Block]:
@@ -96,31 +102,46 @@ def summary(pairs: Sequence[tuple[str, str]]) -> list[Block]:
     return [element for label, value in pairs for element in (run(f"\n{label}: ", "bold"), run(value))]
 
 
-def argument_pages(arguments: Mapping[str, Any]) -> list[list[Block]]:
-    """All arguments, whole: blocks for each page of at most 12,000 characters. At least one page."""
-    pages: list[list[Block]] = [[]]
+def argument_page(arguments: Mapping[str, Any], page: int) -> tuple[list[Block], int, int]:
+    """All arguments, whole, on pages of at most 12,000 characters: the blocks of one page, its number from 0 and how
+    many there are, at least one. `page` that does not exist is the nearest that does."""
+    pages: list[list[tuple[str, str]]] = [[]]
     room = PAGE_CHARACTERS
-    for label, text in _shown_parts(arguments):
-        needed = len(label) + len(text)
+    for label, text, size in _parts(arguments):
+        needed = len(label) + size
         if pages[-1] and (needed > room or len(pages[-1]) == _PAGE_BLOCKS):
             pages.append([])
             room = PAGE_CHARACTERS
-        pages[-1].append(rich_text(flow([run(label, "bold")]), preformatted(text)))
+        pages[-1].append((label, text))
         room -= needed
-    return pages if pages[0] else [[rich_text(flow([run("There are no arguments.")]))]]
+    page = min(max(page, 0), len(pages) - 1)
+    blocks = [rich_text(flow([run(label, "bold")]), preformatted(visible(text))) for label, text in pages[page]]
+    return blocks or [rich_text(flow([run("There are no arguments.")]))], page, len(pages)
 
 
-def _values(arguments: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value for name, (_, value) in zip(arguments, argument_lines(arguments), strict=True)}
-
-
-def _shown_parts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Label and text of each box: one for a short value, several for a long one."""
-    for name, value in argument_lines(arguments):
-        first, *rest = list(cut_lines(value, _BOX)) or ["(empty)"]
+def _parts(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Label, text and size of each box: one for a short value, several for a long one."""
+    for name, value in written_arguments(arguments):
+        first, *rest = list(_cut(value)) or [("(empty)", len("(empty)"))]
         label = line(name, 3 * _LABEL)
-        yield label, first
-        yield from ((f"{label} (continued)", text) for text in rest)
+        yield label, *first
+        yield from ((f"{label} (continued)", text, size) for text, size in rest)
+
+
+def _cut(value: str) -> Iterator[tuple[str, int]]:
+    """The value in parts that fit into a box when they are visible, and the characters that each takes then at most.
+
+    A very long one is broken as it comes, and only what is on the page is made visible: for one page, all that come
+    before it have to be found.
+    """
+    if len(value) <= _LARGE:
+        yield from ((text, len(text)) for text in cut_lines(visible(value), _BOX))
+    else:
+        yield from cut_by_size(value, _BOX, _widest, longest=_BOX)
+
+
+def _widest(text: str) -> int:
+    return len(text) if is_clean(text) else LONGEST_WIDENING * len(text)
 
 
 def _unseen(cut: int, left_out: int) -> str:

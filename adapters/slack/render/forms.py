@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from adapters.slack import actions
 from adapters.slack.actions import Origin
-from adapters.slack.render.arguments import Excerpt, argument_pages, excerpt, summary
+from adapters.slack.render.arguments import Excerpt, argument_page, excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
@@ -147,10 +148,10 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
 
 def approve_all_modal(views: Sequence[ApprovalView], origin: Origin) -> Block:
     """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
-    fitting = _fitting(views, origin)
-    if not fitting:
+    listed = _fitting(views, origin)
+    if not listed:
         return note_modal("Approve all", "Nothing waits any more.")
-    blocks = [_call(number, view) for number, view in enumerate(fitting, 1)]
+    fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
     if left := len(views) - len(fitting):
         blocks.append(context(plain(f"{left:,} more wait and are not in this list: approve these first.")))
     return _modal("Approve all", blocks, actions.APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
@@ -160,8 +161,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does."""
     told = [unseen_in_words(view, "") or fingerprint_in_words(view)]
     name = call_name(view.server, view.tool)
-    pages, approval = argument_pages(view.arguments), view.approval_id
-    blocks = _paged(name, told, pages, page, action=actions.PAGE, approval_id=approval)
+    blocks = _paged(name, told, view.arguments, page, action=actions.PAGE, approval_id=view.approval_id)
     return _modal("Show all", blocks, actions.NOTE, origin)
 
 
@@ -169,22 +169,21 @@ def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
     told = [HIDDEN_MEANS, fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
-    pages, approval = argument_pages(hidden.secrets), hidden.approval_id
-    blocks = _paged(name, told, pages, page, action=actions.LOOK_PAGE, approval_id=approval)
+    blocks = _paged(name, told, hidden.secrets, page, action=actions.LOOK_PAGE, approval_id=hidden.approval_id)
     return _modal("What is hidden", blocks, actions.NOTE, origin)
 
 
 def _paged(
-    name: str, told: Sequence[str], pages: Sequence[list[Block]], page: int, *, action: str, approval_id: str
+    name: str, told: Sequence[str], arguments: Mapping[str, Any], page: int, *, action: str, approval_id: str
 ) -> list[Block]:
-    page = min(max(page, 0), len(pages) - 1)
-    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    shown, page, pages = argument_page(arguments, page)
+    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
     blocks = [sentence(f"{line(name, _NAME)}{place}"), *(context(plain(text)) for text in told if text)]
     # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
     if page > 0:
         blocks.append(_turn("Previous", action, page - 1, approval_id))
-    blocks += pages[page]
-    if page + 1 < len(pages):
+    blocks += shown
+    if page + 1 < pages:
         blocks.append(_turn("Next", action, page + 1, approval_id))
     return blocks
 
@@ -237,15 +236,17 @@ def _about(views: Sequence[ApprovalView], origin: Origin) -> Origin:
     return replace(origin, subject=" ".join(view.approval_id for view in views))
 
 
-def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[ApprovalView]:
-    """The first of them, as many as a modal can list and remember."""
-    fitting: list[ApprovalView] = []
+def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[ApprovalView, Block]]:
+    """The first of them, as many as a modal can list and remember, each with what is shown of it."""
+    fitting: list[tuple[ApprovalView, Block]] = []
     size = 0
     for view in views[:_MOST_CALLS]:
-        size += len(json.dumps(_call(len(fitting) + 1, view)))
-        if size > _MOST_BYTES or len(_about([*fitting, view], origin).dump()) > LONGEST_METADATA:
+        call = _call(len(fitting) + 1, view)
+        size += len(json.dumps(call))
+        about = _about([*(listed for listed, _ in fitting), view], origin)
+        if size > _MOST_BYTES or len(about.dump()) > LONGEST_METADATA:
             break
-        fitting.append(view)
+        fitting.append((view, call))
     return fitting
 
 

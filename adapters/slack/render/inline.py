@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 from markdown_it.tree import SyntaxTreeNode
 
@@ -28,13 +30,30 @@ def inline(node: SyntaxTreeNode, *styles: str) -> Elements:
 def joined(elements: Iterable[Block]) -> Elements:
     """The elements without empty ones, neighbours of the same style as one."""
     made: list[Block] = []
-    for element in elements:
-        last = made[-1] if made else {}
-        if element["type"] == last.get("type") == "text" and element.get("style") == last.get("style"):
-            made[-1] = {**last, "text": last["text"] + element["text"]}
-        elif element["text"]:
-            made.append(element)
+    append(made, elements)
     return tuple(made)
+
+
+def append(made: list[Block], elements: Iterable[Block]) -> None:
+    """Add elements to joined ones."""
+    for _, group in groupby(filter(_text_of, elements), key=_look):
+        first, *rest = group
+        if first["type"] != "text":
+            made += (first, *rest)
+            continue
+        last = made[-1] if made else {}
+        if last.get("type") == "text" and last.get("style") == first.get("style"):
+            made[-1] = {**last, "text": "".join(map(_text_of, (last, first, *rest)))}
+        else:
+            made.append({**first, "text": "".join(map(_text_of, (first, *rest)))} if rest else first)
+
+
+def _text_of(element: Block) -> str:
+    return str(element["text"])
+
+
+def _look(element: Block) -> tuple[str, Any]:
+    return element["type"], element.get("style")
 
 
 def styled(elements: Iterable[Block], style: str) -> Elements:
@@ -92,11 +111,13 @@ def _text(text: str, styles: Sequence[str]) -> Iterator[Block]:
 
 def _without_end_of_sentence(url: str) -> str:
     """The address without what belongs to the text around it: full stops, and brackets that it did not open."""
-    while url[-1] in _END_OF_SENTENCE or any(
-        url[-1] == closing and url.count(opening) < url.count(closing) for opening, closing in ("()", "[]")
-    ):
-        url = url[:-1]
-    return url
+    unopened = {closing: url.count(closing) - url.count(opening) for opening, closing in ("()", "[]")}
+    end = len(url)
+    while url[end - 1] in _END_OF_SENTENCE or unopened.get(url[end - 1], 0) > 0:
+        end -= 1
+        if url[end] in unopened:
+            unopened[url[end]] -= 1
+    return url[:end]
 
 
 def is_address(url: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.blocks import Block, plain
 from adapters.slack.render.clock_times import epoch_of, is_date, is_time, zone_of
 from adapters.slack.render.words import line
-from bot.safe_text import visible
+from bot.safe_text import holds_unseen
 from bot.vocabulary import Form, Person
 from graph.fields import FieldType, FormField
 
@@ -36,6 +35,8 @@ _LONGEST_NUMBER = 15
 """Digits that a number keeps in everybody's JSON."""
 _USER = re.compile(r"[UW][A-Z0-9]{1,30}")
 _CHANNEL = re.compile(r"[CG][A-Z0-9]{1,30}")
+_LOST = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a text input may drop: control characters and halves of surrogate pairs."""
 _YES = ("yes", "true", "on", "1")
 
 
@@ -127,7 +128,7 @@ def _hint(field: FormField, value: Any, element: Block) -> str:
         if field.options:
             several = "As a JSON list, any of" if field.type is FieldType.JSON else "One of"
             hints.append(f"{several}: {', '.join(field.options)}.")
-        if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n"):
+        if isinstance(value, str) and holds_unseen(value):
             hints.append(f"Holds characters that cannot be seen: {value}")
     return line(" ".join(hints), _HINT) if hints else ""
 
@@ -148,7 +149,7 @@ _WANTED = {
 def _text(field: FormField, value: Any, _person: Person) -> Block:
     """A text input with whatever the value is; the last resort of every other kind. Raises `NotShowableError`."""
     text = _written(value)
-    if len(text) > LONGEST_INPUT or any(_is_lost(character) for character in text):
+    if len(text) > LONGEST_INPUT or _LOST.search(text):
         raise NotShowableError
     element: Block = {"type": "plain_text_input", "max_length": LONGEST_INPUT}
     element["multiline"] = field.multiline or field.type is FieldType.JSON or "\n" in text or "\r" in text
@@ -167,11 +168,6 @@ def _written(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError):
         raise NotShowableError from None
-
-
-def _is_lost(character: str) -> bool:
-    """Whether a text input may drop it: control characters and halves of surrogate pairs."""
-    return character not in "\n\r\t" and unicodedata.category(character) in ("Cc", "Cs")
 
 
 def _number(field: FormField, value: Any, person: Person) -> Block:

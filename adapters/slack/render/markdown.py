@@ -13,6 +13,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from adapters.slack.render.blocks import Block, run
 from adapters.slack.render.inline import Elements, inline, joined, styled
+from bot.markdown_cost import affordable
 from bot.safe_text import visible
 
 _DEEPEST_NESTING = 60
@@ -79,13 +80,17 @@ Part = Flow | Listing | Code | Quoted | Rule | Grid
 def parts(text: str) -> tuple[Part, ...]:
     """The parts of a Markdown text, in order. Raises nothing; none is empty.
 
-    Text that is nested beyond reason is shown as it was written.
+    Text that is nested beyond reason, and what comes after as much as can be formatted in time, is shown as it was
+    written.
     """
     shown = visible(text)
-    tokens = _PARSER.parse(shown)
+    end = affordable(shown)
+    tokens = _PARSER.parse(shown[:end])
     if any(token.level >= _DEEPEST_NESTING - 1 for token in tokens):
         return (Code(shown),)
-    return tuple(part for node in SyntaxTreeNode(tokens).children for part in _parts(node, 0))
+    formatted = (part for node in SyntaxTreeNode(tokens).children for part in _parts(node, 0))
+    as_written = shown[end:].strip("\n")
+    return (*formatted, *([Code(as_written)] if as_written.strip() else ()))
 
 
 def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:

@@ -33,7 +33,7 @@ from adapters.slack.render.questions import clarification_card, outcome_card
 from adapters.slack.render.sign_ins import sign_in_card, sign_in_piece
 from adapters.slack.render.splitting import pages
 from adapters.slack.render.words import line, passage
-from bot.safe_text import shorten
+from bot.safe_text import visible_passage
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
@@ -57,8 +57,8 @@ __all__ = [
     "sign_in_piece",
 ]
 
-LONGEST_ANSWER = 100_000
-"""Characters of an answer; more is cut with a count. It makes nine messages or so."""
+LONGEST_ANSWER = 40_000
+"""Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
 _NAME = 100
 _HELP = (
@@ -125,7 +125,7 @@ def team_of(place: Place) -> str:
 
 
 def _said(said: Said, post_id: str) -> tuple[Piece, ...]:
-    made = pages(parts(shorten(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
+    made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
     below = [_feedback(post_id)] if said.final else []
     *beginning, last = made
     return tuple(piece(blocks, _read(blocks)) for blocks in [*beginning, [*last, *below]])

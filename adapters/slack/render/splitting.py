@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from adapters.slack.render.blocks import LONGEST_TEXT, MOST_BLOCKS, Block, divider, flow, preformatted, rich_text, run
-from adapters.slack.render.inline import Elements, joined, size
+from adapters.slack.render.inline import Elements, append, size
 from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Part, Quoted, Rule
 from adapters.slack.render.tables import as_text, table_blocks
+from bot.cutting import cut_lines, cut_text
 
 MOST_CHARACTERS = 12_000
 """Characters in the blocks of one message: Slack refuses somewhat above 13,000, which is documented nowhere."""
@@ -21,13 +22,10 @@ _MOST_TABLES = 5
 """Messages that may end in a table; further tables are shown as text, since nobody wants a message for each."""
 _SPARE_BLOCKS = 2
 """Blocks left free for what is put under an answer."""
-_LEAST_FILL = 0.5
-"""How full a text is at least when it is broken at a space, so that one early space does not make many parts."""
 _MOST_OFFSET = 100_000
 """The highest number that a list goes on from."""
 _PARAGRAPH = "\n\n"
 _RUNNING = ("rich_text_section", "rich_text_quote")
-_NOTHING: Block = {"elements": []}
 
 
 class Pages:
@@ -39,22 +37,34 @@ class Pages:
         """Parts of the rich text that is being filled; it is the next block of the last page."""
         self._gap = ""
         """What separates the last part from one of the same kind after it."""
+        self._last = 0
+        """Characters of the last part."""
         self._size = 0
 
     def add(self, part: Block, gap: str) -> None:
         """Add a part of a rich text, on the next page where this one is full."""
-        self._make_room(size_of(part))
+        needed = size_of(part)
+        self._make_room(needed)
         last = self._open[-1] if self._open else {}
         if part["type"] == last.get("type") and part["type"] in _RUNNING:
-            if size_of(last) + size_of(part) <= LONGEST_TEXT:
-                self._open[-1] = _after(last, self._gap, part)
+            if self._last + needed <= LONGEST_TEXT:
+                append(last["elements"], [run(self._gap), *part["elements"]])
+                self._last += len(self._gap) + needed
             else:
-                self._open.append(_after(_NOTHING, self._gap[1:], part))
+                self._begin(self._gap[1:], part)
         elif part["type"] == "rich_text_section" and last.get("type") == "rich_text_list":
-            self._open.append(_after(_NOTHING, "\n", part))
+            self._begin("\n", part)
         else:
-            self._open.append(part)
+            self._begin("", part)
         self._gap = gap
+
+    def _begin(self, before: str, part: Block) -> None:
+        if part["type"] in _RUNNING:
+            elements: list[Block] = []
+            append(elements, [run(before), *part["elements"]])
+            part = {**part, "elements": elements}
+        self._open.append(part)
+        self._last = size_of(self._open[-1])
 
     def rule(self) -> None:
         """Add a line across, unless the page begins here."""
@@ -125,11 +135,11 @@ def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
             for elements in cut(part.elements):
                 yield {"type": "rich_text_quote", "elements": list(elements)}, _PARAGRAPH
         case Code():
-            yield from ((preformatted(text), "") for text in cut_lines(part.text))
+            yield from ((preformatted(text), "") for text in cut_lines(part.text, LONGEST_TEXT))
         case Listing():
             yield from ((one, _PARAGRAPH) for one in _lists(part))
         case Grid():
-            yield from ((preformatted(text), "") for text in cut_lines(as_text(part)))
+            yield from ((preformatted(text), "") for text in cut_lines(as_text(part), LONGEST_TEXT))
         case Rule():
             return
 
@@ -163,10 +173,6 @@ def _list(listing: Listing, items: Sequence[Elements], before: int) -> Block:
     return made
 
 
-def _after(last: Block, gap: str, part: Block) -> Block:
-    return {**part, "elements": list(joined([*last["elements"], run(gap), *part["elements"]]))}
-
-
 # ------------------------------------------------------------------------------------------------ cutting
 
 
@@ -188,27 +194,3 @@ def _short_elements(element: Block, longest: int) -> Iterator[Block]:
         yield element
     else:
         yield from ({**element, "text": text} for text in cut_text(element["text"], longest))
-
-
-def cut_text(text: str, longest: int) -> Iterator[str]:
-    """The text in parts of at most `longest` characters, broken after a line or a space where there is one."""
-    while len(text) > longest:
-        end = max(text.rfind(mark, int(longest * _LEAST_FILL), longest) + 1 for mark in "\n ")
-        end = end or longest
-        yield text[:end]
-        text = text[end:]
-    if text:
-        yield text
-
-
-def cut_lines(text: str, longest: int = LONGEST_TEXT) -> Iterator[str]:
-    """The text in parts of whole lines, without the line break between two parts; only longer lines are broken."""
-    taken: list[str] = []
-    room = longest
-    for line in chain.from_iterable(cut_text(line, longest) if line else [line] for line in text.split("\n")):
-        if taken and len(line) + 1 > room:
-            yield from filter(None, ["\n".join(taken)])
-            taken, room = [], longest
-        taken.append(line)
-        room -= len(line) + 1
-    yield from filter(None, ["\n".join(taken)])

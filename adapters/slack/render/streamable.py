@@ -33,6 +33,8 @@ def streamable(text: str) -> str:
 
 
 def _line(text: str) -> str:
+    if not text:
+        return text
     shown = _LINK.sub(lambda found: f"{found['label']} ({found['url']})".lstrip(), visible(text))
     shown = _WEB_SITE.sub("www. ", _HALF_LINK.sub("] ", shown).replace("://", ": //"))
     return escape(_CALL_TO_ALL.sub("@ ", shown))

@@ -10,40 +10,39 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from bot.safe_text import one_line, shorten, visible
+from bot.safe_text import visible_line, visible_passage
 
 LONGEST_FALLBACK = 3_900
 """Characters of a message's fallback text (Slack advises 4,000)."""
 
 _LATEST = 9_999_999_999
 """Seconds since the epoch: ten digits, in the year 2286."""
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _PERSON = re.compile(r"slack:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>[UW][A-Z0-9]{0,30})")
 _GROUP = re.compile(r"slack-group:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>S[A-Z0-9]{0,30})")
 
 
 def escape(text: str) -> str:
     """The text with Slack's three control characters as entities, so that none of it is markup."""
-    return text.translate(_ESCAPES)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def line(text: str, limit: int) -> str:
     """One visible line of at most `limit` characters; "(empty)" for nothing, since Slack refuses empty text."""
-    return one_line(visible(text), limit) or "(empty)"[:limit]
+    return visible_line(text, limit) or "(empty)"[:limit]
 
 
 def passage(text: str, limit: int) -> str:
     """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
-    shown = visible(text)
-    return shorten(shown, limit) if shown.strip() else "(empty)"[:limit]
+    shown = visible_passage(text, limit)
+    return shown if shown.strip() else "(empty)"[:limit]
 
 
 def fallback(text: str) -> str:
     """Fallback text of a message: for notifications, search and screen readers. Escaped; at most 3,900 characters."""
-    shown = visible(text).strip() or "(empty)"
-    escaped = escape(shorten(shown, LONGEST_FALLBACK))
+    text = text.strip()
+    escaped = escape(visible_passage(text, LONGEST_FALLBACK) or "(empty)")
     # An escape is up to five characters long.
-    return escaped if len(escaped) <= LONGEST_FALLBACK else escape(shorten(shown, LONGEST_FALLBACK // 5))
+    return escaped if len(escaped) <= LONGEST_FALLBACK else escape(visible_passage(text, LONGEST_FALLBACK // 5))
 
 
 def moment(seconds: float) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+from adapters.teams.render.answers import units
 from adapters.teams.render.elements import Element, bold, rich, words
 from adapters.teams.render.room import Room, weight
-from adapters.teams.render.splitting import cut_lines
 from adapters.teams.render.text import line
-from bot.safe_text import argument_lines, labels, shorten
+from bot.cutting import cut_by_size, cut_lines
+from bot.invisible import is_clean
+from bot.safe_text import MOST_NAMED, labels, visible, visible_excerpt, written_arguments, written_value
 
 CARD_ARGUMENTS = 10
 """Arguments that a card shows."""
@@ -25,7 +27,12 @@ _BOX_BYTES = 9 * 1024
 _AROUND = 200
 """Bytes that a box takes without its text."""
 _LABEL = 80
-_COUNT = len("… (1,000,000 more characters)")
+_LARGE = 20_000
+"""Characters of a value that is broken between lines."""
+_ESCAPED = 6
+"""Bytes of a character that JSON escapes."""
+_MARK = 24
+"""Bytes of `⟨U+10FFFF⟩`, and some."""
 _NOT_GIVEN = "(not given)"
 
 
@@ -41,80 +48,108 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """Arguments in words: their labels and their values, whole and visible, by name."""
+    """Arguments as they were written, not visible yet: their labels and values, by name."""
 
     labels: Mapping[str, str]
     values: Mapping[str, str]
+    left_out: int
+    """How many more there are."""
 
 
 def spelled(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS) -> Spelled:
-    """The arguments in words; all labels, and the values of the first. Raises nothing."""
-    return Spelled(labels(arguments), _values(dict(islice(arguments.items(), most))))
+    """The first arguments in words. Raises nothing."""
+    values = {name: written_value(value) for name, value in islice(arguments.items(), most)}
+    return Spelled(labels(values), values, len(arguments) - len(values))
 
 
 def excerpt(arguments: Spelled, room: Room, longest: int = CARD_VALUE) -> Excerpt:
     """The beginning of those values."""
-    longest, values = room.of(longest), arguments.values
-    pairs = tuple((room.line(arguments.labels[name], _LABEL), beginning(values[name], longest)) for name in values)
-    cut = sum(_is_cut(value, longest) for value in values.values())
-    return Excerpt(pairs, _unseen(cut, len(arguments.labels) - len(pairs)))
+    shown = {name: _beginning(value, room.of(longest)) for name, value in arguments.values.items()}
+    pairs = tuple((room.line(arguments.labels[name], _LABEL), text) for name, (text, _) in shown.items())
+    return Excerpt(pairs, _unseen(sum(is_cut for _, is_cut in shown.values()), arguments.left_out))
 
 
 def edits(asked: Mapping[str, Any], approved: Mapping[str, Any]) -> Callable[[Room], Excerpt]:
     """The arguments of a call that was edited: "what was asked → what was approved", changes first."""
-    before, after = _values(asked), _values(approved)
-    names = sorted(dict.fromkeys([*after, *before]), key=lambda name: before.get(name) == after.get(name))
-    label = labels(names)
+    names = dict.fromkeys(islice(chain(approved, asked), 2 * MOST_NAMED))
+    looked_at = {name: (_written(asked, name), _written(approved, name)) for name in islice(names, MOST_NAMED)}
+    count = len(approved) + len(asked) - sum(map(approved.__contains__, asked))
+    changes_first = sorted(looked_at, key=lambda name: looked_at[name][0] == looked_at[name][1])[:CARD_ARGUMENTS]
+    label = labels(changes_first)
 
     def excerpted(room: Room) -> Excerpt:
         half = room.of(CARD_VALUE // 2)
         pairs, cut = [], 0
-        for name in names[:CARD_ARGUMENTS]:
-            old, new = before.get(name, _NOT_GIVEN), after.get(name, _NOT_GIVEN)
-            change = beginning(new, half) if old == new else f"{beginning(old, half)} → {beginning(new, half)}"
-            pairs.append((room.line(label[name], _LABEL), change))
-            cut += _is_cut(old, half) or _is_cut(new, half)
-        return Excerpt(tuple(pairs), _unseen(cut, len(names) - len(pairs)))
+        for name in changes_first:
+            before, after = looked_at[name]
+            (old, old_is_cut), (new, new_is_cut) = _beginning(before, half), _beginning(after, half)
+            pairs.append((room.line(label[name], _LABEL), new if before == after else f"{old} → {new}"))
+            cut += old_is_cut or new_is_cut
+        return Excerpt(tuple(pairs), _unseen(cut, count - len(pairs)))
 
     return excerpted
 
 
-def beginning(text: str, longest: int) -> str:
-    """At most `longest` characters and about 12 lines, with the count of what is left out; never empty."""
-    if not text.strip():
-        return f"({len(text)} blanks)" if text else "(empty)"
-    lines = text.split("\n", CARD_LINES)
-    if len(lines) > CARD_LINES:
-        longest = min(longest, len(text) - len(lines[-1]) + _COUNT)
-    return shorten(text, longest)
+def _beginning(text: str, longest: int) -> tuple[str, bool]:
+    """At most `longest` characters and about 12 lines of a value, and whether that is not all of it."""
+    return visible_excerpt(text, longest, CARD_LINES)
 
 
-def argument_pages(arguments: Mapping[str, Any]) -> list[list[Element]]:
-    """All arguments, whole: elements for each page of at most 20 KB. At least one page."""
-    pages: list[list[Element]] = [[]]
+def _written(arguments: Mapping[str, Any], name: str) -> str:
+    return written_value(arguments[name]) if name in arguments else _NOT_GIVEN
+
+
+def argument_page(arguments: Mapping[str, Any], page: int) -> tuple[list[Element], int, int]:
+    """All arguments, whole, on pages of at most 20 KB: the elements of one page, its number from 0 and how many there
+    are, at least one. `page` that does not exist is the nearest that does."""
+    pages: list[list[tuple[str, str]]] = [[]]
     room = PAGE_BYTES
-    for element in _boxes(arguments):
-        needed = weight(element) + 2
+    for title, text, needed in _boxes(arguments):
         if pages[-1] and needed > room:
             pages.append([])
             room = PAGE_BYTES
-        pages[-1].append(element)
+        pages[-1].append((title, text))
         room -= needed
-    return pages if pages[0] else [[rich(words("There are no arguments."))]]
+    page = min(max(page, 0), len(pages) - 1)
+    return [_box(*each) for each in pages[page]] or [rich(words("There are no arguments."))], page, len(pages)
 
 
-def _boxes(arguments: Mapping[str, Any]) -> Iterator[Element]:
-    """A label and its value, or a part of a long one."""
-    for name, value in argument_lines(arguments):
+def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """A label and its value, or a part of a long one, and the bytes that they take at most."""
+    for name, value in written_arguments(arguments):
         title = line(name, 3 * _LABEL)
-        for number, text in enumerate(_cut(value)):
+        for number, (text, size) in enumerate(_cut(value)):
             shown = f"{title} (continued)\n" if number else f"{title}\n"
-            yield rich(bold(shown), words(text, fontType="Monospace"), spacing="Medium")
+            yield shown, text, weight(_box(shown, text)) + 2 if len(value) <= _LARGE else weight(shown) + size + _AROUND
 
 
-def _cut(value: str) -> Iterator[str]:
-    """The value in parts that fit into a box, however many bytes its characters take."""
-    yield from _fitting(value, _BOX_BYTES - _AROUND) if value.strip() else (beginning(value, _LABEL),)
+def _box(title: str, text: str) -> Element:
+    return rich(bold(title), words(visible(text), fontType="Monospace"), spacing="Medium")
+
+
+def _cut(value: str) -> Iterator[tuple[str, int]]:
+    """The value in parts that fit into a box when they are visible, and the bytes that each takes then at most.
+
+    A very long one is broken as it comes, and only what is on the page is made visible: for one page, all that come
+    before it have to be found.
+    """
+    if len(value) > _LARGE:
+        longest = _BOX_BYTES // 2 if value.isascii() else _BOX_BYTES // _ESCAPED
+        yield from cut_by_size(value, _BOX_BYTES, _widest, longest=longest)
+    elif value.strip():
+        yield from ((text, 0) for text in _fitting(visible(value), _BOX_BYTES - _AROUND))
+    else:
+        yield _beginning(value, _LABEL)[0], 0
+
+
+def _widest(text: str) -> int:
+    """Bytes of a text when it is visible, at most."""
+    if not is_clean(text):
+        return _MARK * len(text)
+    # Blanks at the beginning of a line, and the second of two, become hard ones.
+    if text.isascii():
+        return len(text) * (_ESCAPED if "  " in text or "\n " in text else 2)
+    return units(text) * _ESCAPED
 
 
 def _fitting(text: str, longest: int) -> Iterator[str]:
@@ -123,14 +158,6 @@ def _fitting(text: str, longest: int) -> Iterator[str]:
             yield part
         else:
             yield from _fitting(part, len(part) // 2)
-
-
-def _is_cut(text: str, longest: int) -> bool:
-    return len(text) > longest or text.count("\n") >= CARD_LINES
-
-
-def _values(arguments: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value for name, (_, value) in zip(arguments, argument_lines(arguments), strict=True)}
 
 
 def _unseen(cut: int, left_out: int) -> str:

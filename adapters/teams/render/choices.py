@@ -12,13 +12,17 @@ from adapters.teams.render.text import label, loses_characters
 _MOST_OPTIONS = 100
 """Options of a menu; people type to find one among more."""
 _OPTION = 120
+_LONGEST_OPTION = 1_000
+"""Characters of an option; longer ones are typed."""
 
 
 def offered_in(options: Sequence[str]) -> list[Element]:
     """Choices that stand for themselves; none where they would not come back as they are, or are too many."""
     each_once = list(dict.fromkeys(options))
+    if len(each_once) > _MOST_OPTIONS or any(len(option) > _LONGEST_OPTION for option in each_once):
+        return []
     odd = any(not option.strip() or option != option.strip() or loses_characters(option) for option in each_once)
-    if odd or len(each_once) > _MOST_OPTIONS:
+    if odd:
         return []
     return [{"title": title, "value": option} for title, option in zip(_titles(each_once), each_once, strict=True)]
 

@@ -11,7 +11,6 @@ from adapters.teams.render.inline import Run
 from adapters.teams.render.text import escape_line_starts, escape_message, without_mentions
 
 _MARKS = {"bold": "**", "italic": "*", "strike": "~~"}
-_EDGES = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _DESTINATION = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "&": "&amp;", "\\": "%5C"})
 _BREAK = "  \n"
 """A line break within a paragraph."""
@@ -19,13 +18,15 @@ _BREAK = "  \n"
 
 def paragraph(runs: Sequence[Run], citations: Citations) -> str:
     """Running text, several lines perhaps, none of which begins anything but a paragraph."""
-    made = ""
-    for number, run in enumerate(runs):
-        following = runs[number + 1 :]
-        made += _written(run, made[-1:], _first(following), citations)
-        if made.endswith("!") and following and following[0].url:
-            made = f"{made[:-1]}\\!"  # else the link would be an image
-    lines = (line.strip(" \t") for line in made.split("\n"))
+    made: list[str] = []
+    before = ""
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
+        written = _written(run, before, _first(following), citations)
+        if written.endswith("!") and following is not None and following.url:
+            written = f"{written[:-1]}\\!"  # else the link would be an image
+        made.append(written)
+        before = written[-1:] or before
+    lines = (line.strip(" \t") for line in "".join(made).split("\n"))
     return escape_line_starts("\n".join(line for line in lines if line)).replace("\n", _BREAK)
 
 
@@ -53,19 +54,20 @@ def _written(run: Run, before: str, after: str, citations: Citations) -> str:
 
 def _edges(text: str) -> tuple[str, str, str]:
     """Text without the blanks around it, which may not stand inside marks."""
-    found = _EDGES.fullmatch(text)
-    return (found[1], found[2], found[3]) if found else ("", text, "")
+    inside = text.strip()
+    start = text.find(inside)
+    return (text[:start], inside, text[start + len(inside) :]) if inside else (text, "", "")
 
 
-def _first(runs: Sequence[Run]) -> str:
+def _first(run: Run | None) -> str:
     """How the next run begins, as far as it matters: with a mark, with a sign, or with a character of its own."""
-    if not runs or runs[0].text[:1].isspace():
-        return runs[0].text[:1] if runs else ""
-    if runs[0].url:
+    if run is None or run.text[:1].isspace():
+        return run.text[:1] if run else ""
+    if run.url:
         return "["
-    if "code" in runs[0].styles:
+    if "code" in run.styles:
         return "`"
-    return "*" if runs[0].styles else runs[0].text[:1]
+    return "*" if run.styles else run.text[:1]
 
 
 def _can_be_marked(marked: str, before: str, after: str) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.teams import actions
-from adapters.teams.render.arguments import Excerpt, argument_pages, excerpt, spelled
-from adapters.teams.render.cards import call_name, in_their_words, is_open, reason_input
+from adapters.teams.render.arguments import Excerpt, argument_page, excerpt, spelled
+from adapters.teams.render.cards import LONGEST_REASON, call_name, in_their_words, is_open, reason_input
 from adapters.teams.render.elements import (
     Card,
     Element,
@@ -75,9 +75,8 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     `decides`: who opens it may decide, and has the buttons here too, for clients that do not refresh cards. `asked`:
     they asked for it, and may withdraw it.
     """
-    pages = argument_pages(view.arguments)
-    page = min(max(page, 0), len(pages) - 1)
-    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    shown, page, pages = argument_page(view.arguments, page)
+    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
     name = label(_name_of(view), _NAME)
     buttons = [
         *_turns(page, pages, actions.PAGE, view.approval_id),
@@ -88,25 +87,25 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     quoted = in_their_words(view, Room()) if page == 0 else []
     unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
     told = [small(escape(unseen))] if unseen else []
-    body = [rich(bold(f"{name}{place}")), *told, *quoted, *pages[page]]
+    body = [rich(bold(f"{name}{place}")), *told, *quoted, *shown]
     return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
 
 
 def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `show_all_dialog`."""
-    pages = argument_pages(hidden.secrets)
-    page = min(max(page, 0), len(pages) - 1)
-    place = f" (page {page + 1:,} of {len(pages):,})" if len(pages) > 1 else ""
+    shown, page, pages = argument_page(hidden.secrets, page)
+    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
     name = label(call_name(hidden.server, hidden.tool), _NAME)
     told = [small(HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
     buttons = [*_turns(page, pages, actions.LOOK_PAGE, hidden.approval_id), _close()]
-    body = [rich(bold(f"{name}{place}")), *told, *pages[page]]
+    body = [rich(bold(f"{name}{place}")), *told, *shown]
     return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
 
 
 def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
     """The form for the reason of a rejection; `errors` by input, with what was typed."""
-    given = {"value": reason} if reason and weight(reason) < MAX_CARD_BYTES // 2 else {}
+    fits = len(reason) <= LONGEST_REASON and weight(reason) < MAX_CARD_BYTES // 2
+    given = {"value": reason} if reason and fits else {}
     body = [
         rich(bold(label(call_name(view.server, view.tool), _NAME))),
         *mistakes(errors or {}, {actions.REASON: "Reason"}),
@@ -267,10 +266,10 @@ def _notes(made: Inputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room
 # ------------------------------------------------------------------------------------------------ show all
 
 
-def _turns(page: int, pages: Sequence[object], action: str, approval_id: str) -> list[Element]:
+def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element]:
     """The buttons to the pages before and after."""
     before = [submit("Previous", action, f"{page - 1}:{approval_id}", inputs="none")] if page > 0 else []
-    after = [submit("Next", action, f"{page + 1}:{approval_id}", inputs="none")] if page + 1 < len(pages) else []
+    after = [submit("Next", action, f"{page + 1}:{approval_id}", inputs="none")] if page + 1 < pages else []
     return [*before, *after]
 
 

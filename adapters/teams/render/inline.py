@@ -101,11 +101,13 @@ def _text(text: str, styles: frozenset[str]) -> Iterator[Run]:
 
 def _without_end_of_sentence(url: str) -> str:
     """The address without what belongs to the text around it: full stops, and brackets that it did not open."""
-    while url[-1] in _END_OF_SENTENCE or any(
-        url[-1] == closing and url.count(opening) < url.count(closing) for opening, closing in ("()", "[]")
-    ):
-        url = url[:-1]
-    return url
+    unopened = {closing: url.count(closing) - url.count(opening) for opening, closing in ("()", "[]")}
+    end = len(url)
+    while url[end - 1] in _END_OF_SENTENCE or unopened.get(url[end - 1], 0) > 0:
+        end -= 1
+        if url[end] in unopened:
+            unopened[url[end]] -= 1
+    return url[:end]
 
 
 def is_address(url: str) -> bool:

@@ -16,7 +16,7 @@ from adapters.teams.render.elements import Element, columns, needed, rich, words
 from adapters.teams.render.room import weight
 from adapters.teams.render.text import label, loses_characters
 from bot.forms import LONGEST_TEXT
-from bot.safe_text import visible
+from bot.safe_text import holds_unseen
 from bot.vocabulary import Form
 from graph.fields import FieldType, FormField
 
@@ -134,7 +134,7 @@ def _hint(field: FormField, value: Any, element: Element) -> str:
         hints += [text for kind, text in _WANTED.items() if kind is field.type]
         if field.options:
             hints.append(f"One of: {', '.join(field.options)}.")
-        if isinstance(value, str) and visible(value) != value.replace("\r\n", "\n"):
+        if isinstance(value, str) and holds_unseen(value):
             hints.append(f"Holds characters that cannot be seen: {value}")
     return label(" ".join(hints), _HINT) if hints else ""
 

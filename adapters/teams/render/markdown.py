@@ -19,8 +19,9 @@ from markdown_it.tree import SyntaxTreeNode
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.dialect import code_block, paragraph
 from adapters.teams.render.inline import Run, Runs, inline, joined, styled, words_of
-from adapters.teams.render.splitting import cut_lines, cut_text
 from adapters.teams.render.tables import as_text
+from bot.cutting import cut_lines, cut_text
+from bot.markdown_cost import affordable
 from bot.safe_text import visible
 
 _DEEPEST_NESTING = 60
@@ -75,12 +76,16 @@ def tokens_of(text: str) -> Sequence[Token]:
 
 
 def pieces(text: str) -> tuple[Piece, ...]:
-    """The pieces of a Markdown text. Raises nothing; text that is nested beyond reason is shown as it was written."""
+    """The pieces of a Markdown text. Raises nothing; text that is nested beyond reason, and what comes after as much as
+    can be formatted in time, is shown as it was written."""
     shown = visible(text)
-    tokens = tokens_of(shown)
+    end = affordable(shown)
+    tokens = tokens_of(shown[:end])
     if any(token.level >= _DEEPEST_NESTING - 1 for token in tokens):
         return (_code(shown),)
-    return tuple(piece for node in SyntaxTreeNode(list(tokens)).children for piece in _pieces(node))
+    formatted = (piece for node in SyntaxTreeNode(list(tokens)).children for piece in _pieces(node))
+    as_written = shown[end:].strip("\n")
+    return (*formatted, *([_code(as_written)] if as_written.strip() else ()))
 
 
 def _pieces(node: SyntaxTreeNode) -> Iterator[Piece]:

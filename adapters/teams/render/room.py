@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.teams.render.elements import Element
-from adapters.teams.render.text import line_of, passage_of
-from bot.safe_text import visible
+from adapters.teams.render.text import line, passage
 
 MAX_CARD_BYTES = 28 * 1024
 """Of a card or a dialog as JSON (Teams: 28 KB)."""
@@ -23,8 +22,6 @@ class Room:
     """A share of the usual limits. Characters take from 1 to 12 bytes, so that what fits is known only afterwards."""
 
     share: float = 1.0
-    _visible: dict[str, str] = field(default_factory=dict)
-    """What has been made visible for a larger share: that takes longer than everything else."""
 
     def of(self, limit: int) -> int:
         """That share of a limit in characters."""
@@ -32,24 +29,18 @@ class Room:
 
     def line(self, text: str, limit: int) -> str:
         """`text.line` within the room there is."""
-        return line_of(self._shown(text), self.of(limit))
+        return line(text, self.of(limit))
 
     def passage(self, text: str, limit: int) -> str:
         """`text.passage` within the room there is."""
-        return passage_of(self._shown(text), self.of(limit))
-
-    def _shown(self, text: str) -> str:
-        if text not in self._visible:
-            self._visible[text] = visible(text)
-        return self._visible[text]
+        return passage(text, self.of(limit))
 
 
 def fitted(build: Callable[[Room], Element], most: int = MAX_CARD_BYTES) -> Element:
     """The largest of the card's sizes that is at most `most` bytes; the smallest where none is."""
     made: Element = {}
-    seen: dict[str, str] = {}
     for share in _SHARES:
-        made = build(Room(share, seen))
+        made = build(Room(share))
         if weight(made) <= most:
             break
     return made

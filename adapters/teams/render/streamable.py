@@ -12,6 +12,7 @@ from markdown_it.token import Token
 
 from adapters.teams.render.answers import packed
 from adapters.teams.render.markdown import pieces, tokens_of
+from bot.markdown_cost import AFFORDABLE, affordable
 from bot.safe_text import visible
 
 LONGEST_STREAM = 8_000
@@ -29,6 +30,7 @@ def streamable(text: str) -> str:
     the whole answer begins with it, whenever that holds more than this.
     """
     shown = visible(text[:_LONGEST_SOURCE])
+    shown = shown[: affordable(shown, AFFORDABLE / 2)]
     lines = shown.split("\n")
     begun = _begun_at(tokens_of(shown), len(lines) - 1)
     tail = _plain_words("\n".join(lines[begun:]).lstrip())

@@ -9,9 +9,8 @@ The text of a message is Markdown in which HTML is active as well: `escape_messa
 from __future__ import annotations
 
 import re
-import unicodedata
 
-from bot.safe_text import one_line, shorten, visible
+from bot.safe_text import visible_line, visible_passage
 
 _NBSP = "\u00a0"
 _BLANKS = re.compile(r"(?<=\n) +| {2,}")
@@ -21,33 +20,25 @@ _ACTIVE = re.compile(r"(?<=\])\(|[\\`*\[\]~|<]|(?<![^\W_])_|_(?![^\W_])|&(?=#?[A
 The bracket after `]` is escaped too, because older Teams apps take no notice of a backslash before `]`."""
 _ACTIVE_IN_MESSAGES = re.compile(r"(?<=\])\(|[\\`*\[\]~|]|(?<![^\W_])_|_(?![^\W_])")
 """The same, without what becomes an entity."""
+_MAY_BE_ACTIVE = re.compile(r"[\\`*\[\]~|_]")
 _LINE_START = re.compile(
     r"^(?P<before> *[0-9]{1,9}(?=[.)](?:\s|$))| *(?=>|=|#{1,6}(?:\s|$)|[-+](?:[\s-]|$)|:-))(?P<sign>\S)", re.MULTILINE
 )
 """A heading, a list, a quotation, a rule, or what makes a heading or a table of the line before."""
 _FUNCTION = re.compile(r"\{(?=\{)")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_LOST = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MENTION = re.compile(r"<(?=\s*/?\s*at\b)", re.IGNORECASE)
 
 
 def line(text: str, limit: int) -> str:
     """One visible line of at most `limit` characters; "(empty)" for nothing, since Teams leaves empty text out."""
-    return line_of(visible(text), limit)
-
-
-def line_of(shown: str, limit: int) -> str:
-    """`line` of a text that has been made visible."""
-    return one_line(shown, limit) or "(empty)"[:limit]
+    return visible_line(text, limit) or "(empty)"[:limit]
 
 
 def passage(text: str, limit: int) -> str:
     """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
-    return passage_of(visible(text), limit)
-
-
-def passage_of(shown: str, limit: int) -> str:
-    """`passage` of a text that has been made visible."""
-    return shorten(shown, limit) if shown.strip() else "(empty)"[:limit]
+    shown = visible_passage(text, limit)
+    return shown if shown.strip() else "(empty)"[:limit]
 
 
 def label(text: str, limit: int) -> str:
@@ -69,7 +60,8 @@ def escape(text: str) -> str:
 
 def escape_message(text: str) -> str:
     """Visible text → Markdown of a message that shows just this text. Beginnings of lines are up to the caller."""
-    return _ACTIVE_IN_MESSAGES.sub(r"\\\g<0>", text).translate(_ENTITIES)
+    escaped = _ACTIVE_IN_MESSAGES.sub(r"\\\g<0>", text) if _MAY_BE_ACTIVE.search(text) else text
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def escape_line_starts(markdown: str) -> str:
@@ -84,4 +76,4 @@ def without_mentions(code: str) -> str:
 
 def loses_characters(text: str) -> bool:
     """Whether a client may drop some of it: control characters and halves of surrogate pairs."""
-    return any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+    return _LOST.search(text) is not None
