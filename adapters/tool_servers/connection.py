@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.incoming import Question
-from adapters.tool_servers.listing import MOST_LISTED, masked
+from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, masked, size_of
 from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
 from adapters.tool_servers.redaction import Redact, without_known
 from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off
@@ -124,17 +124,20 @@ class Connection:
     async def list_tools(self) -> list[Any]:
         """What the server offers, unread and without secrets. Raises `McpError`, `ValidationError`."""
         listed: list[Any] = []
+        room = LARGEST_LISTING
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             parameters = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
             page = await self._session.send_request(request, ToolPage)
-            listed += page.tools
+            # In a thread: masking megabytes takes a while, and nobody else should wait for it.
+            read = await asyncio.to_thread(masked, page.tools, self._mask(), room)
+            room -= await asyncio.to_thread(size_of, read)
+            listed += read
             cursor = page.nextCursor
             if not cursor or len(listed) > MOST_LISTED:
                 break
-        # In a thread: masking megabytes takes a while, and nobody else should wait for it.
-        return await asyncio.to_thread(masked, listed, self._mask())
+        return listed
 
     async def is_alive(self, timeout: float) -> bool:  # noqa: ASYNC109 - part of the question
         """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
@@ -235,7 +238,9 @@ class Connection:
     def _reporter(self, call: OngoingCall) -> ProgressFnT:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(max(progress / total, 0.0), 1.0) if total and total > 0 else None
-            said = without_links(self._mask()(message or ""))  # one to sign in with is for one person
+            said = without_links(
+                self._mask()((message or "")[: 10 * LONGEST_STATUS])
+            )  # one to sign in with is for one person
             call.progress(one_line(said, LONGEST_STATUS), fraction)
 
         return report

@@ -32,6 +32,8 @@ class Timings:
     """Until a health check counts as failed."""
     relist: float = 30.0
     """Until listing changed tools is given up; the old ones stay."""
+    relist_pause: float = 1.0
+    """Between listing changed tools and listing them again; doubles up to `longest_pause` while they go on changing."""
     first_pause: float = 0.5
     """Before the first restart; doubles with every failure."""
     longest_pause: float = 60.0
@@ -110,17 +112,24 @@ async def attend(
 ) -> str:
     """Look after a session until it ends; returns why. `idle`: seconds without a call after which it is closed; with
     `None` it is kept, and asked for its health."""
+    listings = Listings(timings)
     while True:
         pause = timings.ping_every if idle is None else max(connection.last_used + idle - time.monotonic(), 0.01)
-        await _something_happened(connection, relist, None if idle is not None and connection.busy else pause)
+        too_early = listings.too_early()
+        limit = None if idle is not None and connection.busy else pause
+        if too_early:  # a change that is announced now is looked at later
+            await _something_happened(connection, asyncio.Event(), min(too_early, limit or too_early))
+        else:
+            await _something_happened(connection, relist, limit)
         if connection.lost.done():
             return connection.lost.result()
         if connection.stirred.is_set():
             connection.stirred.clear()
-        elif relist.is_set():
+        elif relist.is_set() and not listings.too_early():
             relist.clear()
             await list_again()
-        elif idle is None and not connection.busy:
+            listings.listed()
+        elif idle is None and not connection.busy and not too_early:
             alive = await connection.is_alive(timings.ping)
             # a call that began meanwhile may keep the server from answering: it has a timeout of its own
             if not alive and not connection.busy:
@@ -129,6 +138,27 @@ async def attend(
             return "had been replaced"
         if not connection.busy and idle is not None and time.monotonic() - connection.last_used >= idle:
             return "was not used any more"
+
+
+class Listings:
+    """How soon changed tools are listed again: at once, unless that has just been done."""
+
+    def __init__(self, timings: Timings, now: Callable[[], float] = time.monotonic) -> None:
+        self._timings = timings
+        self._now = now
+        self._pause = 0.0
+        self._next = now()
+
+    def too_early(self) -> float:
+        """Seconds that are to be waited; 0: none."""
+        return max(self._next - self._now(), 0.0)
+
+    def listed(self) -> None:
+        """They have been listed."""
+        calm = self._now() - self._next > self._timings.longest_pause
+        first = self._timings.relist_pause
+        self._pause = first if calm or not self._pause else min(2 * self._pause, self._timings.longest_pause)
+        self._next = self._now() + self._pause
 
 
 async def _something_happened(connection: Connection, relist: asyncio.Event, timeout: float | None) -> None:  # noqa: ASYNC109

@@ -97,17 +97,16 @@ def _first(skipped: Sequence[str]) -> tuple[str, ...]:
     return (*skipped[:MOST_REPORTED], f"and {more:,} more") if more > 0 else tuple(skipped)
 
 
-def masked(listed: Sequence[Any], mask: Redact) -> list[Any]:
+def masked(listed: Sequence[Any], mask: Redact, room: int = LARGEST_LISTING) -> list[Any]:
     """What a server lists without secrets, still to be read; the names stay, by which its tools are called.
 
-    Only what is read of an entry is kept, and of the schemas no more than `LARGEST_LISTING` in all.
+    Only what is read of an entry is kept, and no more than `room` bytes in all.
     """
-    room = LARGEST_LISTING
     kept: list[Any] = []
     for entry in listed:
         one = _masked_entry(entry, mask, room) if len(kept) < MOST_LISTED else None
         kept.append(one)
-        room -= _size(one)
+        room -= size_of(one)
     return kept
 
 
@@ -120,7 +119,7 @@ def _masked_entry(entry: Any, mask: Redact, room: int) -> Any:
             read[key] = read[key][:LONGEST_READ]
     if isinstance(read.get("name"), str):
         read["name"] = read["name"][:LONGEST_READ]
-    if _size(read) > min(room, 2 * LARGEST_SCHEMA):
+    if size_of(read) > min(room, 2 * LARGEST_SCHEMA):
         return {"name": read.get("name") if isinstance(read.get("name"), str) else None, _TOO_LARGE: True}
     try:
         return {key: value if key == "name" else masked_schema(value, mask) for key, value in read.items()}
@@ -128,7 +127,7 @@ def _masked_entry(entry: Any, mask: Redact, room: int) -> Any:
         return {"name": read.get("name"), _TOO_LARGE: True}
 
 
-def _size(value: Any) -> int:
+def size_of(value: Any) -> int:
     """Bytes of JSON; more than there is room for when it is none."""
     try:
         return len(json.dumps(value))

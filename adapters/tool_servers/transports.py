@@ -9,6 +9,7 @@ Importing this module imports the SDK, which takes seconds: `life.py` does it la
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,7 +19,6 @@ from typing import Any
 import httpx
 import structlog
 from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import (
     ElicitCompleteNotification,
@@ -28,6 +28,7 @@ from mcp.types import (
 )
 
 from adapters.tool_servers.accounts import Bearer
+from adapters.tool_servers.child import running_program
 from adapters.tool_servers.config import Http, ServerConfig, Stdio
 from adapters.tool_servers.http_client import Endpoint, McpHttpClient
 from adapters.tool_servers.incoming import Belonging, Signals, listening
@@ -39,6 +40,9 @@ log = structlog.get_logger(__name__)
 
 CONNECT_TIMEOUT = 10.0
 """Seconds for connecting and for sending a request; the answer has the server's own timeout."""
+
+LONGEST_LOG = 500
+"""Characters of a log message of the server."""
 
 GRACE = 5.0
 """Seconds that an answer may take beyond the timeout of the call, so that the call's own timeout comes first."""
@@ -82,11 +86,11 @@ async def _over_stdio(
         args=list(stdio.args),
         env=dict(stdio.env),
         cwd=stdio.cwd,
-        encoding_error_handler="replace",
     )
     async with AsyncExitStack() as stack:
         stderr = await stack.enter_async_context(logged_stderr(lines))
-        incoming, outgoing = await stack.enter_async_context(stdio_client(parameters, errlog=stderr))
+        program = running_program(parameters, stderr, signals.lost)
+        incoming, outgoing = await stack.enter_async_context(program)
         stderr.close()
         heard = await stack.enter_async_context(listening(incoming, outgoing, signals, Belonging()))
         yield await stack.enter_async_context(ClientSession(heard, outgoing, **callbacks))
@@ -133,5 +137,6 @@ async def _on_log(
     server: ServerConfig, bearer: Bearer | None, redact: Redact, said: LoggingMessageNotificationParams
 ) -> None:
     secrets = server.secrets | (bearer.secrets() if bearer else frozenset())
-    text = one_line(without_secrets(redact(clean(str(said.data))), secrets), 500)
+    data = said.data if isinstance(said.data, str) else reprlib.repr(said.data)  # bounded, unlike `str`
+    text = one_line(without_secrets(redact(clean(data[: 4 * LONGEST_LOG])), secrets), LONGEST_LOG)
     log.debug("tool_server_log", server=server.name, level=said.level, text=text)

@@ -8,6 +8,7 @@ import json
 import random
 import tracemalloc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers import http_client
+from adapters.tool_servers.child import Lines, TooLarge
 from adapters.tool_servers.event_stream import BoundedStream, Events, LastWords, as_event
 from adapters.tool_servers.http_client import (
     FIRST_PAUSE,
@@ -27,11 +29,12 @@ from adapters.tool_servers.http_client import (
     McpHttpClient,
     Reconnecting,
 )
+from adapters.tool_servers.life import Listings, Timings
 from adapters.tool_servers.message_sizes import LARGEST_MESSAGE, Intake, Weight
 from adapters.tool_servers.results import LONGEST_WHOLE, MOST_PARTS, succeeded
 from graph.ports import BrokeOff, Succeeded
 
-from .conftest import call, running
+from .conftest import QUICK, call, lines, running, server, until
 from .http_odd import odd_http
 
 URL = "http://tools.example/mcp"
@@ -62,6 +65,72 @@ async def test_many_parts_are_counted(tmp_path: Path) -> None:
         outcome = await call(servers, "odd__parts")
     assert isinstance(outcome, Succeeded)
     assert outcome.text.endswith(f"a\n[… and {5_000 - MOST_PARTS:,} more parts]")
+
+
+@pytest.mark.parametrize("where", ["first", "last"])
+async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path: Path, where: str) -> None:
+    """Rule 13, and rule 4: whether it was done is unknown."""
+    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}) as servers:
+        other = asyncio.create_task(call(servers, "odd__hang"))
+        await until(lambda: lines(tmp_path / "calls") == ["hang"], "the other call")
+        broken = await call(servers, "odd__large", id=where)
+        assert isinstance(broken, BrokeOff), broken
+        assert "larger than can be read" in broken.text
+        assert await call(servers, "odd__echo", text="still there") == Succeeded("still there", "")
+        assert len(lines(tmp_path / "starts")) == 1
+        other.cancel()
+
+
+async def test_a_program_that_does_not_end_its_message_is_given_up_and_started_again(tmp_path: Path) -> None:
+    """Rule 13: a line without an end was gathered for as long as there was memory."""
+    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}) as servers:
+        broken = await call(servers, "odd__endless")
+        assert isinstance(broken, BrokeOff), broken
+        assert await call(servers, "odd__echo", text="again") == Succeeded("again", "")
+        assert len(lines(tmp_path / "starts")) == 2
+
+
+def lines_of(*written: bytes) -> list[bytes | TooLarge]:
+    read = Lines()
+    return [line for piece in written for line in read.feed(piece)]
+
+
+def test_lines_are_told_however_they_are_cut() -> None:
+    assert lines_of(b'{"a"', b": 1}\n\n{", b"}\n") == [b'{"a": 1}', b"{}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"result":{"a":"%s"}}', 7),
+        (b'{"id": 7, "result": {"id": 9, "a": "%s"}}', 7),
+        (b'{"result":{"id":9,"a":"%s"},"jsonrpc":"2.0","id":7}', 7),
+        (b'{"result":{"id":9,"a":"%s"},"id":7,"jsonrpc":"2.0"}', 7),
+        (b'{"result":{"a":"%s","id":9}}', None),
+        (b'{"result":{"id":9,"a":"%s"}}', None),
+        (b'["id", 7, "%s"]', None),
+    ],
+)
+def test_a_line_that_is_too_large_tells_whose_answer_it_is(line: bytes, request_id: int | None) -> None:
+    """Only outermost members count, not what a tool may have written into its result."""
+    large = line.replace(b"%s", b"a" * LARGEST_MESSAGE)
+    assert lines_of(large[:100], large[100:] + b"\n{}\n") == [TooLarge(request_id), b"{}"]
+
+
+def test_nothing_of_a_line_that_is_too_large_is_kept() -> None:
+    """Rule 13."""
+    read = Lines()
+    tracemalloc.start()
+    try:
+        for _ in range(2_000):
+            assert read.feed(b"a" * 16_384) == []
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * LARGEST_MESSAGE
+    assert read.skipping
+    while not read.endless:
+        read.feed(b"a" * 1_000_000)
 
 
 # ---------------------------------------------------------------------------------------------------------- one client
@@ -178,6 +247,32 @@ def test_the_pauses_grow_between_a_floor_and_a_cap_and_begin_anew_when_it_held()
     assert pauses == [0, 2, 4, 8, 16, 32, 60, 60, 60]
     now += SETTLED
     assert reconnecting.pause() == FIRST_PAUSE
+
+
+def test_changed_tools_are_listed_again_ever_more_seldom_while_they_go_on_changing() -> None:
+    """Rule 13: a server may say all the time that it has other tools now."""
+    now = 100.0
+    listings = Listings(Timings(relist_pause=1.0, longest_pause=60.0), lambda: now)
+    assert listings.too_early() == 0
+    waited = []
+    for _ in range(8):
+        listings.listed()
+        waited.append(listings.too_early())
+        now += waited[-1]
+    assert waited == [1, 2, 4, 8, 16, 32, 60, 60]
+    now += 61
+    listings.listed()
+    assert listings.too_early() == 1
+
+
+async def test_a_change_that_is_announced_too_early_is_not_forgotten(tmp_path: Path) -> None:
+    """Rule 13."""
+    timings = replace(QUICK, relist_pause=0.05)
+    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}, timings=timings) as servers:
+        for name in ("one", "two", "three"):
+            tools = [{"name": each, "inputSchema": {"type": "object"}} for each in ("swap", name)]
+            await call(servers, "odd__swap", tools=tools)
+        await until(lambda: servers.find("odd__three"), "the last list")
 
 
 # ------------------------------------------------------------------------------------------------------------- streams

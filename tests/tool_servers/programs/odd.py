@@ -19,7 +19,7 @@ from typing import Any
 FOLDER = Path(sys.argv[1])
 TOOLS: list[dict[str, Any]] = [
     {"name": name, "inputSchema": {"type": "object"}}
-    for name in ("echo", "die", "hang", "fail", "swap", "noise", "nonsense", "talk")
+    for name in ("echo", "die", "hang", "fail", "swap", "noise", "nonsense", "talk", "endless", "large", "parts")
 ]
 
 
@@ -57,6 +57,20 @@ def call(request_id: int, name: str, arguments: dict[str, Any]) -> None:
             (FOLDER / "tools.json").write_text(json.dumps(arguments["tools"]))
             say({"method": "notifications/tools/list_changed"})
             text(request_id, "swapped")
+        case "endless":
+            try:
+                while True:
+                    sys.stdout.write("a" * 1_000_000)
+            except BrokenPipeError:
+                os._exit(0)
+        case "large" if arguments.get("id") == "first":
+            say({"id": request_id, "result": {"content": [], "structuredContent": [[]] * 100_000}})
+        case "large":
+            large = json.dumps({"content": [{"type": "text", "text": "a" * 10_000_000}]})
+            sys.stdout.write(f'{{"result": {large}, "jsonrpc": "2.0", "id": {request_id}}}\n')
+            sys.stdout.flush()
+        case "parts":
+            say({"id": request_id, "result": {"content": [{"type": "text", "text": "a"}] * 5_000}})
         case "noise":
             sys.stdout.write("this is no JSON\n{\n")
             text(request_id, "after the noise")
