@@ -1,4 +1,4 @@
-"""`/oauth/start` and `/oauth/callback`: what a browser meets on the way of a sign-in."""
+"""`/oauth/start` and `/oauth/callback…`: what a browser meets on the way of a sign-in."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ class Flow(Protocol):
         """Go on from the page. `visitor`: person id that the web page's session proves; `cookie`: this browser's."""
         ...
 
-    async def back(self, query: Mapping[str, str], *, cookie: str | None) -> GoTo | Connected | ShowCode | Problem:
-        """A browser came back from a service or from a proof of identity."""
+    async def back(
+        self, query: Mapping[str, str], *, cookie: str | None, connection: str = ""
+    ) -> GoTo | Connected | ShowCode | Problem:
+        """A browser came back from the service of a connection; empty: from a proof of identity."""
         ...
 
 
@@ -63,6 +65,7 @@ def routes(flow: Flow, page_visitor: PageVisitor, *, secure: bool) -> list[web.R
         web.get(START, pages.answering(pages.offer), allow_head=False),
         web.post(START, pages.answering(pages.start)),
         web.get(CALLBACK, pages.answering(pages.back), allow_head=False),
+        web.get(CALLBACK + "/{connection}", pages.answering(pages.back), allow_head=False),
     ]
 
 
@@ -89,8 +92,9 @@ class _Pages:
         return await self._flow.start(token, visitor=self._page_visitor(request), cookie=self._own_cookie(request))
 
     async def back(self, request: web.Request) -> Answer:
-        """`GET /oauth/callback?…`."""
-        return await self._flow.back(_parameters(request), cookie=self._own_cookie(request))
+        """`GET /oauth/callback/{connection}?…`, and without a connection for proofs of identity."""
+        connection = request.match_info.get("connection", "")
+        return await self._flow.back(_parameters(request), cookie=self._own_cookie(request), connection=connection)
 
     def answering(
         self, handler: Callable[[web.Request], Awaitable[Answer]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from bot.settings import Settings
 
 START, CALLBACK = "/oauth/start", "/oauth/callback"
@@ -32,6 +34,8 @@ def start_link(base: str, token: str) -> str:
     return f"{base}{START}?s={token}"
 
 
-def callback(base: str) -> str:
-    """Where services send browsers back to (`redirect_uri`)."""
-    return f"{base}{CALLBACK}"
+def callback(base: str, connection: str = "") -> str:
+    """Where the service of a connection sends browsers back to (`redirect_uri`): each to an address of its own, so that
+    no service can have another's answer taken for its own (RFC 9700, 4.4.2). Without a connection: where those send
+    them back to who say whose browser it is."""
+    return f"{base}{CALLBACK}/{quote(connection, safe='')}" if connection else f"{base}{CALLBACK}"

@@ -8,6 +8,7 @@ all steps in one browser. What goes wrong changes nothing.
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,8 @@ class _Next:
     state: str = field(repr=False)
     browser: str = field(repr=False)
     """The cookie that it has to come back with."""
+    connection: str = ""
+    """To whose address it has to come back; empty: to that of the proofs of identity."""
     nonce: str = field(default="", repr=False)
     proven: bool = False
 
@@ -129,20 +132,23 @@ class SignInFlow:
             )
         except Unreachable as cause:
             return _unavailable(way, "proof", cause)
-        return await self._sent_on(way, _Next("proof", begun, state, browser, nonce))
+        return await self._sent_on(way, _Next("proof", begun, state, browser, nonce=nonce))
 
     async def _begin_consent(self, way: AuthorizationRow, browser: str, *, proven: bool) -> GoTo | Problem:
         state = random_token()
         try:
             begun = await self._a.services.begin(
-                way.connection, state=state, redirect_uri=callback(self._a.address()), challenge=way.challenge
+                way.connection,
+                state=state,
+                redirect_uri=callback(self._a.address(), way.connection),
+                challenge=way.challenge,
             )
         except (Unreachable, Rejected) as cause:
             return _unavailable(way, "consent", cause)
-        return await self._sent_on(way, _Next("consent", begun, state, browser, proven=proven))
+        return await self._sent_on(way, _Next("consent", begun, state, browser, way.connection, proven=proven))
 
     async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | Problem:
-        kept = {"kept": dict(to.begun.kept), "nonce": to.nonce}
+        kept = {"kept": dict(to.begun.kept), "nonce": to.nonce, "connection": to.connection}
         async with self._a.database.writing_urgently() as tx:
             changed = await authorizations.change(
                 tx,
@@ -158,8 +164,12 @@ class SignInFlow:
 
     # ------------------------------------------------------------------------------------------- coming back
 
-    async def back(self, query: Mapping[str, str], *, cookie: str | None) -> GoTo | Connected | ShowCode | Problem:
-        """A service sends the browser back. What it brings counts once, in the browser that was sent there."""
+    async def back(
+        self, query: Mapping[str, str], *, cookie: str | None, connection: str = ""
+    ) -> GoTo | Connected | ShowCode | Problem:
+        """A service sends the browser back. What it brings counts once, in the browser that was sent there, and at the
+        address of the connection that it was sent away for. `connection`: the one whose address it came back to; empty:
+        the address without one."""
         state_hash = hashed(query.get("state", ""))
         if state_hash in self._coming_back:
             return problems.USED
@@ -167,19 +177,27 @@ class SignInFlow:
         try:
             async with self._a.database.reading() as tx:
                 way = await authorizations.with_state(tx, state_hash)
-            wrong = self._wrong(way, query, cookie)
+            wrong = self._wrong(way, cookie)
             if way is None or cookie is None or wrong is not None:
                 return wrong or problems.UNKNOWN_STATE
             kept = self._a.safe.take(way.person_id, way.connection, way.sealed_step)
             if kept is None:
                 return problems.OLD_STEP
+            # Steps that an earlier release began, which had one address for all, come back to that one.
+            if not hmac.compare_digest(str(kept.get("connection", "")).encode(), connection.encode()):
+                log.warning("sign_in_at_another_address", connection=way.connection, address=connection, step=way.step)
+                return problems.OTHER_ADDRESS_OF_OURS
+            if "error" in query:
+                return self._refused(way, query["error"])
+            if not query.get("code"):
+                return problems.SERVICE_REFUSED
             if way.step == "proof":
                 return await self._proof_given(way, kept, query["code"], cookie)
             return await self._consent_given(way, kept, query["code"], query.get("iss"))
         finally:
             self._coming_back.discard(state_hash)
 
-    def _wrong(self, way: AuthorizationRow | None, query: Mapping[str, str], cookie: str | None) -> Problem | None:
+    def _wrong(self, way: AuthorizationRow | None, cookie: str | None) -> Problem | None:
         """Why this answer does not count, before anything is asked of anybody."""
         if way is None:
             return problems.UNKNOWN_STATE
@@ -189,10 +207,11 @@ class SignInFlow:
             return problems.USED
         if way.step_until is None or self._a.clock() >= way.step_until:
             return problems.OLD_STEP
-        if "error" in query:
-            log.info("sign_in_not_granted", connection=way.connection, step=way.step)
-            return problems.DENIED if query["error"] in _NO else problems.SERVICE_REFUSED
-        return None if query.get("code") else problems.SERVICE_REFUSED
+        return None
+
+    def _refused(self, way: AuthorizationRow, error: str) -> Problem:
+        log.info("sign_in_not_granted", connection=way.connection, step=way.step)
+        return problems.DENIED if error in _NO else problems.SERVICE_REFUSED
 
     async def _proof_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str

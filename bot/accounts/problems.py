@@ -28,6 +28,11 @@ OTHER_ADDRESS = Problem(
     "The account that you chose has another e-mail address than the person in chat whom this link is for, so it was "
     "not connected. If this link is yours, choose the account with the address that you have in chat.",
 )
+OTHER_ADDRESS_OF_OURS = Problem(
+    "foreign",
+    "This answer came to the address of another service than the one you were sent to, so nothing was connected. One of "
+    f"them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
+)
 DENIED = Problem("denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}")
 SERVICE_REFUSED = Problem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
 SERVICE_AWAY = Problem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")

@@ -51,7 +51,9 @@ class FakeServices:
     async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
         self._troubled()
         self.begun.append({"connection": connection, "redirect_uri": redirect_uri, "challenge": challenge})
-        return Begun(f"{ISSUER}/authorize?state={state}", {"verifier": f"secret-verifier-{state}"})
+        return Begun(
+            f"{ISSUER}/authorize?state={state}&redirect_uri={redirect_uri}", {"verifier": f"secret-verifier-{state}"}
+        )
 
     async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
         await self._moment()
@@ -109,7 +111,10 @@ class FakeProofs:
 
     async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
         self.nonces.append(nonce)
-        return Begun(f"https://chat.example/openid?state={state}", {"secret": "secret-proof-verifier"})
+        return Begun(
+            f"https://chat.example/openid?state={state}&redirect_uri={redirect_uri}",
+            {"secret": "secret-proof-verifier"},
+        )
 
     async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
         assert kept == {"secret": "secret-proof-verifier"}

@@ -50,7 +50,9 @@ class Browser:
 
     async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | Problem:
         """Come back from where a URL led, with what was decided there."""
-        return await self.stage.office.flow.back({"state": state_of(url), **query}, cookie=self.cookie)
+        return await self.stage.office.flow.back(
+            {"state": state_of(url), **query}, cookie=self.cookie, connection=connection_of(url)
+        )
 
     async def consents(self, link: str, login: str, **how: Any) -> GoTo | Connected | ShowCode | Problem:
         """Open a link and consent at the service under a login."""
@@ -189,6 +191,11 @@ class Stage:
 
 def token_of(link: str) -> str:
     return parse_qs(urlsplit(link).query)["s"][0]
+
+
+def connection_of(url: str) -> str:
+    """To whose address a service is to send the browser back."""
+    return parse_qs(urlsplit(url).query)["redirect_uri"][0].partition("/oauth/callback")[2].removeprefix("/")
 
 
 def state_of(url: str) -> str:

@@ -157,7 +157,7 @@ async def test_what_the_server_said_is_missing_reaches_the_service(stage: Stage)
     await stage.ask(call="m2.0.0", needed=AccountNeeded("drive", challenge))
     await stage.browser().opens(link)
     assert stage.services.begun == [
-        {"connection": "drive", "redirect_uri": f"{BASE}/oauth/callback", "challenge": challenge}
+        {"connection": "drive", "redirect_uri": f"{BASE}/oauth/callback/drive", "challenge": challenge}
     ]
 
 

@@ -60,6 +60,8 @@ def test_links_lead_to_the_public_address_or_to_where_we_listen(monkeypatch: pyt
     public = Address(settings_of(monkeypatch, PUBLIC_URL="https://bot.example.com/"))()
     assert start_link(public, "abc") == "https://bot.example.com/oauth/start?s=abc"
     assert callback(public) == "https://bot.example.com/oauth/callback"
+    assert callback(public, "google") == "https://bot.example.com/oauth/callback/google"
+    assert callback(public, "a/../b?c") == "https://bot.example.com/oauth/callback/a%2F..%2Fb%3Fc"
 
 
 def test_a_port_that_the_system_chose_is_in_the_links_and_never_in_a_public_address(

@@ -42,7 +42,7 @@ def kind(page: object) -> str:
 async def test_an_answer_that_grants_nothing(stage: Stage, query: dict[str, str], expected: str) -> None:
     browser, url = await on_the_way(stage)
     before = stage.everything()
-    page = await stage.office.flow.back({"state": state_of(url), **query}, cookie=browser.cookie)
+    page = await stage.office.flow.back({"state": state_of(url), **query}, cookie=browser.cookie, connection="drive")
     assert kind(page) == expected
     assert "script" not in page.sentence  # type: ignore[union-attr]
     assert stage.everything() == before

@@ -42,8 +42,10 @@ class ScriptedFlow:
         self._fail()
         return self.starts
 
-    async def back(self, query: Mapping[str, str], *, cookie: str | None) -> GoTo | Connected | ShowCode | Problem:
-        self.asked.append(("back", dict(query), cookie))
+    async def back(
+        self, query: Mapping[str, str], *, cookie: str | None, connection: str = ""
+    ) -> GoTo | Connected | ShowCode | Problem:
+        self.asked.append(("back", dict(query), cookie, *([connection] if connection else [])))
         self._fail()
         return self.backs
 

@@ -170,7 +170,7 @@ async def test_a_forged_answer_connects_nothing(house: House, change: tuple[str,
         browser.stop_at = ""
         before = house.records()
         async with browser.session.get(
-            f"{house.base}/oauth/callback", params=stopped.query | dict([change])
+            f"{house.base}/oauth/callback/notes", params=stopped.query | dict([change])
         ) as response:
             assert response.status >= 400
         assert house.records() == before
