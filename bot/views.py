@@ -150,8 +150,8 @@ def _counts(verb: str, status: str) -> bool:
 
 
 async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
-    """What came of the call, in one line. A personal result is its owner's alone, so a card shows only that it is
-    there."""
+    """What came of the call, in one line. What was said to somebody's own account is that one's alone,
+    result or failure: a card shows only that there is one."""
     if row.status == "void":
         return await _why_void(tx, row), "info"
     attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
@@ -161,7 +161,8 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
         case "done":
             return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
         case "failed":
-            return f"Failed: {one_line(attempt.text[:LOOKED_AT], RESULT_LIMIT)}", "error"
+            said = one_line(attempt.text[:LOOKED_AT], RESULT_LIMIT)
+            return ("Failed." if attempt.owner else f"Failed: {said}"), "error"
         case "started":
             return "Running…", "info"
         case "unknown":

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
+from adapters.oauth.networks import Network, host_address, is_odd_spelling, network_of, resolved
 from bot.accounts.ports import Unreachable
 
 SECONDS = 10.0
@@ -38,12 +39,30 @@ class Answer:
         return value if isinstance(value, dict) else None
 
 
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host name, for a port. Raises `OSError`."""
+
+
 class Http:
     """Asks. Each request has a client of its own, so that nothing of one person (cookies) reaches another's request."""
 
-    def __init__(self, *, seconds: float = SECONDS) -> None:
+    def __init__(self, *, seconds: float = SECONDS, resolve: Resolve = resolved, named_by: str = "") -> None:
+        """`named_by`: see `for_what_is_named_by`."""
         self._seconds = seconds
+        self._resolve = resolve
+        self._named_by = named_by
         self._tls = ssl.create_default_context()
+
+    def for_what_is_named_by(self, server: str) -> Http:
+        """For addresses that a configured server has named, or an authorisation server that it has named.
+
+        The operator vouches for the server's own address (scheme, host and port), and for nothing that it says: every
+        other host is resolved once, all its addresses have to be out there, and the request goes to one of these and
+        to no other. A server that the operator has configured on this machine, or inside, may name others there.
+        """
+        named = copy.copy(self)
+        named._named_by = server
+        return named
 
     async def request(
         self,
@@ -58,13 +77,45 @@ class Http:
             async with (
                 asyncio.timeout(self._seconds),
                 httpx.AsyncClient(verify=self._tls, follow_redirects=False, timeout=self._seconds) as client,
-                client.stream(
-                    method, url, content=body, headers={"Accept": "application/json", **(headers or {})}
-                ) as response,
             ):
-                return Answer(response.status_code, response.headers, await _read(response))
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError) as error:
+                request = client.build_request(
+                    method, url, content=body, headers={"Accept": "application/json", **(headers or {})}
+                )
+                response = await self._sent(client, request)
+                try:
+                    return Answer(response.status_code, response.headers, await _read(response, host_of(url)))
+                finally:
+                    await response.aclose()
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             raise Unreachable(f"{host_of(url)}: {type(error).__name__}") from None
+
+    async def _sent(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        addresses = await self._checked(url) if self._named_by else []
+        if not addresses:
+            return await client.send(request, stream=True)
+        # `Host` is the name's already. The certificate has to be the name's, whatever address is connected to.
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        for address in addresses[:-1]:
+            request.url = url.copy_with(host=address)
+            try:
+                return await client.send(request, stream=True)
+            except httpx.ConnectError:
+                continue
+        request.url = url.copy_with(host=addresses[-1])
+        return await client.send(request, stream=True)
+
+    async def _checked(self, url: httpx.URL) -> Sequence[str]:
+        """The addresses of a host that was named, each of which may be connected to; none for the operator's own.
+        Raises `Unreachable`, `OSError`."""
+        there, own = _split(str(url)), _split(self._named_by)
+        if there is None or own is None or _origin(there) == _origin(own):
+            return []
+        host, allowed = url.host, _networks_of(own.hostname or "")
+        addresses = await self._resolve(host, url.port or {"https": 443, "http": 80}[url.scheme])
+        if not addresses or any(network_of(address) not in allowed for address in addresses):
+            raise Unreachable(f"{host_of(str(url))}: this address is not one to go to")
+        return addresses
 
     async def json(self, url: str, *, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The JSON object at an address. Raises `Unreachable`."""
@@ -75,13 +126,17 @@ class Http:
         return value
 
 
-async def _read(response: httpx.Response) -> bytes:
+async def _read(response: httpx.Response, host: str) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > LONGEST_ANSWER:
-            raise Unreachable(f"{host_of(str(response.url))}: the answer is longer than {LONGEST_ANSWER} bytes")
+            raise Unreachable(f"{host}: the answer is longer than {LONGEST_ANSWER} bytes")
     return bytes(body)
+
+
+_INSIDE = (".internal", ".local", ".lan", ".home.arpa", ".svc")
+"""How names end that nobody can own out there (ICANN's .internal, RFC 6762, RFC 8375; a cluster's services)."""
 
 
 def host_of(url: str) -> str:
@@ -94,8 +149,7 @@ def host_of(url: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine."""
-    address = _address(host)
-    return address.is_loopback if address is not None else host.lower().rstrip(".") == "localhost"
+    return _networks_of(host) >= {Network.LOOPBACK}
 
 
 def may_follow(url: str, origin: str) -> bool:
@@ -112,8 +166,10 @@ def may_follow(url: str, origin: str) -> bool:
     inside = is_loopback(from_here.hostname or "")
     if is_loopback(there.hostname):
         return inside and there.scheme in ("http", "https")
-    address = _address(there.hostname)
-    if address is not None and not address.is_global and there.hostname != from_here.hostname:
+    address = host_address(there.hostname)
+    if is_odd_spelling(there.hostname) or (
+        address is not None and network_of(address) not in _networks_of(from_here.hostname or "")
+    ):
         return False
     return there.scheme == "https"
 
@@ -126,11 +182,19 @@ def is_safe_address(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
 
 
-def _address(host: str) -> Any:
-    try:
-        return ip_address(host.split("%", 1)[0])
-    except ValueError:
-        return None
+def _networks_of(host: str) -> frozenset[Network]:
+    """Where a server may send us that the operator has configured at this host: out there, and where it is itself, by
+    its address or by a name that exists inside alone. A name that is known out there says nothing: who owns it decides
+    what it resolves to."""
+    address = host_address(host)
+    if address is not None:
+        return frozenset({Network.OUTSIDE, network_of(address)} - {Network.NEVER})
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return frozenset({Network.OUTSIDE, Network.LOOPBACK})
+    if "." not in name or name.endswith(_INSIDE):
+        return frozenset({Network.OUTSIDE, Network.PRIVATE})
+    return frozenset({Network.OUTSIDE})
 
 
 def _split(url: str) -> SplitResult | None:

@@ -100,7 +100,7 @@ class OAuthServices:
         secret = _secret(found, grant)
         within = _within(found)
         try:
-            granted = await grants.exchange(self._http, grant, secret, code, within=within)
+            granted = await grants.exchange(self._http_for(found), grant, secret, code, within=within)
         except ClientRejected:
             await self._forget(connection, grant)
             raise
@@ -120,7 +120,7 @@ class OAuthServices:
         if all_told or not grant.userinfo_url:
             return known
         try:
-            claims = await self._http.json(grant.userinfo_url, headers=grants.bearer(tokens.access_token))
+            claims = await self._http_for(found).json(grant.userinfo_url, headers=grants.bearer(tokens.access_token))
         except Unreachable as failure:
             log.info("account_not_told", connection=connection, reason=str(failure))
             return known
@@ -135,7 +135,7 @@ class OAuthServices:
         secret = _secret(found, grant)
         within = _within(found)
         try:
-            granted = await grants.refresh(self._http, grant, secret, tokens.refresh_token, within=within)
+            granted = await grants.refresh(self._http_for(found), grant, secret, tokens.refresh_token, within=within)
         except ClientRejected as refusal:
             if found.client_id is not None:  # the operator's to mend, and nobody's tokens are any worse for it
                 raise Unreachable(f"{refusal}: is the configured client right?") from None
@@ -159,9 +159,10 @@ class OAuthServices:
     async def _at_server(
         self, server: OAuthServer, redirect_uri: str, challenge: str
     ) -> tuple[str, Mapping[str, str], Grant]:
-        found = await discover(self._http, server, challenge)
+        http = self._http_for(server)
+        found = await discover(http, server, challenge)
         client: OAuthClient = await client_for(
-            self._http, server, found, self._registrations, redirect_uri=redirect_uri, clock=self._clock
+            http, server, found, self._registrations, redirect_uri=redirect_uri, clock=self._clock
         )
         parameters = {"resource": found.resource}
         if found.scopes:
@@ -182,6 +183,10 @@ class OAuthServices:
         )
         return found.authorize_url, parameters, grant
 
+    def _http_for(self, found: Connection) -> Http:
+        """A provider's addresses are all the operator's own; of a server's only where it is itself."""
+        return self._http.for_what_is_named_by(found.url) if isinstance(found, OAuthServer) else self._http
+
     def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[Grant, Connection]:
         """What was kept, if it is still for what is configured: a secret must not go to another server's address."""
         found = self._connections.get(connection)
@@ -191,14 +196,14 @@ class OAuthServices:
         return grant, found
 
     async def _revoke(self, found: Connection, grant: Grant, tokens: Tokens) -> bool:
-        secret = _secret(found, grant)
+        secret, http = _secret(found, grant), self._http_for(found)
         match found.revocation if isinstance(found, Provider) else "rfc7009":
             case "github":
-                return await grants.revoke_at_github(self._http, grant, secret, tokens)
+                return await grants.revoke_at_github(http, grant, secret, tokens)
             case "slack":
-                return await grants.revoke_at_slack(self._http, grant, tokens)
+                return await grants.revoke_at_slack(http, grant, tokens)
             case _:
-                return await grants.revoke(self._http, grant, secret, tokens)
+                return await grants.revoke(http, grant, secret, tokens)
 
     async def _forget(self, connection: str, grant: Grant) -> None:
         """A client that registered itself and is not known any more: the next sign-in registers anew."""

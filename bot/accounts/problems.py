@@ -30,8 +30,8 @@ OTHER_ADDRESS = Problem(
 )
 OTHER_ADDRESS_OF_OURS = Problem(
     "foreign",
-    "This answer came to the address of another service than the one you were sent to, so nothing was connected. One of "
-    f"them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
+    "This answer came to the address of another service than the one you were sent to, so nothing was connected. One "
+    f"of them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
 )
 DENIED = Problem("denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}")
 SERVICE_REFUSED = Problem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
