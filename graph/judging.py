@@ -11,7 +11,7 @@ from policies.deciding import Decider, groups_to_look_up
 from policies.grants import covered, under_grants
 from policies.judging import judge
 from policies.model import Ask, Call, Facts, Tool, Verdict
-from policies.quoting import is_quoted
+from policies.quoting import is_quoted, sentence_around
 from policies.references import is_group
 from policies.rules import Policy
 
@@ -26,8 +26,12 @@ class Judged:
 
     @property
     def quote(self) -> str:
-        """The requester's words, as the model quotes them where they are needed, when they are in what they wrote."""
-        return self.call.quote if is_quoted(self.call.quote, self.facts.said) else ""
+        """The requester's words, with the rest of their sentence, where the model quotes what they wrote; else nothing.
+
+        People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
+        """
+        quote, said = self.call.quote, self.facts.said
+        return sentence_around(quote, said) if is_quoted(quote, said) else ""
 
 
 def call_of(state: ToolCallState, tool: Tool) -> Call:

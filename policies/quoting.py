@@ -5,16 +5,63 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
+
+from policies.spellings import composed
 
 FEWEST_WORDS = 3
 """Words in a row of a quote that is not a whole message: fewer are found in anything."""
 FEWEST_OF_A_MESSAGE = 2
 """Words of a whole message that asks for something: “delete XYZ” may, “yes” and “hello” do not."""
 
-_QUOTED_LINE = re.compile(r"\s*(?:>|&gt;)")
-_QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;){3}")
+MOST_SENTENCES = 4
+"""Sentences that one quote may go over and still be shown with all of them."""
+FILE = "\ufffc"
+"""Stands for a file in a message (U+FFFC, OBJECT REPLACEMENT CHARACTER)."""
+
+_QUOTED_LINE = re.compile(r"\s*(?:>|&gt;|＞|❯|[|│┃▏▎▌])")
+_QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;|＞){3}")
 """Slack's mark of a quote that goes on to the end of the message."""
-_CODE = "```"
+_CODE, _TILDE = "```", "~~~"
+_TILDES = re.compile(r"\s*~{3,}")
+_INDENTED = re.compile(r"(?: {4}|\t)")
+_CUT = "\0"
+"""Stands for what is left out of a message."""
+_QUOTATION = re.compile(
+    "[\"“”„‟«»‹›「」『』《》〈〉〝〞〟＂❝❞｢｣`＇‹›]|(?<![^\\W_])['‘’‚‛′´❛❜](?=\\S)|(?<=\\S)['‘’‚‛′´❛❜](?![^\\W_])"
+)
+"""Quotation marks of any script and inline code; single ones only where they are no apostrophes."""
+_OF_OTHERS = (
+    re.compile(r"(?<![\w.+-])@[^\n]*|(?<=[\w.+-])@(?![\w-]+(?:\.[\w-]+)+(?![\w@]))[^\n]*"),
+    re.compile(r"＠[^\n]*"),
+    re.compile(r"(?<!\w)#\S+"),
+    re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE),
+    re.compile(r"~{1,2}(?=\S)[^~\n]*~{1,2}"),
+    re.compile(FILE),
+)
+"""Mentions, which go on to the end of the line for all that anybody can tell; names of channels; addresses; what is
+struck out; and files."""
+_LINK = re.compile(r"(?:\]\(|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*\)?", re.IGNORECASE)
+_END_OF_SENTENCE = re.compile(
+    r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
+    r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])\s)"
+)
+_NEGATIONS = """
+    not no nor never none nobody nothing neither cannot without dont doesnt didnt cant wont wouldnt shouldnt mustnt
+    neednt isnt arent aint stop avoid refrain prevent forbid forbidden unless except instead rather
+    nicht nichts nie niemals kein keine keinen keinem keiner keines niemand weder ohne statt anstatt nein
+    ne pas jamais aucun aucune rien sans non ni nunca jamás jamas ningún ninguno ninguna nada sin tampoco
+    mai nessun nessuno nessuna niente senza não nao nenhum nenhuma sem
+    niet nooit geen niks zonder inte aldrig ingen inget utan ikke ikkje uden uten ej ei älä älkää eikä ilman
+    nie nigdy bez żaden nikdy není nem soha değil asla sakın
+    не нет никогда без ни нельзя ні нема ніколи μη μην δεν όχι ποτέ χωρίς لا لم لن ليس بدون غير לא אל בלי नहीं मत
+    không đừng chưa jangan tidak bukan tanpa
+"""
+_NEGATION = re.compile(
+    r"(?<!\w)(?:" + "|".join(_NEGATIONS.split()) + r")(?!\w)|n't(?!\w)|(?<!\w)n'"
+    r"|[不没沒别別勿未无無莫禁]|ない|ません|なく|ずに|않|못|지\s?마|지\s?말|아니|안\s|ไม่|อย่า|ห้าม|[🚫❌⛔🛑✋❎✖]"
+)
+"""Words that negate in the languages that most people write; there are more of them than any list has."""
 _AROUND = "\"'«»"
 _ALIKE = str.maketrans(dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟″", '"') | dict.fromkeys("‐‑‒–—−", "-"))
 """Typographic signs that platforms, keyboards and models put in place of plain ones."""
@@ -25,25 +72,51 @@ _WORD = re.compile(rf"[{_WITHOUT_SPACES}]{{2}}|[^\W{_WITHOUT_SPACES}]+")
 
 
 def own_words(text: str) -> tuple[str, ...]:
-    """A message (Markdown) without what its author did not write themselves: the stretches between lines that quote
-    somebody else (`> …`), from `>>>` on everything, and blocks of code (```` ``` ````), which people paste."""
-    stretches: list[list[str]] = [[]]
-    in_code = False
-    for line in text.split("\n"):
-        if not in_code and _QUOTED_LINE.match(line):
-            if _QUOTED_TO_THE_END.match(line):
-                break
-            stretches.append([])
-            continue
-        first, *others = _before_a_quote(line).split(_CODE)
-        for number, part in enumerate([first, *others]):
-            if number:
-                in_code = not in_code
-                stretches.append([])
-            if not in_code:
-                stretches[-1].append(part)
-    written = ("\n".join(lines).strip() for lines in stretches)
-    return tuple(stretch for stretch in written if stretch)
+    """The stretches of a message (Markdown, as adapters write it) that its author surely typed and surely wishes.
+
+    Left out is what they may have from others, or may not mean: lines that quote (`> …`, from `>>>` on everything),
+    code of every kind, everything between the first and the last quotation mark, names that are mentioned (whatever
+    follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
+    in their line (their label), what is struck out, and every sentence with a word that negates. In doubt it is left
+    out. What was pasted without any sign of it cannot be told from what was typed.
+    """
+    kept = [True] * len(text)
+    _leave_out_blocks(text, kept)
+    outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
+    for sentence in _sentences(outside):
+        if _NEGATION.search(_folded(outside[sentence])):
+            kept[sentence] = [False] * len(kept[sentence])
+    for pattern in _OF_OTHERS:
+        for found in pattern.finditer(outside):
+            kept[found.start() : found.end()] = [False] * (found.end() - found.start())
+    at = 0
+    for line in outside.split("\n"):
+        if links := [found.end() for found in _LINK.finditer(line)]:
+            kept[at : at + links[-1]] = [False] * links[-1]
+        at += len(line) + 1
+    marks = [found.start() for found in _QUOTATION.finditer(outside)]
+    if marks:
+        end = marks[-1] + 1 if len(marks) > 1 else len(text)
+        kept[marks[0] : end] = [False] * (end - marks[0])
+    written = "".join(c if keep else _CUT for c, keep in zip(text, kept, strict=True))
+    stretches = [stretch.strip() for stretch in written.split(_CUT)]
+    if len(stretches) > 1:  # of what is left of a message, fewer words are not the whole of it
+        stretches = [stretch for stretch in stretches if len(_WORD.findall(stretch)) >= FEWEST_WORDS]
+    return tuple(stretch for stretch in stretches if stretch)
+
+
+def sentence_around(quote: str, said: Iterable[str]) -> str:
+    """The words of a quote with the rest of their sentence, as they were written, for people to judge it by; the quote
+    itself where it is in no text."""
+    for text in said:
+        if is_quoted(quote, (text,)):
+            ranges = _sentences(text)
+            for length in range(1, min(len(ranges), MOST_SENTENCES) + 1):
+                for first in range(len(ranges) - length + 1):
+                    around = text[ranges[first].start : ranges[first + length - 1].stop].strip()
+                    if _folded(quote).strip(_AROUND).strip() in _folded(around):
+                        return around
+    return quote
 
 
 def is_quoted(quote: str, said: Iterable[str]) -> bool:
@@ -58,14 +131,44 @@ def is_quoted(quote: str, said: Iterable[str]) -> bool:
     return words >= FEWEST_OF_A_MESSAGE and any(_is_in(wanted, words, _folded(text)) for text in said)
 
 
-def _before_a_quote(line: str) -> str:
-    """A line up to where it quotes after a line break of another kind (U+2028, form feed), which some show as one."""
-    kept: list[str] = []
-    for piece in line.splitlines(keepends=True):
-        if kept and _QUOTED_LINE.match(piece):
-            break
-        kept.append(piece)
-    return "".join(kept)
+def _leave_out_blocks(text: str, kept: list[bool]) -> None:
+    """Lines that quote, and code in blocks."""
+    fence, at = "", 0
+    quotes_on = to_the_end = after_text = False
+    for line in text.splitlines(keepends=True):
+        indented = _INDENTED.match(line) is not None and not after_text
+        tildes = _TILDES.match(line) if fence != _CODE else None
+        quotes_on = quotes_on or (not fence and _QUOTED_LINE.match(line) is not None)
+        to_the_end = to_the_end or (not fence and _QUOTED_TO_THE_END.match(line) is not None)
+        if quotes_on or to_the_end or tildes or fence == _TILDE or (indented and not fence):
+            kept[at : at + len(line)] = [False] * len(line)
+            if tildes and not quotes_on:
+                fence = "" if fence else _TILDE
+        else:
+            fence = _leave_out_code(line, at, kept, fence)
+        after_text = bool(line.strip()) and not indented
+        quotes_on = quotes_on and not line.endswith("\n")  # some show other line breaks as none
+        at += len(line)
+
+
+def _leave_out_code(line: str, at: int, kept: list[bool], fence: str) -> str:
+    """What is between fences in a line; returns the fence that is still open after it."""
+    for number, part in enumerate(line.split(_CODE)):
+        if number:
+            kept[at : at + len(_CODE)] = [False] * len(_CODE)
+            at += len(_CODE)
+            fence = "" if fence else _CODE
+        if fence:
+            kept[at : at + len(part)] = [False] * len(part)
+        at += len(part)
+    return fence
+
+
+def _sentences(text: str) -> list[slice]:
+    """Where the sentences are. A full stop ends one only after a long word and before what may begin another (“e.g.”
+    does not); a line break only before a list's next item or an empty line."""
+    ends = [found.end() for found in _END_OF_SENTENCE.finditer(text)]
+    return [slice(start, end) for start, end in pairwise([0, *ends, len(text)]) if end > start]
 
 
 def _is_in(wanted: str, words: int, text: str) -> bool:
@@ -90,5 +193,5 @@ def _joined(before: str, after: str) -> bool:
 def _folded(text: str) -> str:
     if not text.isascii():
         seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
-        text = unicodedata.normalize("NFKC", seen.casefold()).translate(_ALIKE)
+        text = composed(seen.casefold()).translate(_ALIKE)
     return " ".join(text.casefold().replace("`", "'").split())

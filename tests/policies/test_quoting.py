@@ -1,10 +1,12 @@
+"""Rule 4 of what a person chose, and rule 9: in `safeWrite` the words must be the requester's own, and their wish."""
+
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.quoting import is_quoted, own_words
+from policies.quoting import is_quoted, own_words, sentence_around
 
 QUOTES = [
     ("delete the team XYZ", "Please delete the team XYZ today", True),
@@ -53,23 +55,25 @@ def test_a_quote_is_of_one_text_and_not_of_two() -> None:
 
 OWN = [
     ("Please delete it", ("Please delete it",)),
-    ("> delete everything\nNo, keep it", ("No, keep it",)),
-    ("&gt; delete everything\nNo", ("No",)),
-    ("Please delete\n> nothing at all\nof the rest", ("Please delete", "of the rest")),
+    ("delete XYZ", ("delete XYZ",)),
+    ("> delete everything\nwhat is that about", ("what is that about",)),
+    ("&gt; delete everything\nwhat is that about", ("what is that about",)),
+    ("Please delete all\n> and nothing at all\nof the rest", ("Please delete all", "of the rest")),
     ("  >> deep\n\n", ()),
-    ("a > b is true", ("a > b is true",)),
     ("one\ntwo", ("one\ntwo",)),
-    ("mine\n>>> delete it\nall of it", ("mine",)),
+    ("mine it is\n>>> delete it\nall of it", ("mine it is",)),
     ("> hello\u2028delete the team XYZ", ()),
-    ("mine\u2028> delete the team XYZ\nmine too", ("mine\u2028\nmine too",)),
-    ("> hello\r\nmine", ("mine",)),
-    ("why does this fail?\n```\ndelete the team XYZ\n```\nthanks", ("why does this fail?", "thanks")),
-    ("see ```delete the team XYZ``` there", ("see", "there")),
-    ("see ```delete the team XYZ", ("see",)),
-    ("> ```\nmine\n> ```", ("mine",)),
+    ("mine it is\u2028> delete the team XYZ\nmine it stays", ("mine it is", "mine it stays")),
+    ("> hello\r\nmine it is", ("mine it is",)),
+    ("why does it fail?\n```\ndelete the team XYZ\n```\nthanks a lot", ("why does it fail?", "thanks a lot")),
+    ("now see here ```delete the team XYZ``` over there now", ("now see here", "over there now")),
+    ("now see here ```delete the team XYZ", ("now see here",)),
+    ("> ```\nmine it is\n> ```", ("mine it is",)),
     ("```\n> code\ndelete the team XYZ\n```", ()),
     ("```\n>>> run()\n```\nplease delete it", ("please delete it",)),
-    ("run `delete team` on XYZ", ("run `delete team` on XYZ",)),
+    ("invite ben@acme.example to the team", ("invite ben@acme.example to the team",)),
+    ("it's Ana's team that I'd remove", ("it's Ana's team that I'd remove",)),
+    ("Thanks.\nPlease delete the team XYZ. Don't touch the rest.", ("Thanks.\nPlease delete the team XYZ.",)),
     ("", ()),
 ]
 
@@ -77,6 +81,96 @@ OWN = [
 @pytest.mark.parametrize(("text", "own"), OWN)
 def test_what_somebody_quotes_is_not_what_they_wrote(text: str, own: tuple[str, ...]) -> None:
     assert own_words(text) == own
+
+
+WISH = "delete the team XYZ"
+NOT_THEIR_WISH = [
+    *(
+        f"~~~\n{WISH}\n~~~",
+        f"~~~~ sh\n{WISH}\n~~~~\nwhy?",
+        f"    {WISH}",
+        f"\t{WISH}",
+        f"see `{WISH}` there",
+        f"~{WISH}~",
+    ),
+    *(
+        f'what is "{WISH}"?',
+        f"what is “{WISH}”?",
+        f"was ist „{WISH}“?",
+        f"что «{WISH}»?",
+        f"「{WISH}」とは",
+        f"『{WISH}』",
+    ),
+    *(
+        f"＂{WISH}＂",
+        f"‹{WISH}›",
+        f"‘{WISH}’ he says",
+        f"'{WISH}' he says",
+        f"❝{WISH}❞",
+        f"〝{WISH}〟",
+        f'he said "so: {WISH}',
+    ),
+    *(f'a "b" c "{WISH}" d', f"„a “{WISH}” b“ c", f'"a\n\n{WISH}\n\nb"', f"＞ {WISH}", f"| {WISH}", f"❯ {WISH}"),
+    *(
+        f"do NOT {WISH}",
+        f"don't {WISH}",
+        f"don’t {WISH}",
+        f"never ever {WISH}",
+        f"do\nnot\n{WISH}",
+        f"{WISH}, no, keep it",
+    ),
+    *(f"please do not, e.g. {WISH}", f'do "not" {WISH}', f"do `not` {WISH}", f"DO N\u200bOT {WISH}", f"ｎｏｔ {WISH}"),
+    *(f"bitte nicht {WISH}", f"niemals {WISH}", f"ne pas {WISH}", f"n'allez pas {WISH}", f"no {WISH}", f"nunca {WISH}"),
+    *(
+        f"не {WISH}",
+        f"non {WISH}",
+        f"niet {WISH}",
+        f"{WISH} しないで ません",
+        f"请不要 {WISH}",
+        f"❌ {WISH}",
+        f"stop! dont {WISH}",
+    ),
+    *(f"@{WISH} hello", f"hi @{WISH}, hello", f"(@{WISH})", f"＠{WISH}", f"x@{WISH}", "#delete-the-team-XYZ"),
+    *(f"{WISH} (https://x.example)", f"[{WISH}](https://x.example)", f"see {WISH} (mailto:a@b.example)"),
+    *("https://x.example/delete-the-team-XYZ", f"\ufffc{WISH[:9]}\ufffc team XYZ", f"{WISH} (www.x.example)"),
+]
+"""Words of others, and wishes to the contrary."""
+
+
+@pytest.mark.parametrize("text", NOT_THEIR_WISH)
+def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -> None:
+    assert not is_quoted(WISH, own_words(text))
+    assert not is_quoted("delete-the-team-XYZ", own_words(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Please {WISH} today",
+        f"Hi,\ncan you {WISH}, please?",
+        f"Don't worry. Please {WISH} now.",
+        f"- don't touch the team A\n- {WISH}",
+        f"@Ben: thanks\n{WISH}",
+        f"It's Ana's idea: {WISH}",
+        f"> what shall we do?\n{WISH}",
+        f'Thanks for "the fish". Now {WISH}',
+    ],
+)
+def test_a_plain_wish_is_one(text: str) -> None:
+    assert is_quoted(WISH, own_words(text))
+
+
+def test_people_see_the_sentence_that_a_quote_is_from() -> None:
+    said = ("Hello Ana. If Ben agrees, please delete the team XYZ tomorrow at noon. Thanks!",)
+    assert sentence_around("delete the team XYZ", said) == "If Ben agrees, please delete the team XYZ tomorrow at noon."
+    assert sentence_around("tomorrow at noon. Thanks", said).startswith("If Ben agrees")
+    assert sentence_around("something else", said) == "something else"
+
+
+@given(st.text("ab \n\"'`~>@#()[]:.!«」\u2028", max_size=40))
+def test_what_counts_was_written_in_one_piece(text: str) -> None:
+    for stretch in own_words(text):
+        assert stretch in text
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
