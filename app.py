@@ -7,11 +7,11 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from aiohttp import web
@@ -32,6 +32,7 @@ from bot.redacting import log_redactor_of, redactor_of
 from bot.secrets import KeyFileError, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
+from composition.health import health_check
 from composition.platforms import NotConnected, make_platforms
 from composition.serving import limits_for, listening, raise_open_files_limit
 from graph.models import ModelProblem
@@ -91,8 +92,9 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
         tools.connect(house.sign_ins.completed)
         application = web.Application(client_max_size=1024**2)
         application[POLICY], application[ADDRESS] = policy, address
-        health = partial(_health, house=house, tools=tools, settings=settings, chats=platforms.chats)
-        application.router.add_get("/health-check", health)
+        details = partial(_details, house=house, tools=tools, settings=settings, chats=platforms.chats)
+        token = settings.health_token.get_secret_value() if settings.health_token else None
+        application.router.add_get("/health-check", health_check(details, token))
         page = platforms.page
         if page is not None:
             application.add_routes(page.routes(house.desk))
@@ -141,20 +143,15 @@ def _variables() -> dict[str, str]:
     return {**kept, **os.environ}
 
 
-async def _health(
-    _: web.Request,
-    *,
-    house: House,
-    tools: ToolServers,
-    settings: Settings,
-    chats: Sequence[SlackPlatform | TeamsPlatform],
-) -> web.Response:
+async def _details(
+    *, house: House, tools: ToolServers, settings: Settings, chats: Sequence[SlackPlatform | TeamsPlatform]
+) -> Mapping[str, Any]:
+    """How it is, for operators."""
     servers = {
         s.server: {"state": s.state, "tools": s.tools, "reason": s.reason, "withheld": s.withheld}
         for s in tools.status()
     }
     body = {
-        "status": "ok",
         "platforms": [*(["web"] if settings.web_enabled else []), *(chat.name for chat in chats)],
         "model": settings.model_name,
         "mode": settings.mode.value,
@@ -162,7 +159,7 @@ async def _health(
         "deliveries": await house.health(),
         "connections": await house.connections(),
     }
-    return web.json_response(body | {chat.name: chat.facts() for chat in chats})
+    return body | {chat.name: chat.facts() for chat in chats}
 
 
 async def serve(settings: Settings) -> None:

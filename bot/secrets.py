@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
+from bot.private_files import private_folder
+
 KEY_FILE = "encryption.key"
 
 
@@ -62,7 +64,7 @@ def kept_key(folder: Path) -> bytes:
     """The key kept in the data folder, made at the first start; readable by its owner only. Raises `KeyFileError`."""
     path = folder / KEY_FILE
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         # Whole or not at all: a process that is killed here must not leave an empty key behind.
         unfinished = path.with_suffix(".new")
         unfinished.touch(mode=0o600)

@@ -65,6 +65,11 @@ class Settings(BaseSettings):
     web_password: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
         None, description="Lets the web page be served beyond loopback; at least 8 characters."
     )
+    health_token: Annotated[SecretStr, AfterValidator(long_enough)] | None = Field(
+        None,
+        description="Shows the details of /health-check beyond this machine, sent as `Authorization: Bearer …`; at "
+        "least 8 characters.",
+    )
     encryption_key: Annotated[SecretStr, AfterValidator(fernet_keys)] | None = Field(
         None,
         description="Fernet key for people's tokens; made and kept under data/ when not set. Several replicas need "

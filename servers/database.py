@@ -20,7 +20,8 @@ def create(path: Path, schema: str) -> None:
 
     Raises `OSError` or `sqlite3.Error` when the file cannot be used.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch(mode=0o600)  # SQLite makes what it puts beside it as private
     with closing(sqlite3.connect(path, timeout=LOCK_TIMEOUT)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(schema)

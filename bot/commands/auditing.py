@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from bot.audit.chain import Link, faults
 from bot.audit.entries import in_utc, key_of
 from bot.commands.arguments import CommandError, time_range
+from bot.private_files import private_opener
 from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
 
 COLUMNS = (
@@ -179,7 +180,7 @@ def _target(path: Path | None, out: TextIO) -> Iterator[TextIO]:
         yield out
         return
     try:
-        with path.open("w", encoding="utf-8", newline="") as target:
+        with open(path, "w", encoding="utf-8", newline="", opener=private_opener) as target:
             yield target
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bot.private_files import private_folder, private_opener
+
 
 class FolderInUseError(Exception):
     """Another process works with this data folder."""
@@ -15,8 +17,8 @@ class FolderInUseError(Exception):
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Hold the folder. The system lets go of it when the process ends, however it ends. Raises `FolderInUseError`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as handle:
+    private_folder(folder)
+    with open(folder / "lock", "w", opener=private_opener) as handle:  # `Path.open` takes no opener
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

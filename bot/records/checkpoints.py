@@ -16,6 +16,8 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from bot.private_files import private_file
+
 BUSY_MILLISECONDS = 10_000
 """How long SQLite waits for another process that writes."""
 
@@ -116,6 +118,7 @@ class Checkpoints(SqliteSaver):
 async def sqlite_checkpoints(path: Path) -> AsyncIterator[Checkpoints]:
     """The saver over one file. Types outside LangChain's messages are refused on reading."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    private_file(path)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints") as thread:
         connection = await asyncio.get_running_loop().run_in_executor(thread, _connect, path)
         log = os.open(f"{path}-wal", os.O_RDWR)

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 import structlog
 
+from bot.private_files import private_file
 from bot.records import account_tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.tables import metadata
 
@@ -30,6 +31,7 @@ def upgrade_sqlite(path: Path) -> None:
     Alembic is imported only when there is something to migrate, since that costs a third of a second at every start.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    private_file(path)
     revision = _revision(path)
     if revision == HEAD:
         return

@@ -58,7 +58,7 @@ def record_calls(given: Given) -> Iterator[RecordCall]:
 
 def sample(wanted: Any, name: str, given: Given) -> Any:
     """A value of a type, for a parameter or field of this name."""
-    if name in given:
+    if name in given and not hasattr(wanted, "_fields"):
         return given[name]
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
     if origin in (typing.Union, types.UnionType):
