@@ -179,16 +179,10 @@ async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Seque
 
 async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
     """Approvals of a thread under which nothing was started; their ids."""
-    newest = (
-        sa.select(approvals.c.approval_id)
-        .where(approvals.c.thread_id == thread_id, approvals.c.status == APPROVED)
-        .order_by(approvals.c.settled_at.desc())
-        .limit(MOST_UNUSED)
-    )
     started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
     statement = (
         sa.update(approvals)
-        .where(approvals.c.approval_id.in_(newest), ~started)
+        .where(approvals.c.approval_id.in_(_newest_approved(thread_id)), ~started)
         .values(status="superseded", settled_key=key, settled_at=now, reason=reason)
     )
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
@@ -197,9 +191,13 @@ async def supersede_unused(tx: Transaction, thread_id: str, *, key: str, now: fl
 async def void_in(tx: Transaction, thread_id: str, *, key: str, now: float, reason: str) -> Sequence[str]:
     """What is pending or approved in a thread, and not started, can never run any more; their ids."""
     started = sa.exists().where(attempts.c.call_id == approvals.c.call_id)
+    pending = sa.select(approvals.c.approval_id).where(
+        approvals.c.thread_id == thread_id, approvals.c.status == PENDING
+    )
+    either = approvals.c.approval_id.in_(_newest_approved(thread_id)) | approvals.c.approval_id.in_(pending)
     statement = (
         sa.update(approvals)
-        .where(approvals.c.thread_id == thread_id, approvals.c.status.in_(["pending", "approved"]), ~started)
+        .where(either, ~started)
         .values(status="void", settled_key=key, settled_at=now, reason=reason)
     )
     return [r[0] for r in await tx.all(statement.returning(approvals.c.approval_id))]
@@ -234,6 +232,16 @@ async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> b
         .values(handed_to=list(people))
     )
     return await tx.one(statement.returning(approvals.c.approval_id)) is not None
+
+
+def _newest_approved(thread_id: str) -> sa.Select[Any]:
+    """Ids of those of a thread under which nothing may have been started yet."""
+    return (
+        sa.select(approvals.c.approval_id)
+        .where(approvals.c.thread_id == thread_id, approvals.c.status == APPROVED)
+        .order_by(approvals.c.settled_at.desc())
+        .limit(MOST_UNUSED)
+    )
 
 
 def _by_id(approval_id: str) -> sa.Select[Any]:
