@@ -22,7 +22,11 @@ _ESCAPES = (
     r"\\u00[0-7][0-9A-Fa-f]|\\u200[b-fB-F]|\\u2060|\\u[fF][eE][fF][fF]|\\x[0-7][0-9A-Fa-f]|\\[\\nrt\"'/]"
     r"|&(?:quot|apos|amp|lt|gt|nbsp|#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5});|%[2-7][0-9A-Fa-f]"
 )
-_DISGUISE = compiled(f"{_ESCAPES}|{_WITHOUT_WIDTH}|{_OTHER_LETTERS}")
+_BACKSLASHES = r"(?:\\\\){8,}"
+"""So many that nobody wrote them as part of a secret: taken as one, since each alone would cost as much."""
+_DISGUISE = compiled(f"{_BACKSLASHES}|{_ESCAPES}|(?:{_WITHOUT_WIDTH})+|{_OTHER_LETTERS}")
+_LONGEST_LETTER = 4
+"""Bytes of a character."""
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _BACKSLASH = ord("\\")
 
@@ -108,12 +112,16 @@ def _plain(disguised: bytes) -> bytes | None:
     """What stands for it; nothing for what has no width; `None` when it stands for itself."""
     sign = disguised[:1]
     if sign == b"\\":
+        if disguised.startswith(b"\\\\\\"):
+            return disguised[: len(disguised) // 2]
         return _SIGNS.get(disguised[1:], disguised[1:]) if len(disguised) == 2 else _shown(int(disguised[2:], 16))
     if sign == b"%":
         return _shown(int(disguised[1:], 16))
     if sign == b"&":
         plain = html.unescape(disguised.decode())
         return _shown(ord(plain)) if len(plain) == 1 else None
+    if len(disguised) > _LONGEST_LETTER:
+        return b""  # several without width
     letter = disguised.decode("utf-8", "replace")
     plain = unicodedata.normalize("NFKC", letter)
     return plain.encode() if plain != letter and plain.isascii() else b""
