@@ -38,7 +38,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _READ_DIFFERENTLY = re.compile(r"[\\ ßẞς]")
 """In a link: browsers take a backslash for a slash, and disagree with IDNA 2003 about these letters."""
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-_OTHER_CASE = re.compile(r"[a-z_][A-Za-z0-9_.-]*")
+_OTHER_CASE = re.compile(r"[a-z_][A-Za-z0-9_.-]*|\[(?:secret|not shown): [^\]]*\]")
+"""Names that no label reads like; one of them is a mask in a name's place."""
 _READS_LIKE_ANOTHER = re.compile(
     r"yes|no|-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|Infinity)|NaN"
     r"|\(.*\)|\".*\"|\{(?:\}|\".*\})|\[(?:\]|(?:[-\[{\"0-9]|true|false|null|NaN|Infinity).*\])"

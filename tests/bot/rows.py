@@ -15,7 +15,12 @@ DIGEST = "d" * 64
 
 
 def asked(
-    call_id: str = "m1.0.0", *, requesters: tuple[str, ...] = ("chat:ana",), digest: str = DIGEST, **ask: Any
+    call_id: str = "m1.0.0",
+    *,
+    requesters: tuple[str, ...] = ("chat:ana",),
+    digest: str = DIGEST,
+    what: str = "lamp",
+    **ask: Any,
 ) -> ApprovalAsked:
     """A call that waits for people; `ask` as in `Ask`."""
     return ApprovalAsked(
@@ -24,7 +29,7 @@ def asked(
         server="workshop",
         tool="make",
         title="Totally harmless",
-        arguments={"what": "lamp"},
+        arguments={"what": what},
         digest=digest,
         risk=(Risk.WRITES,),
         ask=Ask(rule="a rule", **ask),

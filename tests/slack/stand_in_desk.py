@@ -20,6 +20,7 @@ from bot.vocabulary import (
     FormAnswer,
     GrantView,
     Handover,
+    Hidden,
     Invalid,
     Message,
     OutcomeChoice,
@@ -83,6 +84,10 @@ class StandInDesk:
     replies: list[SignInReply] = field(default_factory=list)
     opinions: list[Feedback] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
+    hidden: dict[str, str] = field(default_factory=dict)
+    """What the masks of every approval hide."""
+    looks: list[tuple[str, str]] = field(default_factory=list)
+    """Approval id and person id."""
     dismissals: list[Dismissal] = field(default_factory=list)
     codes: list[CodeEntry] = field(default_factory=list)
     given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
@@ -284,6 +289,16 @@ class StandInDesk:
         if view.status != "pending":
             return Refused("This is settled already.")
         return Form("Create event", self.edit_fields or EVENT_FIELDS, view.arguments)
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        self._must_read()
+        view = self.approvals.get(approval_id)
+        if view is None:
+            return NO_APPROVAL
+        if person.person_id not in self.may_decide.get(approval_id, {person.person_id}):
+            return Refused("You may not look at this.")
+        self.looks.append((approval_id, person.person_id))
+        return Hidden(approval_id, view.server, view.tool, self.hidden, "#3fa9c2d1e0b4")
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
         self._must_read()

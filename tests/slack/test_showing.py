@@ -147,3 +147,44 @@ def test_links_lead_to_the_message_in_its_thread() -> None:
     place = replace(shown.post.place, address={"team": "T1", "channel": "D1", "thread_ts": ""})
     direct = replace(shown, post=replace(shown.post, place=place, content=Notice("x")), reference=None)
     assert permalink("https://acme.slack.com/", direct) == "https://acme.slack.com/archives/D1"
+
+
+# ------------------------------------------------------------------------------------------------ what is hidden
+
+TOKEN = "ghp_" + "a1B2" * 9
+MASK = "[secret: github token, 40 characters, #3fa9c2d1]"
+
+
+async def test_what_is_hidden_is_shown_in_a_window_to_whoever_may_decide_and_to_nobody_else() -> None:
+    """Rule 12, in Slack: privately, and judged by the desk at that moment (rule 6)."""
+    async with serving() as house:
+        house.desk.hidden = {MASK: TOKEN}
+        house.desk.may_decide["call-1.1"] = {"slack:T1:U1"}
+        card = await a_card(house, arguments={"what": MASK}, masks=1, fingerprint="#3fa9c2d1e0b4")
+        await house.person("U2").clicks(card, "look")
+        await house.hears("You may not look at this", "U2")
+        await house.person().clicks(card, "look")
+        modal = str(await house.modal())
+        assert all(words in modal for words in (MASK, TOKEN, "#3fa9c2d1e0b4", "Only you see this"))
+        assert house.desk.looks == [("call-1.1", "slack:T1:U1")]
+        assert house.slack.views("U2") == []
+        assert TOKEN not in str([house.slack.messages("C1"), house.slack.ephemerals("U2")])
+
+
+async def test_each_page_of_what_is_hidden_is_judged_anew() -> None:
+    async with serving() as house:
+        house.desk.hidden = {MASK: "word " * 6_000}
+        ana = house.person()
+        await ana.clicks(await a_card(house, masks=1), "look")
+        modal = await house.modal()
+        await ana.clicks(modal, "look_page", "1:call-1.1")
+        assert "page 2" in str((await house.modal(but_not=modal["hash"]))["blocks"])
+        assert len(house.desk.looks) == 2
+        house.desk.may_decide["call-1.1"] = set()
+        await ana.clicks(modal, "look_page", "1:call-1.1")
+        await house.hears("You may not look at this")
+
+
+async def test_where_nothing_is_hidden_there_is_no_such_button() -> None:
+    async with serving() as house:
+        assert "hidden" not in str(await a_card(house))

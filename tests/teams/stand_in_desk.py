@@ -24,6 +24,7 @@ from bot.vocabulary import (
     FormAnswer,
     GrantView,
     Handover,
+    Hidden,
     Invalid,
     Message,
     OutcomeChoice,
@@ -81,6 +82,10 @@ class StandInDesk:
     departures: list[Place] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
+    hidden: dict[str, str] = field(default_factory=dict)
+    """What the masks of every approval hide."""
+    looks: list[tuple[str, str]] = field(default_factory=list)
+    """Approval id and person id."""
     given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
     """By id: the person id of who gave it, and the grant."""
     codes: dict[str, str] = field(default_factory=dict)
@@ -322,6 +327,16 @@ class StandInDesk:
         if view.status != "pending":
             return Refused("This is settled already.")
         return Form("Create event", self.edit_fields or EVENT_FIELDS, view.arguments)
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        self._must_read()
+        view = self.approvals.get(approval_id)
+        if view is None:
+            return NO_APPROVAL
+        if person.person_id not in self.may_decide.get(approval_id, {person.person_id}):
+            return Refused("You may not look at this.")
+        self.looks.append((approval_id, person.person_id))
+        return Hidden(approval_id, view.server, view.tool, self.hidden, "#3fa9c2d1e0b4")
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
         self._must_read()

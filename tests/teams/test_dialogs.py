@@ -209,3 +209,39 @@ async def test_a_dialog_that_only_shows_is_closed(house: Served) -> None:
 async def test_a_dialog_leads_on_to_another(house: Served) -> None:
     answer = await house.person().invokes(SUBMIT, carries("reject_dialog"), house.teams.group)
     assert says(answer, "reason")
+
+
+# ------------------------------------------------------------------------------------------------ what is hidden
+
+TOKEN = "ghp_" + "a1B2" * 9
+MASK = "[secret: github token, 40 characters, #3fa9c2d1]"
+
+
+async def test_what_is_hidden_is_shown_to_whoever_may_decide_and_to_nobody_else(house: Served) -> None:
+    """Rule 12, in Teams: privately, and judged by the desk at that moment (rule 6)."""
+    house.desk.hidden = {MASK: TOKEN}
+    house.desk.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
+    refused = await fetched(house, "look_dialog", user=ANA)
+    assert says(refused, "You may not look at this.")
+    assert not says(refused, TOKEN)
+    answer = await fetched(house, "look_dialog", user=BEN)
+    assert all(says(answer, words) for words in (MASK, TOKEN, "#3fa9c2d1e0b4", "Only you see this"))
+    assert house.desk.looks == [("call-1.1", person_id(TENANT, BEN))]
+
+
+async def test_it_can_be_had_from_where_everything_is_shown(house: Served) -> None:
+    house.desk.hidden = {MASK: "word " * 9_000}
+    house.desk.approvals["call-1.1"] = an_approval(arguments={"what": MASK}, masks=1)
+    assert says(await fetched(house, "show_all"), "look_dialog")
+    first = await house.person().invokes(SUBMIT, carries("look_dialog"), house.teams.group)
+    assert says(first, "page 1 of")
+    second = await house.person().invokes(SUBMIT, carries("look_page", "1:call-1.1"), house.teams.group)
+    assert says(second, "page 2 of")
+    assert len(house.desk.looks) == 2
+    for subject in ("x:call-1.1", "-1:call-1.1", "", ":"):
+        odd = await house.person().invokes(SUBMIT, carries("look_page", subject), house.teams.group)
+        assert says(odd, NOT_KNOWN.text)
+
+
+async def test_where_nothing_is_hidden_there_is_no_such_button(house: Served) -> None:
+    assert not says(await fetched(house, "show_all"), "look_dialog")

@@ -21,6 +21,7 @@ from bot.vocabulary import (
     FormAnswer,
     GrantView,
     Handover,
+    Hidden,
     Invalid,
     Message,
     MessageView,
@@ -54,6 +55,7 @@ class StandInDesk:
         self.clicks: list[object] = []
         self.stopped: list[tuple[str, str]] = []
         self.refusals: dict[str, str] = {}
+        self.hidden: dict[str, str] = {}
         """Approval id → the one person who may not decide it."""
         self.form_errors: dict[str, str] = {}
         """What is wrong with every form that is submitted."""
@@ -245,6 +247,15 @@ class StandInDesk:
         if self.refusals.get(approval_id) == person.person_id:
             return Refused("You may not edit this.")
         return Form("Create event", EVENT_FIELDS, post.content.arguments)
+
+    async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        post = self.find(ApprovalView, "approval_id", approval_id)
+        if post is None or not isinstance(post.content, ApprovalView):
+            return Unknown("There is no such approval.")
+        if self.refusals.get(approval_id) == person.person_id:
+            return Refused("You may not look at this.")
+        view = post.content
+        return Hidden(approval_id, view.server, view.tool, self.hidden, view.fingerprint)
 
     async def sign_in_link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
         if sign_in_id not in self.links:

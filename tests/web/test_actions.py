@@ -250,3 +250,20 @@ async def test_whoever_is_asked_has_the_name_of_the_page(house: House, ana: Brow
     [handover] = house.desk.clicks
     assert isinstance(handover, Handover)
     assert handover.name == "Ben"
+
+
+async def test_what_is_hidden_is_in_the_answer_to_whoever_may_decide_alone(
+    house: House, ana: Browser, ben: Browser
+) -> None:
+    """Rule 12, on the page: a private answer, judged by the desk at that moment (rule 6)."""
+    mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
+    house.desk.hidden = {mask: token}
+    house.desk.refusals["call-1.1"] = "web:ben"
+    await house.desk.post(THREAD, an_approval("call-1.1", masks=1, fingerprint="#3fa9c2d1e0b4"))
+    status, body = await ben.post("/api/approvals/call-1.1/look", {"id": "l-1"})
+    assert status == 403
+    assert token not in str(body)
+    status, body = await ana.post("/api/approvals/call-1.1/look", {"id": "l-2"})
+    assert status == 200
+    assert [(line["name"], line["value"]) for line in body["secrets"]] == [(mask, token)]
+    assert (await ana.post("/api/approvals/call-9/look", {"id": "l-3"}))[0] == 404

@@ -1,0 +1,79 @@
+"""Looking at what is hidden in a waiting call: for whoever may decide it, at that moment, and written down.
+
+Rule 12: a mask hides a secret's own characters. Rule 6: who may look is judged on the server, as a decision is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.records.tables import audit
+from bot.vocabulary import Hidden, Refused, Unknown
+from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
+
+TOKEN = "ghp_" + "a1B2" * 9
+FINANCE = "chat-group:w1:finance"
+
+
+async def looks_of(desks: Desks) -> list[dict[str, Any]]:
+    async with desks.database.reading() as tx:
+        return [json.loads(row.entry) for row in await tx.all(sa.select(audit))]
+
+
+async def test_whoever_may_decide_sees_what_is_hidden_and_the_audit_log_says_so(desks: Desks) -> None:
+    approval_id = await desks.ask(what=f"lamp {TOKEN}", approvers=("requester",))
+    view = await desks.view(approval_id)
+    hidden = await desks.desk.look(approval_id, ANA)
+    assert isinstance(hidden, Hidden)
+    ((mask, secret),) = hidden.secrets.items()
+    assert (view.arguments["what"], secret, hidden.fingerprint) == (f"lamp {mask}", TOKEN, view.fingerprint)
+    (look,) = await looks_of(desks)
+    assert (look["status"], look["approval"]) == ("looked", approval_id)
+    assert look["settled"] == {"choice": "looked at what is hidden", "by": f"Ana <{ANA.person_id}> (requester)"}
+    assert TOKEN not in json.dumps(look)
+
+
+async def test_nobody_else_sees_it(desks: Desks) -> None:
+    approval_id = await desks.ask(what=TOKEN, approvers=("requester",))
+    for person in (BEN, CARA, STRANGER):
+        assert isinstance(await desks.desk.look(approval_id, person), Refused)
+    assert await looks_of(desks) == []
+
+
+async def test_under_four_eyes_the_requester_does_not(desks: Desks) -> None:
+    approval_id = await desks.ask(what=TOKEN, self_approval="fourEyes")
+    assert isinstance(await desks.desk.look(approval_id, ANA), Refused)
+    assert isinstance(await desks.desk.look(approval_id, BEN), Hidden)
+
+
+async def test_who_has_left_the_group_since_does_not(desks: Desks) -> None:
+    desks.chat.groups[FINANCE] = {BEN.person_id: True}
+    approval_id = await desks.ask(what=TOKEN, approvers=(FINANCE,))
+    assert isinstance(await desks.desk.look(approval_id, BEN), Hidden)
+    desks.chat.groups[FINANCE] = {BEN.person_id: False}
+    desks.clock.move(600)
+    assert isinstance(await desks.desk.look(approval_id, BEN), Refused)
+
+
+async def test_once_it_is_settled_nobody_does(desks: Desks) -> None:
+    approval_id = await desks.ask(what=TOKEN)
+    await desks.click(BEN, approval_id)
+    assert await desks.desk.look(approval_id, BEN) == Refused("This has been settled already.")
+
+
+async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(desks: Desks) -> None:
+    approval_id = await desks.ask()
+    assert await desks.desk.look(approval_id, BEN) == Refused("Nothing is hidden in this.")
+    assert isinstance(await desks.desk.look("no-such", BEN), Unknown)
+    assert await looks_of(desks) == []
+
+
+async def test_each_look_is_an_entry_of_its_own(desks: Desks) -> None:
+    approval_id = await desks.ask(what=TOKEN)
+    for person in (ANA, BEN, ANA):
+        desks.clock.move(1)
+        await desks.desk.look(approval_id, person)
+    assert [look["settled"]["by"][:3] for look in await looks_of(desks)] == ["Ana", "Ben", "Ana"]
