@@ -1,6 +1,6 @@
 """Secrets out of texts, before a model, a card, a log or a trace sees them.
 
-Two duties, which want different care (`docs/decisions/0017-*.md`):
+Two duties, which want different care (`docs/decisions/0020-masks-on-cards-hide-nothing-else.md`):
 
 - **Logs, traces and what the model reads** (`redact`), and **the audit log** (`for_audit`): whatever may be a secret is
   masked. `[secret: password]` says its kind; names stay, JSON stays JSON, and what is no secret stays byte for byte.

@@ -41,7 +41,6 @@ from adapters.slack.render.connections import connection_blocks
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
 from adapters.slack.render.sign_ins import sign_in_buttons, where_to
 from adapters.slack.render.words import line, moment
-from bot.exactness import unseen_in_words
 from bot.safe_text import link_host
 from bot.vocabulary import (
     ApprovalView,
@@ -206,7 +205,7 @@ def _result(view: ApprovalView) -> str:
     if (result := result_line(view)) or view.status == "pending":
         return result
     part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    told = [*(f"{label} {value}" for label, value in part.pairs), unseen_in_words(view, part.unseen)]
+    told = [*(f"{label} {value}" for label, value in part.pairs), view.fingerprint]
     arguments = ", ".join(filter(None, told))
     reason = f" {view.reason}" if view.reason.strip() else ""
     return line(f"{outcome(view)}{reason} ({arguments})" if arguments else f"{outcome(view)}{reason}", _DETAIL)

@@ -33,6 +33,8 @@ from adapters.teams.render.moments import moment
 from adapters.teams.render.questions import answer_button
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.sign_ins import code_button, sign_in_title
+from adapters.teams.render.text import escape
+from bot.exactness import fingerprint_in_words
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
@@ -111,7 +113,12 @@ def _granted_in(grant: GrantView, arguments: Excerpt, room: Room) -> Element:
     name = rich(bold(room.line(call_name(grant.server, grant.tool), _QUESTION)))
     until = small(f"Runs without asking you until {moment(grant.until)}")
     revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
-    return container("default", name, *told, until, *unseen_note(grant, arguments), revoke, separator=True)
+    return container("default", name, *told, until, *_unseen(grant, arguments), revoke, separator=True)
+
+
+def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]:
+    """On one line values cannot be told from each other, so that the fingerprint always stands below."""
+    return unseen_note(view, arguments) or [small(escape(told)) for told in [fingerprint_in_words(view)] if told]
 
 
 def _entry(shown: Shown) -> Element:
@@ -126,7 +133,7 @@ def _entry_in(shown: Shown, arguments: Excerpt, room: Room) -> Element:
     buttons = [*buttons, *_open(shown)]
     row = [action_set(*buttons)] if buttons else []
     view = shown.post.content
-    unseen = unseen_note(view, arguments) if isinstance(view, ApprovalView) and view.status == "pending" else []
+    unseen = _unseen(view, arguments) if isinstance(view, ApprovalView) and view.status == "pending" else []
     return container("default", rich(bold(title)), *told, *unseen, *row, separator=True)
 
 

@@ -1,0 +1,197 @@
+"""Two calls that differ anywhere look different wherever people decide on them, and what is left out is counted.
+
+Rule 12: what an approver sees is what runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from adapters.slack.actions import Origin
+from adapters.slack.render import arguments as slack_arguments
+from adapters.slack.render import cards as slack_cards
+from adapters.slack.render import forms as slack_forms
+from adapters.slack.render.home import home_view
+from adapters.slack.render.questions import outcome_card as slack_outcome
+from adapters.teams.render import arguments as teams_arguments
+from adapters.teams.render import cards as teams_cards
+from adapters.teams.render import dialogs as teams_dialogs
+from adapters.teams.render import questions as teams_questions
+from adapters.teams.render.overview import overview_card
+from adapters.teams.render.room import Room
+from adapters.web.render import content_json
+from adapters.web.render_mine import grants_json
+from bot.redacting import redacted
+from bot.vocabulary import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
+from policies.redaction import EMAILS, TOKENS, Redactor
+from tests.slack.stand_in_desk import an_approval, shown_in_c1
+from tests.teams.shown import a_post
+
+LETTERS = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"
+TOKEN, OTHER = f"ghp_{LETTERS[:36]}", f"ghp_{LETTERS[1:37]}"
+REDACTOR = Redactor((*TOKENS, EMAILS), key=b"a key")
+MASK = REDACTOR.for_card(TOKEN).value
+ANA = Person("slack:T1:U1", "Ana")
+
+ALIKE = [
+    [5, "5", 5.0, "5.0", '"5"', "05", "5 "],
+    [True, "yes", "true", '"yes"', False, "no", None, "(nothing)", "null"],
+    ["", " ", "  ", "\t", "\n", "(empty)", "(1 blanks)", "(not given)"],
+    ["a", "a ", " a", "a\u200b", "a⟨U+200B⟩", "a⟨U+27E8⟩U+200B⟩", "a\u00a0", "a\ufe0f", "a\u202e"],
+    ["a\nb", "a\r\nb", "a\rb", "a\n\nb", "a\n \nb", "a  b", "a\tb", "a\\nb", "a\n"],
+    ["é", "e\u0301", "{{DATE(2026-01-01T00:00:00Z)}}", "{ {DATE(2026-01-01T00:00:00Z)}}", "{\\{DATE(x)}}"],
+    [["a"], '["a"]', [["a"]], ["a", ""], {"a": 1}, '{"a": 1}', {"a": "1"}, {"a": None}, {}, []],
+    [TOKEN, OTHER, MASK, "[secret: password]", "[secret: github token]", [TOKEN], [OTHER], {TOKEN: 1}, {OTHER: 1}],
+    [
+        "ana@corp.example",
+        "eve@evil.example",
+        "x ana@corp.example",
+        "DROP TABLE a; -- password=abc123",
+        "password=abc123",
+    ],
+    [
+        "x" * 3_000,
+        "x" * 3_001,
+        "x" * 2_999 + "y",
+        "a" * 2_700 + "b",
+        "a" * 2_700 + "\nb",
+        "l\n" * 30,
+        "l\n" * 29 + "m\n",
+    ],
+]
+NAMES = [
+    "a",
+    "A",
+    "a_b",
+    "aB",
+    "A b",
+    "a b",
+    "a-b",
+    "a__b",
+    "",
+    "a" * 90,
+    "a" * 90 + "b",
+    "a\u200b",
+    TOKEN,
+    OTHER,
+    MASK,
+]
+names = st.sampled_from(NAMES) | st.text(max_size=3)
+values = st.sampled_from([value for alike in ALIKE for value in alike]) | st.text(max_size=4) | st.integers()
+calls = st.dictionaries(names, values, max_size=13)
+
+
+def approval(arguments: dict[str, Any], tool: str = "make", **changes: Any) -> ApprovalView:
+    view = replace(an_approval(server="shop", tool=tool, title="", arguments=arguments), **changes)
+    return redacted(view, REDACTOR)
+
+
+def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, Any]]:
+    """Everywhere where people see a call: the place, and what is shown there."""
+    view = approval(arguments, tool)
+    settled = approval(arguments, tool, status="approved", asked_arguments={"a": 0})
+    outcome = redacted(OutcomeView("o", "open", "shop", tool, "", arguments, "Ana", "slack:T1:U1"), REDACTOR)
+    grant = redacted(GrantView("g", "shop", tool, arguments, 0.0), REDACTOR)
+    origin = Origin("call-1.1")
+    yield "a card in Slack", slack_cards.approval_card(view, "T1").blocks
+    yield "a settled card in Slack", slack_cards.approval_card(settled, "T1").blocks
+    yield "an outcome in Slack", slack_outcome(outcome).blocks
+    yield "show all in Slack", [slack_forms.arguments_modal(view, page, origin) for page in range(3)]
+    yield "approve all in Slack", slack_forms.approve_all_modal([view], origin)
+    yield "always allow in Slack", slack_forms.always_modal(view, origin)
+    waits = Overview((shown_in_c1("p", view),), (), ())
+    yield "what waits, in the Home tab", home_view(waits, lambda _: "", ANA)
+    yield "what is allowed, in the Home tab", home_view(Overview((), (), ()), lambda _: "", ANA, [grant])
+    yield "a card in Teams", teams_cards.approval_card(view, decides=True)
+    yield "a settled card in Teams", teams_cards.approval_card(settled, decides=False)
+    yield "an outcome in Teams", teams_questions.outcome_card(outcome, mine=True)
+    yield "show all in Teams", [teams_dialogs.show_all_dialog(view, page, decides=True) for page in range(3)]
+    yield "approve all in Teams", teams_dialogs.approve_all_dialog([view])
+    yield "always allow in Teams", teams_dialogs.always_dialog(view)
+    yield "what waits in Teams", overview_card(Overview((Shown(a_post(view), None),), (), ()))
+    yield "what is allowed in Teams", overview_card(Overview((), (), ()), [grant])
+    yield "a card on the page", at_first(content_json(view))
+    yield "a settled card on the page", at_first(content_json(settled))
+    yield "an outcome on the page", at_first(content_json(outcome))
+    yield "what is allowed on the page", at_first(grants_json((grant,))["grants"][0])
+
+
+def at_first(card: dict[str, Any]) -> Any:
+    """What of a call the page shows before anybody asks for all of it."""
+    lines = [(line["name"], line["shown"], line["hidden"]) for line in card["arguments"]]
+    return card["tool"], lines, card["unseen"], card["fingerprint"] if any(hidden for *_, hidden in lines) else ""
+
+
+def written(value: Any) -> str:
+    return json.dumps(value, default=repr)
+
+
+def assert_they_look_different(
+    one: dict[str, Any], two: dict[str, Any], tools: tuple[str, str] = ("make",) * 2
+) -> None:
+    for (place, first), (_, second) in zip(shown(one, tools[0]), shown(two, tools[1]), strict=True):
+        assert written(first) != written(second), f"{one} and {two} look alike: {place}"
+
+
+def differ(one: Any, two: Any) -> bool:
+    return json.dumps(one, sort_keys=True) != json.dumps(two, sort_keys=True)
+
+
+@pytest.mark.parametrize("alike", ALIKE, ids=[str(alike[0])[:20] for alike in ALIKE])
+def test_values_that_are_nearly_alike_look_different(alike: list[Any]) -> None:
+    made = [[(place, written(what)) for place, what in shown({"a": value})] for value in alike]
+    for place in range(len(made[0])):
+        looks = [one[place][1] for one in made]
+        assert len(set(looks)) == len(alike), f"{made[0][place][0]}: two of {alike} look alike"
+
+
+def test_names_that_are_nearly_alike_look_different() -> None:
+    made = [[(place, written(what)) for place, what in shown({name: "x"})] for name in NAMES]
+    for place in range(len(made[0])):
+        assert len({one[place][1] for one in made}) == len(NAMES), made[0][place][0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(calls, names, values)
+@example({f"n{number}": 1 for number in range(12)}, "n11", 2)
+def test_calls_that_differ_in_one_argument_look_different(call: dict[str, Any], name: str, value: Any) -> None:
+    other = {**call, name: value}
+    assume(differ(call, other))
+    assert_they_look_different(call, other)
+
+
+@settings(max_examples=10, deadline=None)
+@given(calls)
+def test_calls_of_another_tool_look_different(call: dict[str, Any]) -> None:
+    assert_they_look_different(call, call, "make_more")
+
+
+plain_texts = st.text(st.sampled_from("ab c\n"), max_size=40).map(lambda text: f"x{text * 60}x")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(plain_texts | st.just("short"), min_size=1, max_size=14))
+def test_what_is_left_out_is_counted(texts: list[str]) -> None:
+    arguments = {f"n{number}": text for number, text in enumerate(texts)}
+    for excerpt in (
+        slack_arguments.excerpt(arguments),
+        teams_arguments.excerpt(teams_arguments.spelled(arguments), Room()),
+    ):
+        cut = 0
+        for (_, part), text in zip(excerpt.pairs, texts, strict=False):
+            counted = re.search(r"… \(([0-9,]+) more characters\)\Z", part)
+            kept = part[: counted.start()] if counted else part
+            assert text.startswith(kept)
+            assert len(kept) + (int(counted[1].replace(",", "")) if counted else 0) == len(text)
+            cut += counted is not None
+        left_out = len(texts) - len(excerpt.pairs)
+        assert (f"{cut} argument" in excerpt.unseen) is (cut > 0)
+        assert (f"{left_out} more argument" in excerpt.unseen) is (left_out > 0)
