@@ -160,14 +160,18 @@ def _is_itself(kind: FieldType, value: Any) -> bool:
 
 
 def _written(value: Any) -> str:
+    """The value as JSON, written no further than an input can hold."""
+    parts = []
+    room = LONGEST_TEXT
     try:
-        # The encoder that indents is slow: it gets nothing that will not be shown.
-        large = isinstance(value, list | dict) and 2 * len(value) > LONGEST_TEXT
-        if large or len(json.dumps(value, ensure_ascii=False)) > LONGEST_TEXT:
-            return " " * (LONGEST_TEXT + 1)
-        return json.dumps(value, ensure_ascii=False, indent=2)
+        for part in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
+            parts.append(part)
+            room -= len(part)
+            if room < 0:
+                break
     except (TypeError, ValueError, RecursionError):
         return " " * (LONGEST_TEXT + 1)  # not JSON at all: no input can hold it
+    return "".join(parts)
 
 
 def _is_long(shape: Shape, shown: Any) -> bool:

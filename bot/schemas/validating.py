@@ -23,9 +23,9 @@ from jsonschema.validators import create, validator_for
 
 from bot.schemas.measuring import referred_to
 
-STEPS = 5_000
+STEPS = 4_000
 """Of one validation. A step takes about 7 µs on a slow core, so that all of them stay below the 50 ms for which nothing
-from outside may hold the event loop. A thousand objects of two members take 5,000."""
+from outside may hold the event loop. Seven hundred objects of two members take that many."""
 
 CHARACTERS_PER_STEP = 200
 """Of a message: jsonschema writes the value into it."""

@@ -130,7 +130,7 @@ def test_what_is_too_large_to_be_checked_is_not_called() -> None:
 
 def test_an_edit_that_is_too_large_to_be_checked_is_refused() -> None:
     schema = {"properties": {"it": {"items": {"required": ["a"]}}, "other": {}}}
-    read = read_form(schema, {"it": [{"a": 1}] * 20_000, "other": "a"}, None, {"other": "b"})
+    read = read_form(schema, {"it": [{"a": 1}] * 3_500, "other": "a"}, None, {"other": "b"})
     assert isinstance(read, FormErrors)
     assert "too large to be checked" in read.errors[""]
 
@@ -142,9 +142,9 @@ def test_steps_are_counted_and_not_time() -> None:
         errors_in(schema, [1] * 30, formats={}, most=1, steps=20)
 
 
-def test_a_thousand_rows_can_be_checked() -> None:
+def test_hundreds_of_rows_can_be_checked() -> None:
     row = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
-    assert errors_in({"items": row}, [{"a": "x", "b": 1}] * 800, formats={}, most=1) == []
+    assert errors_in({"items": row}, [{"a": "x", "b": 1}] * 700, formats={}, most=1) == []
 
 
 @pytest.mark.parametrize(
