@@ -16,12 +16,13 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.vocabulary import AlreadySettled, ClickResult, Handover, Person, Refused, Settled
 from bot.voting import EXPIRED, NO_SUCH
-from policies.deciding import CouldNotFindOut, Permitted
+from policies.deciding import CouldNotFindOut, Permitted, as_of, several_may_decide
 from policies.references import home_of
 
 PATIENCE = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
 NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Try again in a moment.")
+ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
 NOBODY = Refused("I have met nobody with this address.")
 
 
@@ -57,6 +58,8 @@ class Handing:
             permission = permission_of(row, person_id, of_them, now)
             if not isinstance(permission, Permitted):
                 return Refused(permission.reason)
+            if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
+                return ONLY_YOU
             if person_id in others:
                 return Refused("You may decide this yourself.")
             if not others:

@@ -26,7 +26,7 @@ from bot.vocabulary import (
     SignInView,
     Vote,
 )
-from policies.deciding import as_of
+from policies.deciding import as_of, several_may_decide
 from policies.describing import describe_approvers
 from policies.model import Ask
 
@@ -112,6 +112,7 @@ async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, 
         always_offered=row.status == "pending" and is_offered(row),
         rejections=ask.rejections,
         escalates_at=_escalates_at(row, now),
+        handing_offered=several_may_decide(ask, row.asked.requesters),
         handed_to=tuple(names[p] for p in row.handed_to),
     )
 

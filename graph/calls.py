@@ -184,7 +184,7 @@ def refusal(answer: Approved | Rejected | Expired | Withdrawn | Superseded) -> s
         case Expired():
             return "Expired: nobody decided in time. The call was not made."
         case Withdrawn(by=by):
-            return f"Withdrawn by {by}, who asked for it. The call was not made; do not propose it again by yourself."
+            return f"Withdrawn by {by}, who asked for it. The call was not made."
         case Superseded(reason=reason):
             return superseded(reason)
         case Approved():

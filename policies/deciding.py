@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policies.model import Allow, Ask, Deny
@@ -65,6 +65,15 @@ def may_decide(ask: Ask, decider: Decider) -> Permission:
             f"Whether you are in {_in_words(unknown)} could not be found out. Try again in a moment."
         )
     return NotPermitted("You are not one of the people who may decide this.")
+
+
+def several_may_decide(ask: Ask, requesters: Sequence[str]) -> bool:
+    """Whether more than one account may decide, as far as the list of approvers tells: only then can somebody who may
+    ask another who may. `requesters`: as in `Decider`. Pure; raises nothing."""
+    if any(approver in {"any", "channel"} or is_group(approver) for approver in ask.approvers):
+        return True
+    accounts = {requesters[0] if approver == "requester" and requesters else approver for approver in ask.approvers}
+    return len(accounts - set(requesters) if ask.self_approval == "fourEyes" else accounts) > 1
 
 
 def groups_to_look_up(ask: Ask) -> frozenset[str]:

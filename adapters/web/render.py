@@ -185,6 +185,7 @@ def _approval(view: ApprovalView) -> Json:
         "always_offered": view.always_offered,
         "rejections": view.rejections,
         "escalates_at": view.escalates_at,
+        "handing_offered": view.handing_offered,
         "handed_to": [line(name, TITLE_LIMIT) for name in view.handed_to],
         "decided_by": [line(name, TITLE_LIMIT) for name in view.decided_by],
         "decided_at": view.decided_at,

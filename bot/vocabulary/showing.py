@@ -82,6 +82,8 @@ class ApprovalView:
     """How many different people must reject; 1: anybody's rejection is a veto."""
     escalates_at: float | None = None
     """When others may decide too; `None`: never, or they may already."""
+    handing_offered: bool = True
+    """Whether whoever may decide can ask another who may: not where only one person may."""
     handed_to: tuple[str, ...] = ()
     """Names of the people who were asked to decide by somebody else who may."""
     masks: int = 0

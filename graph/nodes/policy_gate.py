@@ -55,8 +55,8 @@ def policy_gate(ports: Ports) -> Step:
 
 def _limited(limit: int) -> str:
     return (
-        f"Limited: one turn may make {limit} tool calls, and this one was over that, so it was not made. Make no more "
-        "calls: tell the requester what was done and what is left, and that they can ask for the rest in a new message."
+        f"Limited: one turn may make {limit} tool calls, and this one was over that, so it was not made. The rest can "
+        "be asked for in a new message."
     )
 
 

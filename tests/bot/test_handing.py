@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bot.approvals import answer_of
 from bot.directory import REMEMBERED
-from bot.handing import NOBODY
+from bot.handing import NOBODY, ONLY_YOU
 from bot.records import threads
 from bot.vocabulary import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
 from graph.interrupts import Withdrawn
@@ -47,6 +48,40 @@ async def test_only_whoever_may_decide_can_hand_it_over(desks: Desks) -> None:
     assert isinstance(await desks.hand(ANA, approval_id, BEN), Refused)
     assert isinstance(await desks.hand(STRANGER, approval_id, BEN), Refused)
     assert (await desks.row(approval_id)).handed_to == ()
+
+
+@pytest.mark.parametrize(
+    ("ask", "offered"),
+    [
+        ({"approvers": ("requester",)}, False),
+        ({"approvers": ("requester", ANA.person_id)}, False),
+        ({"approvers": (BEN.person_id,)}, False),
+        ({"approvers": ("requester", BEN.person_id), "self_approval": "fourEyes"}, False),
+        ({"approvers": ("requester", BEN.person_id)}, True),
+        ({"approvers": (BEN.person_id, CHLOE.person_id), "self_approval": "fourEyes"}, True),
+        ({"approvers": (FINANCE,)}, True),
+        ({"approvers": ("channel",)}, True),
+        ({"approvers": ("any",), "self_approval": "fourEyes"}, True),
+    ],
+)
+async def test_it_is_offered_where_the_rule_lets_others_decide(
+    desks: Desks, ask: dict[str, Any], *, offered: bool
+) -> None:
+    """Rule 6: the policy says who decides, and nobody becomes an approver by being asked."""
+    approval_id = await desks.ask(**ask)
+    view = await until(lambda: desks.chat.view(THREAD))
+    assert view.handing_offered is offered
+    if not offered:
+        who = BEN if ask["approvers"] == (BEN.person_id,) or "self_approval" in ask else ANA
+        assert await desks.hand(who, approval_id, CHLOE) == ONLY_YOU
+
+
+async def test_it_is_offered_once_the_call_is_escalated(desks: Desks) -> None:
+    escalating = {"escalate_after": 10.0, "escalate_to": (BEN.person_id,)}
+    approval_id = await desks.ask(approvers=("requester",), **escalating)
+    assert await desks.hand(ANA, approval_id, BEN) == ONLY_YOU
+    desks.clock.move(11)
+    assert isinstance(await desks.hand(ANA, approval_id, BEN), Settled)
 
 
 @pytest.mark.parametrize("to", [ANA, STRANGER, Person("web:zoe", "Zoe"), Person("nonsense", "")])

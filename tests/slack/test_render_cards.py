@@ -82,6 +82,10 @@ def test_what_is_pressed_less_often_has_a_row_of_its_own() -> None:
     ]
 
 
+def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
+    assert "Ask somebody else…" not in buttons(shown(an_approval(handing_offered=False)))
+
+
 def test_withdrawing_asks_back_before_anything_is_sent() -> None:
     row = shown(an_approval()).blocks[-1]["elements"]
     assert ["confirm" in element for element in row] == [element["action_id"] == "take_back" for element in row]

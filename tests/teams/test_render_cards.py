@@ -71,6 +71,11 @@ def test_five_buttons_stand_in_the_row_and_the_rest_unfolds(
     assert unfolded == [*behind_more, "Always allow…", "Ask somebody else…", "Withdraw"]
 
 
+def test_nobody_else_is_asked_where_nobody_else_may_decide() -> None:
+    card = card_of(an_approval(handing_offered=False), decides=True)
+    assert [action["title"] for action in card["actions"]] == ["Approve", "Reject…", "Edit…", "Show all"]
+
+
 def test_withdrawing_is_for_who_asked() -> None:
     assert "Withdraw" not in buttons(card_of(an_approval(), decides=True))
     assert list(buttons(card_of(an_approval(), decides=False, asked=True))) == ["Show all", "Withdraw"]

@@ -80,7 +80,8 @@ def decision_buttons(view: ApprovalView) -> list[Block]:
 def rarer_buttons(view: ApprovalView) -> list[Block]:
     """What else whoever may decide can do."""
     always = [button("Always allow…", ALWAYS, view.approval_id)] if view.always_offered else []
-    return [*always, button("Ask somebody else…", HAND_OVER, view.approval_id), *look_button(view)]
+    hand_over = [button("Ask somebody else…", HAND_OVER, view.approval_id)] if view.handing_offered else []
+    return [*always, *hand_over, *look_button(view)]
 
 
 def look_button(view: ApprovalView) -> list[Block]:

@@ -164,7 +164,7 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
         context(*small),
         *unseen_note(view, part),
         actions(*decision_buttons(view)),
-        actions(*rarer_buttons(view), *_open_thread(shown, link)),
+        *([actions(*rarer)] if (rarer := [*rarer_buttons(view), *_open_thread(shown, link)]) else []),
     ]
 
 

@@ -226,12 +226,12 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
     rare = [
         *in_more,
         *([opens_dialog("Always allow…", ALWAYS_DIALOG, approval)] if view.always_offered else []),
-        opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval),
+        *([opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval)] if view.handing_offered else []),
         *([opens_dialog("Look at what is hidden…", LOOK_DIALOG, approval)] if view.masks else []),
         *([_withdraw(view)] if asked else []),
     ]
-    more = unfolds("More…", [small("What else you can do:")], rare)
-    return [execute("Approve", APPROVE, approval, style="positive"), _reject(view), *in_row, _show_all(view), more]
+    more = [unfolds("More…", [small("What else you can do:")], rare)] if rare else []
+    return [execute("Approve", APPROVE, approval, style="positive"), _reject(view), *in_row, _show_all(view), *more]
 
 
 def _withdraw(view: ApprovalView) -> Element:

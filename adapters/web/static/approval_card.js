@@ -41,7 +41,9 @@ function pending(view, { me, people, can, memory }) {
     ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
     ...(view.always_offered ? [["Always allow…", "", () => can.always(view)]] : []),
     ...(view.masks ? [["Look at what is hidden", "", () => can.look(view)]] : []),
-    ["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))],
+    ...(view.handing_offered
+      ? [["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))]]
+      : []),
     ...(view.requester_id === me ? [["Withdraw", "", () => can.withdraw(view)]] : []),
   ];
   return card({
