@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,8 +28,9 @@ from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
 from bot.vocabulary import Notice, Unwelcome
 from bot.waits import Settlement, Waits
+from bot.written import Written
 from graph.models import ModelProblem
-from graph.ports import Live
+from graph.ports import Live, Spoken
 from graph.running import Agent, Look, Verb
 from graph.state import Silent, Turn
 
@@ -58,6 +60,9 @@ class Conversation:
         self._endings = Endings(s.database, s.agent, s.posts, s.waits)
         self._failing = Failing(self._endings, s.database, s.posts, s.waits, engine=engine, clock=s.clock)
 
+        self._broken_off: dict[str, Spoken] = {}
+        """By thread, what was being said when its run was broken off, until the next delivery is handled there."""
+
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked. Raises only if not even that can be
         recorded."""
@@ -67,9 +72,15 @@ class Conversation:
             if thread is None:
                 await self._failing.park(delivery, None, "its thread is not known")
                 return
-            live = self._live(delivery, thread)
+            live = Written(self._live(delivery, thread))
+            if delivery.kind != "stop":
+                self._broken_off.pop(delivery.thread_id, None)
             try:
                 await self._handle(delivery, thread, live)
+            except asyncio.CancelledError:
+                if live.newest is not None:
+                    self._broken_off[delivery.thread_id] = live.newest
+                raise
             except PostFailed as failure:
                 await self._failing.after_outage(delivery, thread, failure)
             except ModelProblem as problem:
@@ -289,7 +300,9 @@ class Conversation:
     # ------------------------------------------------------------------------------------------- stopping
 
     async def _stop(self, delivery: Delivery) -> None:
-        look = await self._endings.settle(delivery, f"{delivery.body['name']} stopped the turn")
+        unfinished = self._broken_off.pop(delivery.thread_id, None)
+        why = f"{delivery.body['name']} stopped the turn"
+        look = await self._endings.settle(delivery, why, unfinished=unfinished)
         stopped = notice(f"stopped:{delivery.key}", delivery.thread_id, Notice("Stopped."))
         await self._endings.conclude(delivery, look, stopped)
 

@@ -8,6 +8,7 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.waits import Waits
+from graph.ports import Spoken
 from graph.running import Agent, Look
 
 
@@ -20,11 +21,11 @@ class Endings:
         self._posts = posts
         self._waits = waits
 
-    async def settle(self, delivery: Delivery, why: str) -> Look:
-        """End whatever is unfinished without asking the model."""
+    async def settle(self, delivery: Delivery, why: str, *, unfinished: Spoken | None = None) -> Look:
+        """End whatever is unfinished without asking the model. `unfinished`: what it was saying."""
         async with self._database.writing() as tx:
             await self._waits.supersede(tx, delivery.thread_id, delivery.key, why)
-        return await self._agent.settle(delivery.thread_id, delivery.key, why)
+        return await self._agent.settle(delivery.thread_id, delivery.key, why, unfinished=unfinished)
 
     async def conclude(self, delivery: Delivery, look: Look, *more: NewPost) -> None:
         """Everything that follows from a delivery, in the transaction that marks it as done."""

@@ -8,7 +8,7 @@ step is not applied yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from langchain_core.messages import HumanMessage
@@ -113,8 +113,12 @@ class Agent:
         await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
         return await self.look(thread_id)
 
-    async def settle(self, thread_id: str, delivery: str, why: str) -> Look:
-        """End whatever is unfinished without asking the model: every call gets its answer, in valid order."""
+    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Spoken | None = None) -> Look:
+        """End whatever is unfinished without asking the model: every call gets its answer, in valid order.
+
+        `unfinished`: what the model was saying when the run was broken off; it becomes the message that it would have
+        become, marked as not finished.
+        """
         look = await self.look(thread_id)
         superseded = Superseded(reason=why).model_dump(mode="json")
         for _ in range(_MAX_SETTLING_RUNS):
@@ -122,7 +126,7 @@ class Agent:
                 return look
             answers = {wait.interrupt_id: superseded for wait in look.waits}
             given: Command[Any] | None = Command(resume=answers) if answers and look.at_rest else None
-            await self._run(thread_id, given, delivery, "settle", RunContext(settling=why))
+            await self._run(thread_id, given, delivery, "settle", RunContext(settling=why, unfinished=unfinished))
             look = await self.look(thread_id)
         raise RuntimeError(f"thread {thread_id} does not settle")
 
@@ -143,7 +147,7 @@ class Agent:
         context: RunContext,
     ) -> dict[str, Any]:
         config = _config(thread_id, delivery=delivery, verb=verb)
-        context = RunContext(settling=context.settling, live=context.live, now=self._clock())
+        context = replace(context, now=self._clock())
         ended: dict[str, Any] = await self._workflow.ainvoke(given, config, context=context, durability="sync")
         return ended
 

@@ -72,7 +72,7 @@ class FragileAgent:
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")
         return replace(REST, delivery=turn["delivery"], verb="run", turn=turn, spoken=(spoken,))
 
-    async def settle(self, thread_id: str, delivery: str, why: str) -> Look:
+    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Spoken | None = None) -> Look:
         self.settled.append(why)
         if not self.settles:
             raise RuntimeError("cannot settle either")
