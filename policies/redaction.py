@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.secret_fields import kind_of_field, name_of_entry
+from policies.secret_rules import Span
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
-from policies.secret_spans import secret_spans
+from policies.secret_spans import certain_spans, secret_spans
 from policies.secret_spellings import spellings
 
 __all__ = [
@@ -109,8 +110,11 @@ class Redactor:
 
     def find(self, text: str) -> list[Secret]:
         """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
+        return self._found(text, secret_spans)
+
+    def _found(self, text: str, look: Callable[..., Iterator[Span]]) -> list[Secret]:
         raw = text.encode("utf-8", "surrogatepass")
-        found = set(secret_spans(raw, self._patterns, self._values))
+        found = set(look(raw, self._patterns, self._values))
         if len(raw) == len(text):
             return [Secret(*each) for each in sorted(found)]
         at = _in_characters(raw, {edge for start, end, *_ in found for edge in (start, end)})
@@ -133,7 +137,7 @@ class Redactor:
 
     def for_card(self, value: Any) -> Masked:
         """A JSON value as people decide on it: what is a secret for certain is masked, and nothing else."""
-        masking = _Masking(self._key, lambda text: _merged(each for each in self.find(text) if each.certain), _no_kind)
+        masking = _Masking(self._key, lambda text: _merged(iter(self._found(text, certain_spans))), _no_kind)
         return Masked(masking.within(value, DEEPEST), masking.hidden)
 
     def fingerprint_of_call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:

@@ -108,14 +108,15 @@ class _Needles:
         self._set = re2.Set.SearchSet(options)
         for needle in self._needles:
             self._set.Add(re2.escape(needle))
+        self._set.Add("")  # in every text: so that "none" is RE2's word for "not enough memory" alone
         self._set.Compile()
 
     def found_in(self, text: bytes) -> Sequence[int]:
         """Which of them a text holds, in capitals or not."""
         found: Sequence[int] | None = self._set.Match(text)
-        if found is not None:
-            return found
-        lowered = text.lower()  # nothing was found, or RE2's memory did not suffice, which it does not tell apart
+        if found:
+            return [index for index in found if index < len(self._needles)]
+        lowered = text.lower()
         return [index for index, needle in enumerate(self._needles) if needle in lowered]
 
 
