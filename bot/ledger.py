@@ -14,7 +14,9 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from graph.ports import (
+    Beginning,
     Begun,
+    BrokeOff,
     CallRecord,
     Failed,
     NotPermitted,
@@ -23,6 +25,7 @@ from graph.ports import (
     Succeeded,
     Undecided,
 )
+from graph.ports.ledger import Existing
 
 
 class AttemptLedger:
@@ -35,103 +38,178 @@ class AttemptLedger:
         self._new_id = new_id
         self._audit = audit
 
-    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
-        """Start an attempt, unless the call has an outcome, waits for a person's word, or has no right to run."""
+    async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Existing:
+        """What is known of a call, before anything is prepared for it."""
+        beginning = Beginning(self._clock())
+        async with self._database.reading() as tx:
+            latest = await attempts.latest(tx, call_id)
+        if latest is None or latest.status in {"nothing", "asking"} or (latest.status == "started" and repeatable):
+            return beginning
         async with self._database.writing() as tx:
-            latest = await attempts.latest(tx, record.call_id)
+            latest = await attempts.latest(tx, call_id)
             if latest is None:
-                return await self._start(tx, record, 1)
-            if latest.status == "started" and not record.tool.repeatable:
-                # Only one run at a time touches a thread, so whoever started it is no more: nobody knows what came
-                # of it, and only a person may say.
-                await self._lose(tx, latest)
-                return Undecided(latest.number)
+                return beginning
             if latest.status == "started":
-                await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
-                await self._audit.ended(tx, latest, "unknown")
-                await attempts.choose(tx, latest.attempt_id, "try_again", None, key=record.call_id)  # nobody is asked
-                return await self._start(tx, record, latest.number + 1)
-            return await self._after(tx, record, latest)
+                # Only one run at a time touches a thread, so whoever started it is no more: nobody knows what came of
+                # it, and only a person may say.
+                return await self._lose(tx, latest, LOST)
+            return await self._known(tx, latest, repeatable=repeatable) or beginning
 
-    async def _after(
-        self, tx: Transaction, record: CallRecord, latest: AttemptRow
-    ) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+    async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
+        """Start an attempt, or let the one go on that waits in the middle, unless the call has an outcome, waits for a
+        person's word, or has no right to run."""
+        async with self._database.writing() as tx:
+            return await self._begin(tx, record, self._clock())
+
+    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
+        """Record an attempt that ended before its request left: it is never seen as started."""
+        async with self._database.writing() as tx:
+            begun = await self._begin(tx, record, record.recalled_at)
+            if isinstance(begun, Begun) and outcome is not None:
+                await self._finish(tx, record.call_id, begun.attempt, outcome)
+            elif isinstance(begun, Begun):
+                await attempts.end(tx, record.call_id, begun.attempt, "nothing", now=self._clock())
+            return begun
+
+    async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotPermitted:
+        latest = await attempts.latest(tx, record.call_id)
+        if latest is None:
+            return await self._start(tx, record, 1, at)
+        if latest.status == "asking" and record.goes_on:
+            return await self._go_on(tx, record, latest)
+        if latest.status in {"started", "asking"} and not record.tool.repeatable:
+            return await self._lose(tx, latest, LOST)
+        if latest.status in {"started", "asking"}:
+            await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
+            await self._audit.ended(tx, latest, "unknown")
+            await attempts.choose(tx, latest.attempt_id, "try_again", None, key=record.call_id)  # nobody is asked
+            return await self._start(tx, record, latest.number + 1, at)
+        known = await self._known(tx, latest, repeatable=record.tool.repeatable)
+        return known or await self._start(tx, record, latest.number + 1, at)
+
+    async def _known(self, tx: Transaction, latest: AttemptRow, *, repeatable: bool) -> Existing | None:
+        """What an attempt that has ended says of its call; `None`: it may be made (again)."""
         await self._note_choice(tx, latest)
         match latest.status, latest.choice:
             case (("done" | "failed"), _):
                 return Recorded(_outcome(latest))
-            case "unknown", ("it_was_done" | "skip") as choice:
-                return Skipped(was_done=choice == "it_was_done", by=latest.choice_by or "")
+            case "unknown", ("it_was_done" | "skip"):
+                return _skipped(latest)
             case "unknown", "superseded":
                 return Recorded(Failed("the outcome of the call is unknown"))
-            case "unknown", None if not record.tool.repeatable:
-                return Undecided(latest.number)
-            case _:  # the server did nothing, or a person chose to try again, or it may be repeated
-                return await self._start(tx, record, latest.number + 1)
+            case "unknown", None if not repeatable:
+                return _undecided(latest)
+            case _:  # nothing was done, or a person chose to try again, or it may be repeated
+                return None
 
-    async def _start(self, tx: Transaction, record: CallRecord, number: int) -> Begun | NotPermitted:
+    async def _start(self, tx: Transaction, record: CallRecord, number: int, at: float) -> Begun | NotPermitted:
+        approval_id = await self._right(tx, record)
+        if isinstance(approval_id, NotPermitted):
+            return approval_id
+        await self._add(tx, record, number, approval_id, at)
+        return Begun(number)
+
+    async def _go_on(self, tx: Transaction, record: CallRecord, latest: AttemptRow) -> Begun | NotPermitted:
+        approval_id = await self._right(tx, record)
+        if isinstance(approval_id, NotPermitted):
+            return approval_id
+        await attempts.move(tx, latest.attempt_id, "asking", "started")
+        await self._posts.show_again(tx, [approval_id] if approval_id else [])
+        return Begun(latest.number)
+
+    async def _right(self, tx: Transaction, record: CallRecord) -> str | NotPermitted | None:
+        """The approval under which the call may run now; `None`: it needs none."""
         if not record.permitted:
             return NotPermitted()
-        approval_id = None
-        if record.approval_round is not None:
-            approval = await approvals.of_call(tx, record.call_id, record.approval_round)
-            if approval is None or approval.status != "approved" or approval.approved_digest != record.digest:
-                return NotPermitted()
-            approval_id = approval.approval_id
+        if record.approval_round is None:
+            return None
+        approval = await approvals.of_call(tx, record.call_id, record.approval_round)
+        if approval is None or approval.status != "approved" or approval.approved_digest != record.digest:
+            return NotPermitted()
+        return approval.approval_id
+
+    async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
         judged = await self._audit.begun(tx, record)
-        await attempts.add(
-            tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=self._clock()
-        )
+        await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
         await self._posts.show_again(tx, [approval_id] if approval_id else [])
-        return Begun(number)
 
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         """Record what came of an attempt, and show it on the card."""
-        call_id = record.call_id
         async with self._database.writing() as tx:
-            row = await attempts.of_call(tx, call_id, attempt)
-            match outcome:
-                case Succeeded(text=text, whole=whole, owner=owner):
-                    status, output = "done", whole or text
-                    kept = {"text": text, "whole": whole or None, "owner": owner}
-                case Failed(text=text, owner=owner):
-                    status, output, kept = "failed", text, {"text": text, "owner": owner}
-            is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
-            if row is not None and is_new:
-                await self._audit.ended(tx, row, status, output)
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._finish(tx, record.call_id, attempt, outcome)
 
-    async def broke_off(self, record: CallRecord, attempt: int) -> None:
+    async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
+        row = await attempts.of_call(tx, call_id, attempt)
+        match outcome:
+            case Succeeded(text=text, whole=whole, owner=owner):
+                status, output = "done", whole or text
+                kept = {"text": text, "whole": whole or None, "owner": owner}
+            case Failed(text=text, owner=owner):
+                status, output, kept = "failed", text, {"text": text, "owner": owner}
+        is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
+        if row is not None and is_new:
+            await self._audit.ended(tx, row, status, output)
+        await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+
+    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
         """Nobody knows what came of the attempt: ask its requester."""
         async with self._database.writing() as tx:
             latest = await attempts.latest(tx, record.call_id)
             if latest is not None and (latest.number, latest.status) == (attempt, "started"):
-                await self._lose(tx, latest)
+                return await self._lose(tx, latest, outcome)
+        return Undecided(attempt, outcome.text, outcome.owner)
+
+    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+        """A call that had been sent, and put a question, waits for the answer no more: ask its requester."""
+        async with self._database.writing() as tx:
+            latest = await attempts.latest(tx, record.call_id)
+            if latest is not None and latest.status not in {"started", "asking"}:
+                known = await self._known(tx, latest, repeatable=False)
+                if known is not None:
+                    return known
+            if latest is None or latest.status not in {"started", "asking"}:
+                # Recorded by an earlier version, to which a question meant that nothing was done.
+                await self._add(tx, record, latest.number + 1 if latest else 1, None, self._clock())
+            latest = await attempts.latest(tx, record.call_id)
+            return await self._lose(tx, latest, outcome) if latest else Undecided(0, outcome.text, outcome.owner)
+
+    async def waits(self, call_id: str, attempt: int) -> None:
+        """The attempt waits for its requester; the tool may have acted before it asked."""
+        async with self._database.writing() as tx:
+            row = await attempts.of_call(tx, call_id, attempt)
+            if row is not None:
+                await attempts.move(tx, row.attempt_id, "started", "asking")
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
     async def did_nothing(self, call_id: str, attempt: int) -> None:
-        """The server itself said that it did nothing."""
+        """The server said so by its protocol, or the request never left."""
         async with self._database.writing() as tx:
             await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
             await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
-    async def close(self, call_id: str) -> Recorded | Undecided | Skipped | None:
-        """What became of a call that shall not be started any more."""
-        async with self._database.writing() as tx:
+    async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
+        """What became of a call that shall not be started, or go on, any more."""
+        async with self._database.reading() as tx:
             latest = await attempts.latest(tx, call_id)
-            if latest is None:
+        if latest is None:
+            return None
+        async with self._database.writing() as tx:
+            latest = await attempts.latest(tx, call_id) or latest
+            if latest.status == "asking" and repeatable:
+                await attempts.end(tx, call_id, latest.number, "nothing", now=self._clock())
                 return None
-            if latest.status == "started":
-                await self._lose(tx, latest)
+            if latest.status in {"started", "asking"}:
+                undecided = await self._lose(tx, latest, LOST)
                 await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)
-                return Undecided(latest.number)
+                return undecided
             await self._note_choice(tx, latest)
             match latest.status, latest.choice:
                 case (("done" | "failed"), _):
                     return Recorded(_outcome(latest))
                 case "unknown", "it_was_done":
-                    return Skipped(was_done=True, by=latest.choice_by or "")
+                    return _skipped(latest)
                 case "unknown", _:
-                    return Undecided(latest.number)
+                    return _undecided(latest)
                 case _:
                     return None
 
@@ -140,13 +218,27 @@ class AttemptLedger:
         if attempt.status == "unknown" and attempt.choice is not None and attempt.choice_by is not None:
             await self._audit.settled(tx, attempt, attempt.choice, attempt.choice_by)
 
-    async def _lose(self, tx: Transaction, attempt: AttemptRow) -> None:
-        await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock())
-        await self._audit.ended(tx, attempt, "unknown")
+    async def _lose(self, tx: Transaction, attempt: AttemptRow, outcome: BrokeOff) -> Undecided:
+        kept = {"text": outcome.text or None, "owner": outcome.owner}
+        await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock(), **kept)
+        await self._audit.ended(tx, attempt, "unknown", outcome.text or None)
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
         await self._posts.say(tx, card)
         await self._posts.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))
+        return Undecided(attempt.number, outcome.text, outcome.owner)
 
 
 def _outcome(row: AttemptRow) -> Succeeded | Failed:
     return Succeeded(row.text, owner=row.owner) if row.status == "done" else Failed(row.text, owner=row.owner)
+
+
+def _undecided(row: AttemptRow) -> Undecided:
+    return Undecided(row.number, row.text, row.owner)
+
+
+def _skipped(row: AttemptRow) -> Skipped:
+    return Skipped(row.choice == "it_was_done", row.choice_by or "", row.text, row.owner)
+
+
+LOST = BrokeOff("")
+"""Nothing is known but that it had begun."""

@@ -278,4 +278,5 @@ async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:
         requester=names[row.requester],
         requester_id=row.requester,
         settled_by=row.choice_by or "",
+        known="" if row.owner else row.text,
     )

@@ -194,13 +194,3 @@ def refusal(answer: Approved | Rejected | Expired | Withdrawn | Superseded) -> s
 def superseded(reason: str) -> str:
     """What the model is told of a call that was given up before it ran."""
     return f"Superseded: {reason or 'the turn was ended'}. The call was not made."
-
-
-def left_at(question: int, reason: str) -> str:
-    """What the model is told of a call that was given up at its question (from 1; 0: before it was begun)."""
-    if question <= 1:
-        return superseded(reason)
-    return (
-        f"Superseded: {reason or 'the turn was ended'}. The call was begun and left in the middle, so it is not known "
-        "whether it did something."
-    )

@@ -1,31 +1,39 @@
-"""The end of a call that was not made: the model is told why, and the audit log keeps it."""
+"""The end of a call that is not made (any more): the model is told why, and the audit log keeps it."""
 
 from __future__ import annotations
 
 from langgraph.graph import END
 from langgraph.types import Command
 
-from graph.calls import tool_message
+from graph.calls import as_returned, tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
 from graph.judging import Judged
 from graph.models.arguments import trouble_with
-from graph.ports import NotMade, Ports, Unmade
+from graph.ports import Failed, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
+from graph.ports.ledger import Existing
 from graph.state import ToolCallState
+
+UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
 
 
 async def not_made(
     ports: Ports, state: ToolCallState, status: NotMade, text: str, judged: Judged | None = None
 ) -> Command[str]:
-    """End the branch with `text`. `judged`: what the policy said of the call, where it was asked."""
+    """End the branch. `status` and `text` hold if the call was never sent, or certainly did nothing; otherwise the
+    model is told what is known of it. `judged`: what the policy said of the call, where it was asked."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
     await ports.tools.give_up(call["id"])  # it may have been begun, and wait for somebody
+    tool = judged.call.tool if judged else ports.tools.find(call["name"])
+    known = await ports.ledger.close(call["id"], repeatable=tool is not None and tool.repeatable)
+    if known is not None:
+        return answered(state, known)
     await ports.audit.not_made(
         Unmade(
             call_id=call["id"],
             thread_id=turn["thread_id"],
             requester=turn["requester"],
             name=call["name"],
-            tool=judged.call.tool if judged else ports.tools.find(call["name"]),
+            tool=tool,
             # What JSON cannot carry has no digest and no place in a record.
             arguments={} if trouble_with(call["args"]) else call["args"],
             status=status,
@@ -38,6 +46,30 @@ async def not_made(
         )
     )
     return Command(goto=END, update={"messages": [tool_message(call, text, failed=True)]})
+
+
+def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Command[str]:
+    """End the branch with what is known of its call."""
+    match known:
+        case Recorded(outcome=outcome):
+            return answered(state, outcome)
+        case Succeeded(text=text, owner=owner):
+            message = tool_message(state["call"], as_returned(text), owner=owner)
+        case Failed(text=text, owner=owner):
+            message = tool_message(state["call"], f"Failed: {text}", owner=owner, failed=True)
+        case Skipped(was_done=True, by=by, text=text, owner=owner):
+            done = f"Done, as {by} confirmed: the call took effect, but its result is not known."
+            message = tool_message(state["call"], _with(done, text), owner=owner, failed=True)
+        case Skipped(by=by, text=text, owner=owner):
+            skipped = f"Skipped by {by}: the outcome of the call is unknown and it shall not be tried again."
+            message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
+        case Undecided(text=text, owner=owner):
+            message = tool_message(state["call"], _with(UNKNOWN, text), owner=owner, failed=True)
+    return Command(goto=END, update={"messages": [message]})
+
+
+def _with(sentence: str, text: str) -> str:
+    return f"{sentence} {text}" if text else sentence
 
 
 def status_of(answer: Rejected | Expired | Withdrawn | Superseded) -> NotMade:

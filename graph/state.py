@@ -68,6 +68,11 @@ class ToolCallState(TypedDict, total=False):
     stale: int
     """How many of these were given before the arguments were edited: they answer no question about the new ones."""
     attempt: int
+    """The one whose outcome is unknown."""
+    known: str
+    """`Undecided.text` of it."""
+    known_to: str | None
+    """`Undecided.owner` of it."""
     messages: Annotated[list[ToolMessage], operator.add]
 
 

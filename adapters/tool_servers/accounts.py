@@ -65,6 +65,10 @@ class Bearer:
             return self._last
         return await self._asked(self._book.current(self.person, self.connection))
 
+    def looked_up(self) -> Tokens | None:
+        """The tokens that were looked up last: for a call that was prepared, and is not to wait any more."""
+        return self._last
+
     async def after_refusal(self, refused: Tokens) -> Tokens | None:
         """The tokens to try once more with; `None`: the person has to sign in anew. Raises `AccountUnknown`."""
         if self._pinned:

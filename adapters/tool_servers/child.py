@@ -18,12 +18,12 @@ from anyio.abc import Process
 from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
+from mcp.types import JSONRPCError, JSONRPCMessage
 
 from adapters.tool_servers.event_stream import pieces
 from adapters.tool_servers.incoming import Incoming, Outgoing
 from adapters.tool_servers.message_sizes import EVENT, LARGEST_MESSAGE, TOO_LARGE, Intake, Weight
-from adapters.tool_servers.replies import Fault
+from adapters.tool_servers.replies import Fault, FaultKind, Faults, ended_by_us
 
 LONGEST_LINE = 16 * LARGEST_MESSAGE
 """Bytes after which a line that is too large is not waited for any longer."""
@@ -102,11 +102,12 @@ class Lines:
 
 @asynccontextmanager
 async def running_program(
-    parameters: StdioServerParameters, errlog: TextIO, lost: Callable[[str], None]
+    parameters: StdioServerParameters, errlog: TextIO, faults: Faults, lost: Callable[[str], None]
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """The program, started; and what it says and is told. It is ended on leaving.
 
-    `lost` is told, with the reason, when we give it up. Raises `OSError` when it cannot be started.
+    `faults` is told of answers that cannot be read, `lost`, with the reason, when we give it up. Raises `OSError` when
+    it cannot be started.
     """
     process = await anyio.open_process(
         [parameters.command, *parameters.args],
@@ -121,7 +122,7 @@ async def running_program(
     async def listen() -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with heard:
-                async for message in _messages(process, lost):
+                async for message in _messages(process, faults, lost):
                     await heard.send(message)
 
     async def tell() -> None:
@@ -143,7 +144,9 @@ async def running_program(
                 await stream.aclose()
 
 
-async def _messages(process: Process, lost: Callable[[str], None]) -> AsyncIterator[SessionMessage | Exception]:
+async def _messages(
+    process: Process, faults: Faults, lost: Callable[[str], None]
+) -> AsyncIterator[SessionMessage | Exception]:
     """What the program says, until it ends or says something that cannot be read."""
     assert process.stdout is not None  # noqa: S101 - it was opened with one
     lines, intake = Lines(), Intake()
@@ -152,7 +155,7 @@ async def _messages(process: Process, lost: Callable[[str], None]) -> AsyncItera
         for piece in pieces(chunk):
             for line in lines.feed(piece):
                 many += 1
-                message = _message(line)
+                message = _message(line, faults)
                 if message is None:
                     lost("sent a message that is too large to be read")
                     return
@@ -165,14 +168,14 @@ async def _messages(process: Process, lost: Callable[[str], None]) -> AsyncItera
         await asyncio.sleep(intake.pause(0 if lines.skipping else len(chunk) + EVENT * many))
 
 
-def _message(line: bytes | TooLarge) -> SessionMessage | Exception | None:
+def _message(line: bytes | TooLarge, faults: Faults) -> SessionMessage | Exception | None:
     """The message of a line; `None`: there is no telling whose it was."""
     match line:
         case TooLarge(None):
             return None
         case TooLarge(request):
-            error = ErrorData(code=int(Fault.NO_ANSWER), message=TOO_LARGE)
-            return SessionMessage(JSONRPCMessage(JSONRPCError(jsonrpc="2.0", id=request or 0, error=error)))
+            error = ended_by_us(faults, request or 0, Fault(FaultKind.NO_ANSWER, TOO_LARGE))
+            return SessionMessage(JSONRPCMessage(JSONRPCError.model_validate(error)))
         case bytes():
             try:
                 return SessionMessage(JSONRPCMessage.model_validate_json(line.decode("utf-8", "replace")))

@@ -6,11 +6,12 @@ A call may stop for a question to a person; it is then answered, or abandoned, w
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import structlog
@@ -18,19 +19,21 @@ from mcp import ClientSession, types
 from mcp.shared.exceptions import McpError
 from mcp.shared.session import ProgressFnT
 from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.incoming import Question
 from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, masked, size_of
-from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
+from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_fault, outcome_of_result
 from adapters.tool_servers.redaction import Redact, without_known
-from adapters.tool_servers.replies import CallResult, Fault, NotSent, ToolPage, broke_off
+from adapters.tool_servers.replies import CallResult, FaultError, FaultKind, Faults, SessionLost, ToolPage
 from adapters.tool_servers.text import clean, one_line, without_links
-from graph.ports import Progress, ToolOutcome
+from graph.ports import NotSent, Progress, ToolOutcome
 
 log = structlog.get_logger(__name__)
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 LAST_WORDS = 0.5
 """Seconds that a call in flight is given when its connection is lost: its answer may be on the way within us."""
@@ -62,7 +65,8 @@ class OngoingCall:
 class Connection:
     """A session that others may call tools on, while the task that opened it keeps it.
 
-    `lost` is set, with the reason, when there will be no more answers. `bearer`: whose account it is for.
+    `lost` is set, with the reason, when there will be no more answers. `faults`: what is known of requests that got
+    none. `bearer`: whose account it is for.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Connection:
         server: ServerConfig,
         session: ClientSession,
         lost: asyncio.Future[str],
+        faults: Faults,
         bearer: Bearer | None,
         *,
         result_limit: int,
@@ -78,6 +83,7 @@ class Connection:
         self._server = server
         self._session = session
         self.lost = lost
+        self._faults = faults
         self._result_limit = result_limit
         self._redact = redact
         self.bearer = bearer
@@ -86,6 +92,7 @@ class Connection:
         self.stirred = asyncio.Event()
         """Set when a call has ended, or it was retired."""
         self.last_used = time.monotonic()
+        self._alive_at = -math.inf
         self._calls: set[OngoingCall] = set()
         self.abandoned = self.has_asked = False
         """Whether a call was left before its answer (the server may still be at it, and ask); whether any was asked."""
@@ -96,13 +103,17 @@ class Connection:
         """Whether a call is in flight, or waits for somebody."""
         return bool(self._calls)
 
+    def is_fresh(self, age: float) -> bool:
+        """Whether the server has given a sign of life within the last `age` seconds, and nothing since was amiss."""
+        return time.monotonic() - self._alive_at <= age
+
     def retire(self) -> None:
         """Take no more calls; those that are open go on."""
         self.retired = True
         self.stirred.set()
 
     async def initialize(self) -> None:
-        """Shake hands. Raises `McpError`, and `RuntimeError` for a protocol version that we do not speak.
+        """Shake hands. Raises `McpError`, `FaultError`, and `RuntimeError` for a protocol version that we do not speak.
 
         Not `ClientSession.initialize`: it promises what it has callbacks for, and questions never reach those.
         """
@@ -116,20 +127,21 @@ class Connection:
             clientInfo=types.Implementation(name="countersign", version="0.1.0"),
         )
         request = types.ClientRequest(types.InitializeRequest(params=parameters))
-        answer = await self._session.send_request(request, types.InitializeResult)
+        answer = await self._ask(request, types.InitializeResult)
         if answer.protocolVersion not in SUPPORTED_PROTOCOL_VERSIONS:
             raise RuntimeError("unsupported protocol version")
         await self._session.send_notification(types.ClientNotification(types.InitializedNotification()))
 
     async def list_tools(self) -> list[Any]:
-        """What the server offers, unread and without secrets. Raises `McpError`, `ValidationError`."""
+        """What the server offers, unread and without secrets. Raises `McpError`, `FaultError`,
+        `ValidationError`."""
         listed: list[Any] = []
         room = LARGEST_LISTING
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             parameters = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
-            page = await self._session.send_request(request, ToolPage)
+            page = await self._ask(request, ToolPage)
             # In a thread: masking megabytes takes a while, and nobody else should wait for it.
             read = await asyncio.to_thread(masked, page.tools, self._mask(), room)
             room -= await asyncio.to_thread(size_of, read)
@@ -143,12 +155,31 @@ class Connection:
         """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
         try:
             async with asyncio.timeout(timeout):
-                await self._session.send_ping()
-        except McpError as error:
-            return error.error.code not in set(Fault)
-        except (TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError):
+                await self._ask(types.ClientRequest(types.PingRequest()), types.EmptyResult)
+        except McpError:
+            return not self.lost.done()
+        except (FaultError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError):
             return False
         return True
+
+    async def _ask(
+        self, request: types.ClientRequest, kind: type[AnswerT], progress: ProgressFnT | None = None
+    ) -> AnswerT:
+        """The answer to a request. Raises `McpError` with an error of the server, `FaultError` when no answer came."""
+        # The SDK does not tell the id of a request; the next statement that it runs takes this one.
+        request_id = self._session._request_id
+        try:
+            answer = await self._session.send_request(request, kind, progress_callback=progress)
+        except McpError as error:
+            if fault := self._faults.get(request_id):
+                if fault.kind is not FaultKind.NOT_SENT:
+                    self._alive_at = -math.inf  # it may be another server by now, or none
+                raise FaultError(fault) from error
+            raise
+        finally:
+            self._faults.pop(request_id, None)
+        self._alive_at = time.monotonic()
+        return answer
 
     def begin(self, tool: str, arguments: dict[str, Any], progress: Progress) -> OngoingCall:
         """Send a call. Whoever began it goes on with `advance`, or else abandons it."""
@@ -158,7 +189,7 @@ class Connection:
         call.answer.add_done_callback(lambda _: self._ended(call))
         return call
 
-    async def advance(self, call: OngoingCall) -> ToolOutcome | NotSent | Question:
+    async def advance(self, call: OngoingCall) -> ToolOutcome | NotSent | SessionLost | Question:
         """What comes next of a call: its outcome, or a question of the server, with which it waits.
 
         Raises nothing but `CancelledError`, and then tells the server to stop.
@@ -175,11 +206,12 @@ class Connection:
                 # In a thread, as above.
                 return await asyncio.to_thread(self._outcome_of, call.answer, self._reading())
             if self.lost.done():
-                return broke_off(self._server.name, "the connection was lost")
+                return self._reading().broke_off("the connection was lost")
             if asked.done():
                 waits = True
                 return asked.result()
-            return broke_off(self._server.name, f"none within {timeout:g} seconds")
+            self._alive_at = -math.inf
+            return self._reading().broke_off(f"none within {timeout:g} seconds")
         finally:
             asked.cancel()
             if not waits:
@@ -223,10 +255,9 @@ class Connection:
     async def _request(self, call: OngoingCall, arguments: dict[str, Any]) -> CallResult:
         parameters = types.CallToolRequestParams(name=call.tool, arguments=arguments)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))
-        # The SDK does not tell the id of a request, without which it cannot be cancelled; the next statement takes it.
-        call.request_id = self._session._request_id
+        call.request_id = self._session._request_id  # as `_ask` says; without it the call cannot be cancelled
         # Not `call_tool`: it raises, after the tool has acted, when a result does not fit the tool's output schema.
-        return await self._session.send_request(request, CallResult, progress_callback=self._reporter(call))
+        return await self._ask(request, CallResult, self._reporter(call))
 
     def _ended(self, call: OngoingCall) -> None:
         self._calls.discard(call)
@@ -265,19 +296,20 @@ class Connection:
             sign_in=self._server.sign_in,
         )
 
-    def _outcome_of(self, answer: asyncio.Task[CallResult], reading: Reading) -> ToolOutcome | NotSent:
-        server = reading.server
+    def _outcome_of(self, answer: asyncio.Task[CallResult], reading: Reading) -> ToolOutcome | NotSent | SessionLost:
         try:
             return outcome_of_result(answer.result(), reading)
+        except FaultError as error:
+            return outcome_of_fault(error.fault, reading)
         except McpError as error:
             return outcome_of_error(error.error.code, error.error.message, error.error.data, reading)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return NotSent("the connection was lost")  # raised by the send: the transport never took the request
         except ValidationError:
-            return broke_off(server, "its answer is not what MCP prescribes")
+            return reading.broke_off("its answer is not what MCP prescribes")
         except Exception as error:
-            log.exception("tool_call_failed", server=server, exc_info=error)
-            return broke_off(server, "an error on our side")
+            log.exception("tool_call_failed", server=reading.server, exc_info=error)
+            return reading.broke_off("an error on our side")
 
     def _withdraw(self, call: OngoingCall) -> None:
         """Tell the server, in a task of its own, that nobody waits for the answer any more."""

@@ -15,10 +15,9 @@ import httpx
 import structlog
 
 from adapters.tool_servers.message_sizes import EVENT, Intake, Weight
+from adapters.tool_servers.replies import RequestId
 
 log = structlog.get_logger(__name__)
-
-RequestId = str | int
 
 ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
@@ -94,11 +93,11 @@ def _question_in(data: bytes) -> RequestId | None:
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """Events with which a stream ends where its answer is missing; empty: none."""
+    """What makes the events with which a stream ends where its answer is missing; `None`: none."""
 
-    broken: bytes = b""
+    broken: Callable[[], bytes] | None = None
     """When it breaks off, or ends without an answer."""
-    too_large: bytes = b""
+    too_large: Callable[[], bytes] | None = None
     """When the server sends more than is read."""
 
 
@@ -150,7 +149,8 @@ class BoundedStream(httpx.AsyncByteStream):
                     if events.too_large:
                         log.warning("tool_server_event_too_large")
                         await self._stream.aclose()
-                        yield self._last_words.too_large
+                        if self._last_words.too_large:
+                            yield self._last_words.too_large()
                         return
                     resumable = resumable or b"\nid:" in tail + piece
                     tail = (tail + piece)[-3:]
@@ -161,7 +161,7 @@ class BoundedStream(httpx.AsyncByteStream):
                 raise
             log.debug("tool_server_stream_broke", error=type(error).__name__)
         if self._last_words.broken and not resumable:
-            yield self._last_words.broken
+            yield self._last_words.broken()
 
     async def aclose(self) -> None:
         """As httpx wants it."""

@@ -2,8 +2,8 @@
 
 The MCP SDK lets an HTTP error (a 401, a refused connection) tear down the whole session, with every other call that
 is in flight on it; and a response that breaks off leaves its caller waiting. So failures are turned into what the
-protocol has for them, a JSON-RPC error in reply to that request, with a code that says whether the server can have
-acted (`replies.Fault`).
+protocol has for them, a JSON-RPC error in reply to that request. Whether the server can have acted stands in a table
+beside it (`replies.Faults`), not in the error: a server can send any error itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -25,9 +25,9 @@ import structlog
 from mcp.shared._httpx_utils import next_request_within_origin  # exactly what the SDK follows
 
 from adapters.tool_servers.accounts import AccountUnknown, Bearer
-from adapters.tool_servers.event_stream import BoundedStream, LastWords, RequestId, as_event, pieces
+from adapters.tool_servers.event_stream import BoundedStream, LastWords, as_event, pieces
 from adapters.tool_servers.message_sizes import TOO_LARGE, Intake, Weight
-from adapters.tool_servers.replies import Fault
+from adapters.tool_servers.replies import NOT_LOOKED_UP, Fault, FaultKind, Faults, RequestId, ended_by_us
 from bot.accounts.ports import Tokens
 
 log = structlog.get_logger(__name__)
@@ -56,8 +56,21 @@ SETTLED = 10.0
 _REDIRECTS = "countersign.redirects"
 """Key in a request's extensions, which httpx hands on to the request that follows a redirect."""
 
-_UNKNOWN_OUTCOME = {408, 499}
-"""Client error statuses that proxies give when the server was too slow: it may have acted."""
+LONGEST_BODY = 4_096
+"""Bytes that are read of what a server says in place of an answer."""
+
+BODY_TIMEOUT = 2.0
+"""Seconds that reading it may take."""
+
+_REFUSED = {
+    401: "did not accept our credentials",
+    403: "did not accept our credentials",
+    405: "refused the request",
+    413: "refused the request",
+    415: "refused the request",
+}
+"""HTTP statuses that are given before a request is acted on (RFC 9110, 15.5). All others prove nothing: home-made
+servers answer 404 or 422 when something within their tool failed, half-way."""
 
 _SCOPE_MISSING = re.compile(r"""\berror\s*=\s*"?insufficient_scope\b""", re.IGNORECASE)
 
@@ -79,6 +92,8 @@ class Endpoint:
     """Told, with a reason, when nothing listens at the address (any more)."""
     asked: Callable[[RequestId, RequestId], None]
     """Told which question (first) the server asks for which request, before the question itself arrives."""
+    faults: Faults
+    """What becomes of requests that get no answer of the protocol, kept until somebody takes it."""
     bearer: Bearer | None = None
     """Whose account the messages carry; `None`: nobody's."""
 
@@ -114,21 +129,23 @@ class McpHttpClient(httpx.AsyncClient):
             return await self._other(request, **options)
         request_id = _request_id(await request.aread())  # one that follows a redirect has not been read
         _for_request.set(request_id)
+        wire = _Wire()
+        request.extensions["trace"] = wire.trace
         try:
             async with asyncio.timeout(self._endpoint.silence):
-                response = await self._send(request, **options)
+                response = await self._send(request, wire, **options)
         except httpx.ConnectError:
-            return _instead(request, request_id, Fault.NOT_SENT, "cannot be reached")
-        except (httpx.ConnectTimeout, httpx.PoolTimeout):
-            # Perhaps only busy: no reason to give up the session, on which other calls may be in flight.
-            return _instead(request, request_id, Fault.REFUSED, "could not be reached in time")
+            return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, "cannot be reached"))
         except (httpx.TransportError, TimeoutError) as error:
-            return _instead(request, request_id, Fault.NO_ANSWER, f"the connection broke: {type(error).__name__}")
+            if not wire.written:
+                # Perhaps only busy: no reason to give up the session, on which other calls may be in flight.
+                return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, "could not be reached in time"))
+            return self._instead(request, request_id, _broke(error))
         except AccountUnknown:
-            return _instead(request, request_id, Fault.REFUSED, "was not asked: the account could not be looked up")
+            return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, NOT_LOOKED_UP))
         if isinstance(response, _Refusal):
-            data = {"challenge": response.challenge}
-            return _instead(request, request_id, Fault.SIGN_IN, "wants this person to sign in", data)
+            wanted = Fault(FaultKind.SIGN_IN, "wants this person to sign in", challenge=response.challenge)
+            return self._instead(request, request_id, wanted)
         return await self._checked(response, request, request_id)
 
     async def _other(self, request: httpx.Request, **options: Any) -> httpx.Response:
@@ -137,7 +154,7 @@ class McpHttpClient(httpx.AsyncClient):
         if request.method == "GET" and request.extensions[_REDIRECTS] == 1 and not await self._may_connect(request_id):
             return httpx.Response(503, request=request)
         try:
-            response = await self._send(request, **options)
+            response = await self._send(request, _Wire(), **options)
         except AccountUnknown:
             return httpx.Response(503, request=request)
         if isinstance(response, _Refusal):
@@ -150,7 +167,7 @@ class McpHttpClient(httpx.AsyncClient):
             self._bound(response, LastWords(), lambda _: None, silence=None)
         else:
             # If it ends, too, the SDK takes it up again.
-            large = as_event(_error(request_id, Fault.NO_ANSWER, TOO_LARGE))
+            large = partial(self._last_words, request_id, TOO_LARGE)
             asked = partial(self._tell, request_id)
             self._bound(response, LastWords(too_large=large), asked, silence=self._endpoint.patience)
         return response
@@ -167,12 +184,13 @@ class McpHttpClient(httpx.AsyncClient):
         await asyncio.sleep(resumed.pause())
         return resumed.times <= MOST_RESUMPTIONS
 
-    async def _send(self, request: httpx.Request, **options: Any) -> httpx.Response | _Refusal:
+    async def _send(self, request: httpx.Request, wire: _Wire, **options: Any) -> httpx.Response | _Refusal:
         """Send it with the person's account; once more with a newer token when the first is not accepted."""
         bearer = self._endpoint.bearer
         if bearer is None or not _same_origin(str(request.url), self._endpoint.url):
             return await self._bare(request, **options)
-        tokens = await bearer.current()
+        # A call was prepared: its attempt has begun, and nothing is to be waited for.
+        tokens = bearer.looked_up() if _calls_a_tool(request) else await bearer.current()
         if tokens is None:
             return _Refusal("")
         response = await self._bare(_carrying(request, tokens), **options)
@@ -181,6 +199,7 @@ class McpHttpClient(httpx.AsyncClient):
             newer = await bearer.after_refusal(tokens)
             if newer is None:
                 return _Refusal(_challenge(response))
+            wire.written = False
             response = await self._bare(_carrying(request, newer), **options)
         # A newer token would allow no more than this one, so for a scope that is missing none is asked for.
         if response.status_code == 401 or (response.status_code == 403 and _SCOPE_MISSING.search(_challenge(response))):
@@ -203,21 +222,34 @@ class McpHttpClient(httpx.AsyncClient):
             if follow:
                 return await _without_body(response, follow=True)
             await response.aclose()
-            return _instead(request, request_id, Fault.NO_ANSWER, "sent us elsewhere, where we do not go")
+            elsewhere = Fault(FaultKind.NO_ANSWER, "sent us elsewhere, where we do not go")
+            return self._instead(request, request_id, elsewhere)
         fault = _fault_of(response, expects_answer=request_id is not None)
         if fault is not None:
+            if fault.kind is not FaultKind.REFUSED and request_id is not None:
+                fault = replace(fault, said=await _beginning(response))
             await response.aclose()
-            return _instead(request, request_id, *fault)
+            return self._instead(request, request_id, fault)
         if request_id is None:
             return response
         if _is_event_stream(response):
             words = LastWords(
-                broken=as_event(_error(request_id, Fault.NO_ANSWER, "the connection broke before the answer")),
-                too_large=as_event(_error(request_id, Fault.NO_ANSWER, TOO_LARGE)),
+                broken=partial(self._last_words, request_id, "the connection broke before the answer"),
+                too_large=partial(self._last_words, request_id, TOO_LARGE),
             )
             self._bound(response, words, partial(self._tell, request_id), silence=self._endpoint.silence)
             return response
         return await self._whole(response, request, request_id)
+
+    def _last_words(self, request_id: RequestId, reason: str) -> bytes:
+        return as_event(ended_by_us(self._endpoint.faults, request_id, Fault(FaultKind.NO_ANSWER, reason)))
+
+    def _instead(self, request: httpx.Request, request_id: RequestId | None, fault: Fault) -> httpx.Response:
+        if request_id is None:
+            # A notification that got lost is nothing to end a session for; what matters shows with the next request.
+            log.debug("tool_server_notification_lost", fault=fault.kind.name, reason=fault.reason)
+            return httpx.Response(202, request=request)
+        return httpx.Response(200, json=ended_by_us(self._endpoint.faults, request_id, fault), request=request)
 
     def _tell(self, request_id: RequestId, question: RequestId) -> None:
         self._endpoint.asked(question, request_id)
@@ -241,15 +273,27 @@ class McpHttpClient(httpx.AsyncClient):
             async with asyncio.timeout(self._endpoint.silence):
                 body = await _read(response)
             if body is None:
-                return _instead(request, request_id, Fault.NO_ANSWER, TOO_LARGE)
+                return self._instead(request, request_id, Fault(FaultKind.NO_ANSWER, TOO_LARGE))
             # In a thread: it is parsed once more by the SDK, and others may have their turn in between.
             await asyncio.to_thread(json.loads, body)
         except (httpx.TransportError, TimeoutError) as error:
-            return _instead(request, request_id, Fault.NO_ANSWER, f"the connection broke: {type(error).__name__}")
+            return self._instead(request, request_id, _broke(error))
         except (ValueError, RecursionError):
-            return _instead(request, request_id, Fault.NO_ANSWER, "its answer is not JSON")
+            return self._instead(request, request_id, Fault(FaultKind.NO_ANSWER, "its answer is not JSON"))
         await asyncio.sleep(self._intake.pause(len(body)))
         return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
+
+
+class _Wire:
+    """Whether anything of a request was written to its connection."""
+
+    def __init__(self) -> None:
+        self.written = False
+
+    async def trace(self, event: str, _info: Any) -> None:
+        """Told by httpcore what it does, before it does it."""
+        if event.endswith(".send_request_headers.started"):
+            self.written = True
 
 
 class Reconnecting:
@@ -281,6 +325,26 @@ class Reconnecting:
             pause = self._pause * (0.5 + self._jitter() / 2)
         self._connects_at = now + pause
         return pause
+
+
+def _broke(error: Exception) -> Fault:
+    return Fault(FaultKind.NO_ANSWER, f"the connection broke: {type(error).__name__}")
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """What a response says, at most `LONGEST_BODY` bytes of it."""
+    if _is_encoded(response):
+        return ""
+    read = b""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            async for chunk in response.aiter_raw(LONGEST_BODY):
+                read += chunk
+                if len(read) >= LONGEST_BODY:
+                    break
+    except (httpx.TransportError, TimeoutError) as error:
+        log.debug("tool_server_said_no_more", error=type(error).__name__)
+    return read[:LONGEST_BODY].decode("utf-8", "replace")
 
 
 async def _read(response: httpx.Response) -> bytes | None:
@@ -345,22 +409,27 @@ def _port(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _fault_of(response: httpx.Response, *, expects_answer: bool) -> tuple[Fault, str] | None:
+def _fault_of(response: httpx.Response, *, expects_answer: bool) -> Fault | None:
     status = response.status_code
-    if status in {401, 403}:
-        return Fault.REFUSED, f"did not accept our credentials (HTTP {status})"
+    if status in _REFUSED:
+        return Fault(FaultKind.REFUSED, f"{_REFUSED[status]} (HTTP {status})")
     if status == 404:
-        return Fault.SESSION_ENDED, "does not know the session or the address (HTTP 404)"
-    if status in _UNKNOWN_OUTCOME or status >= 500:
-        return Fault.NO_ANSWER, f"HTTP {status}"
+        return Fault(FaultKind.SESSION_ENDED, "does not know the session or the address (HTTP 404)")
     if status >= 400:
-        return Fault.REFUSED, f"refused the request (HTTP {status})"
+        return Fault(FaultKind.NO_ANSWER, f"HTTP {status}")
     kind = response.headers.get("content-type", "").lower()
     if expects_answer and not kind.startswith(("application/json", "text/event-stream")):
-        return Fault.NO_ANSWER, f"HTTP {status} without an MCP message"
+        return Fault(FaultKind.NO_ANSWER, f"HTTP {status} without an MCP message")
     if expects_answer and _is_encoded(response):
-        return Fault.NO_ANSWER, "its answer is compressed, which nobody asked for"
+        return Fault(FaultKind.NO_ANSWER, "its answer is compressed, which nobody asked for")
     return None
+
+
+def _calls_a_tool(request: httpx.Request) -> bool:
+    if request.method != "POST":
+        return False
+    message = json.loads(request.content)
+    return isinstance(message, dict) and message.get("method") == "tools/call"
 
 
 def _request_id(body: bytes) -> RequestId | None:
@@ -368,17 +437,3 @@ def _request_id(body: bytes) -> RequestId | None:
     message = json.loads(body)
     request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return request_id if isinstance(request_id, str | int) else None
-
-
-def _instead(
-    request: httpx.Request, request_id: RequestId | None, fault: Fault, reason: str, data: Any = None
-) -> httpx.Response:
-    if request_id is None:
-        # A notification that got lost is nothing to end a session for; what matters shows with the next request.
-        log.debug("tool_server_notification_lost", fault=fault.name, reason=reason)
-        return httpx.Response(202, request=request)
-    return httpx.Response(200, json=_error(request_id, fault, reason, data), request=request)
-
-
-def _error(request_id: RequestId, fault: Fault, reason: str, data: Any = None) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": int(fault), "message": reason, "data": data}}

@@ -28,7 +28,8 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from adapters.tool_servers.event_stream import ASKING, RequestId
+from adapters.tool_servers.event_stream import ASKING
+from adapters.tool_servers.replies import RequestId
 
 log = structlog.get_logger(__name__)
 

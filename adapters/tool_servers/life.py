@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.redaction import Redact
+from adapters.tool_servers.replies import Faults
 from adapters.tool_servers.waiting import WaitingCalls
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Timings:
     """Between health checks of an idle server."""
     ping: float = 5.0
     """Until a health check counts as failed."""
+    fresh: float = 3.0
+    """That a session without a sign of life is trusted with a call that must not be made twice; after that it is pinged
+    first. Below the 5 s after which common HTTP servers (uvicorn, Node) close an idle connection."""
     relist: float = 30.0
     """Until listing changed tools is given up; the old ones stay."""
     relist_pause: float = 1.0
@@ -46,7 +50,7 @@ class Timings:
     idle: float = 300.0
     """Until a session that is one person's is closed."""
     parked: float = 1_800.0
-    """That a call in the middle waits for its requester; it is made anew when the answer comes later."""
+    """That a call in the middle waits for its requester."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ async def connected(
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     owner = bearer.person if bearer else None
     connection: Connection | None = None
+    faults: Faults = {}
 
     def asked(question: Any) -> None:
         if connection is not None:
@@ -90,9 +95,10 @@ async def connected(
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(common.timings.start):
                 limit, redact = common.result_limit, common.redact
-                opened = open_session(config, signals, patience=common.timings.parked, bearer=bearer, redact=redact)
+                patience = common.timings.parked
+                opened = open_session(config, signals, faults, patience=patience, bearer=bearer, redact=redact)
                 session = await stack.enter_async_context(opened)
-                connection = Connection(config, session, lost, bearer, result_limit=limit, redact=redact)
+                connection = Connection(config, session, lost, faults, bearer, result_limit=limit, redact=redact)
                 await connection.initialize()
                 listed = await connection.list_tools()
             yield connection, listed

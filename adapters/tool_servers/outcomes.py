@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.tool_servers.config import SignInRule
-from adapters.tool_servers.redaction import Redact, unchanged, without_known
-from adapters.tool_servers.replies import LONGEST_MESSAGE, CallResult, Fault, NotSent, broke_off, is_web_link
+from adapters.tool_servers.redaction import Redact, unchanged, without_known, without_secrets
+from adapters.tool_servers.replies import (
+    LONGEST_MESSAGE,
+    CallResult,
+    Fault,
+    FaultKind,
+    SessionLost,
+    broke_off,
+    is_web_link,
+)
 from adapters.tool_servers.results import failed, reported, succeeded
 from adapters.tool_servers.sign_in_links import sign_in_link
 from adapters.tool_servers.text import clean, one_line
-from graph.ports import AccountNeeded, Failed, SignInNeeded, ToolOutcome
+from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded, ToolOutcome
 
 CONNECTION_CLOSED = -32000
 """The MCP SDK answers open requests with it when the connection ends; servers may use the code for anything."""
@@ -41,6 +49,12 @@ class Reading:
         """What the server says about a link, as it may be shown."""
         return one_line(self.redact(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
 
+    def broke_off(self, reason: str, said: str = "") -> BrokeOff:
+        """Nobody knows what came of the call. `said`: what the server said, as it came."""
+        # Cut after taking secrets out: half a secret is no longer recognised.
+        shown = one_line(without_secrets(self.redact(clean(said)), self.secrets), LONGEST_MESSAGE)
+        return broke_off(self.server, reason, shown, self.owner)
+
 
 def outcome_of_result(result: CallResult, reading: Reading) -> ToolOutcome:
     """What a result of `tools/call` means. Whatever it says, it is a result, unless the operator's rule for signing in
@@ -61,29 +75,30 @@ def outcome_of_result(result: CallResult, reading: Reading) -> ToolOutcome:
     )
 
 
-def outcome_of_error(code: int, message: str, data: Any, reading: Reading) -> ToolOutcome | NotSent:
-    """What a JSON-RPC error in reply to a tool call means."""
-    server = reading.server
-    match code:
-        case Fault.NOT_SENT | Fault.SESSION_ENDED:
-            return NotSent(message)
-        case Fault.SIGN_IN if reading.connection:
-            return account_needed(reading.connection, data)
-        case Fault.REFUSED | Fault.SIGN_IN:
-            return Failed(f"{server} {message}. Nothing was done.")
-        case Fault.NO_ANSWER:
-            return broke_off(server, message)
-        case _ if code == CONNECTION_CLOSED and message == "Connection closed":
-            return broke_off(server, "the connection was lost")
-        case _ if code == URL_ELICITATION_REQUIRED:
-            return _sign_in(message, data, reading)
-    return Failed(reported(server, message, secrets=reading.secrets, redact=reading.redact), owner=reading.owner)
+def outcome_of_error(code: int, message: str, data: Any, reading: Reading) -> ToolOutcome:
+    """What a JSON-RPC error of the server in reply to a tool call means: by its protocol, the call failed."""
+    if code == CONNECTION_CLOSED and message == "Connection closed":
+        return reading.broke_off("the connection was lost")
+    if code == URL_ELICITATION_REQUIRED:
+        return _sign_in(message, data, reading)
+    return Failed(
+        reported(reading.server, message, secrets=reading.secrets, redact=reading.redact), owner=reading.owner
+    )
 
 
-def account_needed(connection: str, data: Any) -> AccountNeeded:
-    """What `Fault.SIGN_IN` means for whoever wanted to use the connection."""
-    challenge = data.get("challenge") if isinstance(data, Mapping) else None
-    return AccountNeeded(connection, challenge if isinstance(challenge, str) else "")
+def outcome_of_fault(fault: Fault, reading: Reading) -> ToolOutcome | NotSent | SessionLost:
+    """What it means that a tool call got no answer of the protocol."""
+    match fault.kind:
+        case FaultKind.NOT_SENT:
+            return NotSent(fault.reason)
+        case FaultKind.SESSION_ENDED:
+            return SessionLost(fault.reason, reading.broke_off(fault.reason, fault.said))
+        case FaultKind.SIGN_IN if reading.connection:
+            return AccountNeeded(reading.connection, fault.challenge)
+        case FaultKind.REFUSED | FaultKind.SIGN_IN:
+            return Failed(f"{reading.server} {fault.reason}. Nothing was done.")
+        case FaultKind.NO_ANSWER:
+            return reading.broke_off(fault.reason, fault.said)
 
 
 def _sign_in(message: str, data: Any, reading: Reading) -> SignInNeeded | Failed:

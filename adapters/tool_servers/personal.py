@@ -7,21 +7,22 @@ to people who have not signed in yet. Before anybody has, there is one tool: to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import structlog
 
-from adapters.tool_servers.accounts import AccountTokens, Bearer, Catalogues
+from adapters.tool_servers.accounts import AccountTokens, AccountUnknown, Bearer, Catalogues
 from adapters.tool_servers.catalogue import REMEMBERED, Catalogue
 from adapters.tool_servers.config import AccountConfig, ServerConfig
 from adapters.tool_servers.life import Common, import_schemas
 from adapters.tool_servers.listing import Listing, read_listing
 from adapters.tool_servers.personal_session import PersonalSession, Unopened
-from adapters.tool_servers.replies import NotSent
-from adapters.tool_servers.server import State, still_offered
-from graph.ports import AccountNeeded, Caller, Failed, Progress, Succeeded, ToolOutcome
+from adapters.tool_servers.replies import NOT_LOOKED_UP, SessionLost
+from adapters.tool_servers.server import State, is_trusted_with, not_to_be_sent, still_offered
+from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Ready, Succeeded, ToolOutcome
 from policies.model import Annotations, Tool
 
 log = structlog.get_logger(__name__)
@@ -112,14 +113,24 @@ class PersonalServer:
         # Somebody may be about to sign in by the tool for it while another one has done so.
         return next((tool for tool in (*self.tools, self._sign_in) if tool.full_name == full_name), None)
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
-        """Call a tool with the caller's own account."""
-        from adapters.tool_servers.talks import begun  # noqa: PLC0415 - it brings the SDK
+    @asynccontextmanager
+    async def prepared(
+        self, tool: Tool, arguments: dict[str, Any], caller: Caller
+    ) -> AsyncIterator[Ready | Failed | AccountNeeded]:
+        """A call with the caller's own account, once it is certain that there is one and the tool what it was."""
+        session = await self._session_for(tool, arguments, caller.person)
+        if isinstance(session, PersonalSession):
+            yield Ready(partial(self._send, session, tool, arguments, caller))
+        else:
+            yield session
 
-        reason = "cannot be reached"
-        # Twice at most: a call that never reached the server goes over the next session.
+    async def _session_for(
+        self, tool: Tool, arguments: dict[str, Any], person: str
+    ) -> PersonalSession | Failed | AccountNeeded:
+        """The person's session, over which the call can leave at once."""
+        # Twice at most: a session that turns out to be dead is replaced once.
         for _ in range(2):
-            session = self._session_of(caller.person)
+            session = self._session_of(person)
             if session is None:
                 return Failed(f"{self.config.name} has too many people at once. Nothing was called.")
             opened = await session.opened()
@@ -128,25 +139,72 @@ class PersonalServer:
             if isinstance(opened, Unopened):
                 return Failed(f"{self.config.name} is unavailable: it {opened.reason}. Nothing was called.")
             if tool == self._sign_in:
-                return self._signed_in(opened.tools, caller.person)
+                return session
             if self.state is State.MISCONFIGURED:
                 return Failed(f"{self.config.name} {self.reason}. Nothing was called.")
-            if problem := still_offered(tool, opened.tools):
+            if still_offered(tool, opened.tools):
                 # It was offered as others have it: from now on as this person does, who may try again.
                 self._known.lacks(REMEMBERED, tool.name)
-                await self._learn(caller.person, opened.listed)
+                await self._learn(person, opened.listed)
+            if problem := not_to_be_sent(tool, arguments, opened.tools, self._common.redact):
                 return problem
-            talk = begun(opened.connection, tool, arguments, caller, self._common.redact)
-            if isinstance(talk, Failed):
-                return talk
-            outcome = await self._common.waiting.outcome_of(talk, progress)
-            if isinstance(outcome, AccountNeeded):
-                self._retire(session)  # what follows is with another account
-            if not isinstance(outcome, NotSent):
-                return outcome
-            reason = outcome.reason
+            if missing := await self._account_problem(session):
+                return missing
+            if await is_trusted_with(opened.connection, tool, self._common.timings):
+                return session
+            self._replace(session, "does not answer")
+        return Failed(f"{self.config.name} is unavailable: it does not answer. Nothing was called.")
+
+    async def _account_problem(self, session: PersonalSession) -> Failed | AccountNeeded | None:
+        """Why a call cannot be made with the person's account; `None`: it can, and is made with it as it is now."""
+        try:
+            if await session.account():
+                return None
+        except AccountUnknown:
+            return Failed(f"{self.config.name} {NOT_LOOKED_UP}. Nothing was called.")
+        self._retire(session)  # what follows is with another account
+        return AccountNeeded(self._account.connection)
+
+    async def _send(
+        self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
+    ) -> ToolOutcome | NotSent:
+        outcome = await self._outcome(session, tool, arguments, caller, progress)
+        if not isinstance(outcome, SessionLost):
+            return outcome
+        # The server answered as if it did not know the session: once more over another one, if the tool may be
+        # repeated.
+        another = await self._session_for(tool, arguments, caller.person) if tool.repeatable else None
+        if not isinstance(another, PersonalSession):
+            return another if isinstance(another, AccountNeeded) else outcome.otherwise
+        again = await self._outcome(another, tool, arguments, caller, progress)
+        return outcome.otherwise if isinstance(again, NotSent | SessionLost) else again
+
+    async def _outcome(
+        self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
+    ) -> ToolOutcome | NotSent | SessionLost:
+        from adapters.tool_servers.talks import Talk  # noqa: PLC0415 - it brings the SDK
+
+        opened = session.opened_now()
+        if opened is None:
+            return NotSent("ended just before the call")
+        if tool == self._sign_in:
+            return self._signed_in(opened.tools, caller.person)
+        if problem := still_offered(tool, opened.tools):
+            return problem
+        talk = Talk(opened.connection, tool, arguments, caller, self._common.redact)
+        outcome = await self._common.waiting.outcome_of(talk, progress)
+        if isinstance(outcome, AccountNeeded):
+            self._retire(session)  # what follows is with another account
+        if isinstance(outcome, NotSent | SessionLost):
+            self._replace(session, outcome.reason)
+        return outcome
+
+    def _replace(self, session: PersonalSession, reason: str) -> None:
+        """Another session for what follows; calls that are open over this one may still be answered."""
+        if session.busy:
+            self._retire(session)
+        else:
             session.lose(reason)
-        return Failed(f"{self.config.name} is unavailable: it {reason}. Nothing was called.")
 
     async def forget(self, person: str, connection: str) -> None:
         """That person's account is another one now, or none: nothing goes on with the old one."""

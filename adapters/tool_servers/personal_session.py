@@ -14,7 +14,7 @@ from adapters.tool_servers.accounts import Bearer
 from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.life import Common, attend, connected, settle
 from adapters.tool_servers.listing import Listing
-from adapters.tool_servers.replies import Fault
+from adapters.tool_servers.replies import FaultError, FaultKind
 from graph.ports import AccountNeeded
 from policies.model import Tool
 
@@ -98,6 +98,16 @@ class PersonalSession:
         """Wait until it is open, or is known not to be."""
         return await asyncio.shield(self._state)
 
+    def opened_now(self) -> Opened | None:
+        """The open session over which a call can leave now; `None`: it has ended, or only serves what is open in it."""
+        opened = self._state.result() if self._state.done() and not self._state.cancelled() else None
+        return opened if isinstance(opened, Opened) and self.is_usable else None
+
+    async def account(self) -> bool:
+        """Look up the person's account for the call that is about to be made; whether there is one. Raises
+        `AccountUnknown`."""
+        return await self._bearer.current() is not None
+
     def retire(self) -> None:
         """End when the calls that are open on it have."""
         self._bearer.pin()
@@ -155,13 +165,10 @@ class PersonalSession:
             log.warning("tool_server_not_listed_again", server=self._config.name, error=type(error).__name__)
 
     def _what(self, error: Exception) -> Unopened | AccountNeeded:
-        from mcp.shared.exceptions import McpError  # noqa: PLC0415 - it takes seconds, and is there by now
-
-        from adapters.tool_servers.outcomes import account_needed  # noqa: PLC0415
-        from adapters.tool_servers.reasons import first_cause, reason_of  # noqa: PLC0415
+        from adapters.tool_servers.reasons import first_cause, reason_of  # noqa: PLC0415 - it brings the SDK
 
         cause = first_cause(error)
-        if isinstance(cause, McpError) and cause.error.code == Fault.SIGN_IN:
-            return account_needed(self._bearer.connection, cause.error.data)
+        if isinstance(cause, FaultError) and cause.fault.kind is FaultKind.SIGN_IN:
+            return AccountNeeded(self._bearer.connection, cause.fault.challenge)
         log.warning("personal_session_not_opened", server=self._config.name, cause=type(cause).__name__)
         return Unopened(reason_of(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from mcp.shared.exceptions import McpError
 
-from adapters.tool_servers.replies import Fault
+from adapters.tool_servers.replies import FaultError
 from adapters.tool_servers.text import one_line
 
 
@@ -18,8 +18,8 @@ def reason_of(error: BaseException) -> str:
             return f"cannot be started: {one_line(str(forbidden), 200)} may not be run"
         case TimeoutError():
             return "did not answer in time"
-        case McpError(error=said) if said.code in set(Fault):
-            return one_line(said.message, 200)
+        case FaultError(fault=fault):
+            return one_line(fault.reason, 200)
         case McpError(error=said) if said.message == "Connection closed":
             return "ended while it was being started; its log lines say more"
         case McpError(error=said):

@@ -1,9 +1,9 @@
-"""What comes back for one request: results as they arrive, and our own error codes. Pure."""
+"""What comes back for one request: results as they arrive, and what we know ourselves when none does. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, auto
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,32 +12,77 @@ from pydantic import BaseModel, ConfigDict
 from graph.ports import BrokeOff
 
 LONGEST_MESSAGE = 500
-"""Characters of the sentence that goes with a sign-in link."""
+"""Characters of what a server says of a sign-in link, or in place of an answer."""
+
+NOT_LOOKED_UP = "was not asked: the account could not be looked up"
+
+MOST_FAULTS = 1_000
+"""Faults of requests that nobody waits for any more."""
+
+RequestId = str | int
 
 
-class Fault(IntEnum):
-    """JSON-RPC error codes with which `http_client` answers a request in the server's place.
+class FaultKind(Enum):
+    """What our own HTTP client knows of a request that got no proper answer."""
 
-    Outside the ranges that JSON-RPC and MCP reserve.
-    """
-
-    NOT_SENT = -31901
-    """The server never got the request."""
-    REFUSED = -31902
-    """The server did nothing: it answered with an HTTP status that says so, or could not be reached in time."""
-    NO_ANSWER = -31903
-    """The request was sent, and no proper answer came."""
-    SESSION_ENDED = -31904
-    """The server does not know our session (any more) and did nothing."""
-    SIGN_IN = -31905
-    """The person has no account connected, or the server does not accept it; `data` holds its challenge."""
+    NOT_SENT = auto()
+    """The request was not written: certainly, the server never got it."""
+    REFUSED = auto()
+    """The server did nothing: it answered with an HTTP status that can mean nothing else."""
+    NO_ANSWER = auto()
+    """The request was written, and no answer of the protocol came: the server may have acted."""
+    SESSION_ENDED = auto()
+    """HTTP 404. By the specification the server does not know our session (any more); some say it for other things,
+    after they have acted."""
+    SIGN_IN = auto()
+    """The person has no account connected, or the server does not accept it: it did nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class NotSent:
-    """The server certainly never saw the call: it may be sent again over a new connection."""
+class Fault:
+    """What became of one request."""
+
+    kind: FaultKind
+    reason: str
+    """Ends a sentence that begins with the server's name."""
+    said: str = ""
+    """What the server said in place of an answer, as it came."""
+    challenge: str = ""
+    """`WWW-Authenticate` of the answer, where there was one."""
+
+
+Faults = dict[RequestId, Fault]
+"""The faults of one session by the ids of their requests. The MCP SDK knows no way but an error in the server's place
+to end a request; what the error means stands here, where no server can write."""
+
+
+_OUR_WORDS = -32603
+"""Code of the errors that end a request in the server's place (JSON-RPC's "internal error"). It means nothing."""
+
+
+def ended_by_us(faults: Faults, request_id: RequestId, fault: Fault) -> dict[str, Any]:
+    """The error that ends a request in the server's place; what it means is put into the table."""
+    faults[request_id] = fault
+    if len(faults) > MOST_FAULTS:
+        del faults[next(iter(faults))]
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": _OUR_WORDS, "message": fault.reason}}
+
+
+class FaultError(Exception):
+    """A request came to nothing, as our own HTTP client knows."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLost:
+    """A call was answered with HTTP 404. It may be sent over another session if it may be repeated."""
 
     reason: str
+    otherwise: BrokeOff
+    """Its outcome if it may not."""
 
 
 class ToolPage(BaseModel):
@@ -59,9 +104,10 @@ class CallResult(BaseModel):
     isError: bool = False  # noqa: N815
 
 
-def broke_off(server: str, reason: str) -> BrokeOff:
-    """The call was sent and nobody knows what came of it."""
-    return BrokeOff(f"{server} gave no answer ({reason}): whether it did it is not known.")
+def broke_off(server: str, reason: str, said: str = "", owner: str | None = None) -> BrokeOff:
+    """The call was sent and nobody knows what came of it. `said`: what the server said, safe to show."""
+    text = f"{server} gave no answer ({reason}): whether it did it is not known."
+    return BrokeOff(f"{text} It said: {said}" if said else text, owner if said else None)
 
 
 def is_web_link(url: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,10 @@ import structlog
 from adapters.tool_servers.config import ServerConfig, Stdio
 from adapters.tool_servers.life import Common, Timings, attend, connected, settle
 from adapters.tool_servers.listing import read_listing
-from adapters.tool_servers.replies import NotSent
-from graph.ports import Caller, Failed, Progress, ToolOutcome
+from adapters.tool_servers.redaction import Redact
+from adapters.tool_servers.replies import SessionLost
+from graph.models.arguments import trouble_with
+from graph.ports import Caller, Failed, NotSent, Progress, Ready, ToolOutcome
 from policies.model import Tool
 
 if TYPE_CHECKING:
@@ -110,47 +112,85 @@ class Server:
             await asyncio.wait(running, timeout=0.3)
         self._to(State.CLOSED, "is shut down")
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
-        """Call a tool, once it is certain that the server is there and the tool still what it was."""
-        if not (self._asks and self._is_a_program):
-            return await self._call(tool, arguments, caller, progress)
-        # Nothing tells to which call of a program a question belongs, so one that asks serves one after the other.
-        async with self._turn:
-            return await self._call(tool, arguments, caller, progress)
+    @asynccontextmanager
+    async def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Ready | Failed]:
+        """A call, once it is certain that the server is there and the tool still what it was."""
+        async with AsyncExitStack() as stack:
+            if self._asks and self._is_a_program:
+                # Nothing tells to which call of a program a question belongs, so one that asks serves one after the
+                # other.
+                await stack.enter_async_context(self._turn)
+            connection = await self._connection_for(tool, arguments)
+            if isinstance(connection, Failed):
+                yield connection
+            else:
+                yield Ready(partial(self._send, connection, tool, arguments, caller))
 
     @property
     def _is_a_program(self) -> bool:
         return isinstance(self.config.transport, Stdio)
 
-    async def _call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
-        from adapters.tool_servers.talks import begun  # noqa: PLC0415 - it brings the SDK
-
-        reason = self.reason
-        # Twice at most: a call that never reached the server goes over the next connection.
+    async def _connection_for(self, tool: Tool, arguments: dict[str, Any]) -> Connection | Failed:
+        """A session over which the call can leave at once."""
+        # Twice at most: a session that turns out to be dead is replaced once.
         for _ in range(2):
             connection = await self._ready()
+            if connection and connection.lost.done():
+                self._lose(connection, connection.lost.result())  # whoever attends to it has not seen it yet
+                connection = await self._ready()
             if connection and (connection.is_in_doubt or (self._asks and connection.abandoned)):
                 self._hand_over(connection)
                 connection = await self._ready()
             if connection is None:
-                reason = self.reason
                 break
-            if problem := still_offered(tool, self.tools):
+            if problem := not_to_be_sent(tool, arguments, self.tools, self._common.redact):
                 return problem
-            talk = begun(connection, tool, arguments, caller, self._common.redact)
-            if isinstance(talk, Failed):
-                return talk
-            outcome = await self._common.waiting.outcome_of(talk, progress)
-            if isinstance(outcome, NotSent):
-                reason = outcome.reason
-                self._lose(connection, reason)
-                continue
-            if talk.has_asked:
-                self._asks = True
-            if talk.put is not None and self._is_a_program:
-                self._hand_over(connection)
-            return outcome
-        return Failed(f"{self.config.name} is unavailable: it {reason}. Nothing was called.")
+            if await is_trusted_with(connection, tool, self._timings):
+                return connection
+            self._replace(connection, "does not answer")
+        return Failed(f"{self.config.name} is unavailable: it {self.reason or 'does not answer'}. Nothing was called.")
+
+    async def _send(
+        self, connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
+    ) -> ToolOutcome | NotSent:
+        from adapters.tool_servers.talks import Talk  # noqa: PLC0415 - it brings the SDK
+
+        if connection.lost.done() or connection.retired:
+            return NotSent("ended just before the call")
+        if problem := still_offered(tool, self.tools):
+            return problem
+        talk = Talk(connection, tool, arguments, caller, self._common.redact)
+        outcome = await self._common.waiting.outcome_of(talk, progress)
+        if talk.has_asked:
+            self._asks = True
+        if talk.put is not None and self._is_a_program:
+            self._hand_over(connection)
+        if isinstance(outcome, NotSent | SessionLost):
+            self._replace(connection, outcome.reason)
+        if isinstance(outcome, SessionLost):
+            return await self._sent_again(outcome, tool, arguments, caller, progress)
+        return outcome
+
+    async def _sent_again(
+        self, lost: SessionLost, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
+    ) -> ToolOutcome:
+        """What comes of a call that a server answered as if it did not know the session: once more over another one, if
+        the tool may be repeated."""
+        from adapters.tool_servers.talks import Talk  # noqa: PLC0415
+
+        connection = await self._connection_for(tool, arguments) if tool.repeatable else None
+        if connection is None or isinstance(connection, Failed):
+            return lost.otherwise
+        talk = Talk(connection, tool, arguments, caller, self._common.redact)
+        outcome = await self._common.waiting.outcome_of(talk, progress)
+        return lost.otherwise if isinstance(outcome, NotSent | SessionLost) else outcome
+
+    def _replace(self, connection: Connection, reason: str) -> None:
+        """Another session for what follows; calls that are open over this one may still be answered."""
+        if connection.busy:
+            self._hand_over(connection)
+        else:
+            self._lose(connection, reason)
 
     async def _ready(self) -> Connection | None:
         with suppress(TimeoutError):
@@ -266,6 +306,29 @@ class Server:
             self._decided.clear()
         else:
             self._decided.set()
+
+
+async def is_trusted_with(connection: Connection, tool: Tool, timings: Timings) -> bool:
+    """Whether a call may go over the session. Of a tool that must not be called twice the outcome would be unknown if
+    the server turned out to be another one by now, so a session that has been idle is asked first; a busy server is
+    left in peace."""
+    if tool.repeatable or connection.busy or connection.is_fresh(timings.fresh):
+        return True
+    return await connection.is_alive(timings.ping)
+
+
+def not_to_be_sent(tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool], redact: Redact) -> Failed | None:
+    """Why a call may not be made, by what the server lists; `None`: it may."""
+    from adapters.tool_servers.arguments import complaint_about  # noqa: PLC0415 - it brings jsonschema, see `life`
+
+    if trouble := trouble_with(arguments):
+        return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
+    if problem := still_offered(tool, tools):
+        return problem
+    if complaint := complaint_about(arguments, tool.input_schema):
+        complaint = redact(complaint)  # it may repeat the arguments, which are shown masked
+        return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
+    return None
 
 
 def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -16,7 +18,7 @@ from adapters.tool_servers.personal import PersonalServer
 from adapters.tool_servers.redaction import Redact, unchanged
 from adapters.tool_servers.server import Server, State
 from adapters.tool_servers.waiting import Completed, WaitingCalls, when_made_anew
-from graph.ports import Caller, Failed, Progress, ToolOutcome, Unavailable
+from graph.ports import Caller, Failed, NotSent, Prepared, Progress, Ready, ToolOutcome, Unavailable
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -112,17 +114,19 @@ class ToolServers:
         """The tool of that name, also while its server is being started again; `None`: there is none."""
         return next((tool for server in self._servers.values() if (tool := server.find(full_name))), None)
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
-        """Call a tool once. Never raises, cancellation aside."""
+    @asynccontextmanager
+    async def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Prepared]:
+        """All that a call needs before it is sent. Never raises, cancellation aside."""
         server = self._servers.get(tool.server)
         if server is None:
-            return Failed(f"There is no tool server {tool.server} to call. Nothing was called.")
+            yield Failed(f"There is no tool server {tool.server} to call. Nothing was called.")
+            return
         with structlog.contextvars.bound_contextvars(server=tool.server, tool=tool.name, call_id=caller.call_id):
-            outcome = await self._waiting.go_on(tool, arguments, caller, progress)
-            outcome = outcome or when_made_anew(tool, caller)
-            outcome = outcome or await server.call(tool, arguments, caller, progress)
-            log.info("tool_called", outcome=type(outcome).__name__)
-            return outcome
+            if known := self._waiting.prepared(tool, arguments, caller) or when_made_anew(tool, caller):
+                yield _logged(known)
+                return
+            async with server.prepared(tool, arguments, caller) as prepared:
+                yield _logged(prepared)
 
     async def give_up(self, call_id: str) -> None:
         """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
@@ -138,6 +142,19 @@ class ToolServers:
             return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
         usable = len(server.tools) if server.state is State.UP else 0
         return ServerStatus(name, server.state, usable, server.reason, server.withheld)
+
+
+def _logged(prepared: Prepared) -> Prepared:
+    if isinstance(prepared, Ready):
+        return replace(prepared, send=partial(_sent, prepared))
+    log.info("tool_not_called", outcome=type(prepared).__name__)
+    return prepared
+
+
+async def _sent(ready: Ready, progress: Progress) -> ToolOutcome | NotSent:
+    outcome = await ready.send(progress)
+    log.info("tool_called", outcome=type(outcome).__name__)
+    return outcome
 
 
 def _server(

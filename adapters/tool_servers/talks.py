@@ -10,15 +10,24 @@ import anyio
 import structlog
 from mcp.types import ElicitRequestURLParams, ElicitResult
 
-from adapters.tool_servers.arguments import complaint_about
 from adapters.tool_servers.connection import Connection
 from adapters.tool_servers.incoming import Question
 from adapters.tool_servers.questions import Refused, form_question, link_question
 from adapters.tool_servers.redaction import Redact
-from adapters.tool_servers.replies import NotSent
+from adapters.tool_servers.replies import SessionLost
 from adapters.tool_servers.waiting import nobody
-from graph.models.arguments import trouble_with
-from graph.ports import Caller, Failed, Given, Progress, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
+from graph.ports import (
+    BrokeOff,
+    Caller,
+    Failed,
+    Given,
+    NotSent,
+    Progress,
+    QuestionPut,
+    SignInNeeded,
+    Succeeded,
+    ToolOutcome,
+)
 from policies.model import Tool
 
 log = structlog.get_logger(__name__)
@@ -33,7 +42,8 @@ class _Open:
 
 
 class Talk:
-    """One call and its questions. `go_on` until it gives an outcome that is no question; then it is over."""
+    """One call and its questions, sent at once. `go_on` until it gives an outcome that is no question; then it is
+    over."""
 
     def __init__(
         self, connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, redact: Redact
@@ -69,7 +79,7 @@ class Talk:
         mine = (self.tool.full_name, self.tool.schema_hash, self.tool.fingerprint, self.arguments, self.caller.person)
         return mine == (tool.full_name, tool.schema_hash, tool.fingerprint, arguments, person)
 
-    async def go_on(self, progress: Progress) -> ToolOutcome | NotSent:
+    async def go_on(self, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
         """Wait for the outcome, or for a question that only the requester can answer.
 
         Raises nothing but `CancelledError`, and then the server was told to stop.
@@ -129,25 +139,15 @@ class Talk:
         self._asked = max(self._asked, *(given.number + 1 for given in self.caller.answers), 0)
         return replace(put, number=self._asked)
 
-    def _noticed(self, outcome: ToolOutcome | NotSent) -> ToolOutcome | NotSent:
+    def _noticed(self, outcome: ToolOutcome | NotSent | SessionLost) -> ToolOutcome | NotSent | SessionLost:
         """The outcome with what was refused on the way, for the model to pass on."""
         told = " ".join(self._notices)
         if told and isinstance(outcome, Succeeded):
             whole = outcome.whole and f"{told}\n\n{outcome.whole}"
             return replace(outcome, text=f"{told}\n\n{outcome.text}", whole=whole)
-        return replace(outcome, text=f"{told} {outcome.text}") if told and isinstance(outcome, Failed) else outcome
-
-
-def begun(
-    connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, redact: Redact
-) -> Talk | Failed:
-    """Send the call, unless its arguments do not fit the tool."""
-    if trouble := trouble_with(arguments):
-        return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
-    if complaint := complaint_about(arguments, tool.input_schema):
-        complaint = redact(complaint)  # it may repeat the arguments, which are shown masked
-        return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
-    return Talk(connection, tool, arguments, caller, redact)
+        if told and isinstance(outcome, Failed | BrokeOff):
+            return replace(outcome, text=f"{told} {outcome.text}")
+        return outcome
 
 
 async def _reply(question: Question, result: ElicitResult) -> None:

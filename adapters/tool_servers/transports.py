@@ -33,6 +33,7 @@ from adapters.tool_servers.config import Http, ServerConfig, Stdio
 from adapters.tool_servers.http_client import Endpoint, McpHttpClient
 from adapters.tool_servers.incoming import Belonging, Signals, listening
 from adapters.tool_servers.redaction import Redact, unchanged, without_secrets
+from adapters.tool_servers.replies import Faults
 from adapters.tool_servers.stderr import LineLog, logged_stderr
 from adapters.tool_servers.text import clean, one_line
 
@@ -52,6 +53,7 @@ GRACE = 5.0
 async def open_session(
     server: ServerConfig,
     signals: Signals,
+    faults: Faults,
     *,
     patience: float,
     bearer: Bearer | None = None,
@@ -59,7 +61,8 @@ async def open_session(
 ) -> AsyncIterator[ClientSession]:
     """A session that is connected and not initialised; to be left by the task that entered it.
 
-    `patience`: seconds that a call may wait for a person. `bearer`: whose account it is for; only over HTTP.
+    `faults` is told what becomes of requests that get no answer. `patience`: seconds that a call may wait for a person.
+    `bearer`: whose account it is for; only over HTTP.
     Raises whatever the transport raises (`OSError` for a program that cannot be started, exception groups).
     """
     callbacks = {
@@ -69,16 +72,16 @@ async def open_session(
     match server.transport:
         case Stdio() as stdio:
             lines = LineLog(server.name, server.secrets, redact=redact)
-            opened = _over_stdio(stdio, lines, signals, callbacks)
+            opened = _over_stdio(stdio, lines, signals, callbacks, faults)
         case Http() as http:
-            opened = _over_http(server, http, signals, callbacks, patience=patience, bearer=bearer)
+            opened = _over_http(server, http, signals, callbacks, faults, patience=patience, bearer=bearer)
     async with opened as session:
         yield session
 
 
 @asynccontextmanager
 async def _over_stdio(
-    stdio: Stdio, lines: LineLog, signals: Signals, callbacks: dict[str, Any]
+    stdio: Stdio, lines: LineLog, signals: Signals, callbacks: dict[str, Any], faults: Faults
 ) -> AsyncIterator[ClientSession]:
     parameters = StdioServerParameters(
         # whatever PATH is, our own servers run under the interpreter that has their libraries
@@ -89,7 +92,7 @@ async def _over_stdio(
     )
     async with AsyncExitStack() as stack:
         stderr = await stack.enter_async_context(logged_stderr(lines))
-        program = running_program(parameters, stderr, signals.lost)
+        program = running_program(parameters, stderr, faults, signals.lost)
         incoming, outgoing = await stack.enter_async_context(program)
         stderr.close()
         heard = await stack.enter_async_context(listening(incoming, outgoing, signals, Belonging()))
@@ -102,6 +105,7 @@ async def _over_http(
     http: Http,
     signals: Signals,
     callbacks: dict[str, Any],
+    faults: Faults,
     *,
     patience: float,
     bearer: Bearer | None,
@@ -113,6 +117,7 @@ async def _over_http(
         patience=patience + server.timeout + GRACE,
         unreachable=signals.lost,
         asked=belonging.note,
+        faults=faults,
         bearer=bearer,
     )
     timeout = httpx.Timeout(CONNECT_TIMEOUT, read=None)

@@ -6,12 +6,24 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.tool_servers.replies import NotSent
-from graph.ports import BrokeOff, Caller, Failed, Progress, SignInNeeded, Succeeded, ToolOutcome
+from adapters.tool_servers.replies import SessionLost, broke_off
+from graph.ports import (
+    BrokeOff,
+    Caller,
+    Failed,
+    Given,
+    NotSent,
+    Progress,
+    QuestionPut,
+    Ready,
+    SignInNeeded,
+    ToolOutcome,
+)
 from policies.model import Tool
 
 if TYPE_CHECKING:
@@ -62,10 +74,11 @@ class WaitingCalls:
         alarm = asyncio.get_running_loop().call_later(self._patience, self.give_up, call_id)
         self._parked[call_id] = _Parked(talk, alarm)
 
-    async def go_on(
-        self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
-    ) -> ToolOutcome | None:
-        """Go on with the call that waits under this id; `None`: none does, so it has to be made (anew)."""
+    def prepared(
+        self, tool: Tool, arguments: dict[str, Any], caller: Caller
+    ) -> Ready | QuestionPut | SignInNeeded | None:
+        """The call that waits under this id, ready to go on; what it asked, as long as nobody has answered; `None`:
+        none waits."""
         parked = self._parked.get(caller.call_id)
         if parked is None:
             return None
@@ -73,21 +86,35 @@ class WaitingCalls:
         if not talk.is_of(tool, arguments, caller.person):
             self.give_up(caller.call_id)  # it is another call now
             return None
-        if talk.is_over:
+        if talk.is_over:  # it did not wait for the answer
+            if not tool.repeatable:
+                return Ready(partial(self._go_on, parked, None), goes_on=True)
             self._take(caller.call_id)
-            # It did not wait for the answer. Where that is not its result, nothing was done: it can be made anew.
-            outcome = await talk.go_on(nobody)
-            return outcome if isinstance(outcome, Succeeded) else None
+            return None
         put = talk.put
         given = next((given for given in caller.answers[-1:] if put and given.number == put.number), None)
         if given is None:
             return put  # asked again before it was answered: it is the same question
-        self._take(caller.call_id)
-        await talk.answer(given)
-        outcome = await self.outcome_of(talk, progress)
-        return None if isinstance(outcome, NotSent) else outcome
+        return Ready(partial(self._go_on, parked, given), goes_on=True)
 
-    async def outcome_of(self, talk: Talk, progress: Progress) -> ToolOutcome | NotSent:
+    async def _go_on(self, parked: _Parked, given: Given | None, progress: Progress) -> ToolOutcome:
+        talk = parked.talk
+        call_id = talk.caller.call_id
+        if self._parked.get(call_id) is not parked:
+            return waits_no_more(talk.tool)
+        self._take(call_id)
+        if given is not None:
+            await talk.answer(given)
+        outcome = await self.outcome_of(talk, progress)
+        match outcome:
+            case NotSent(reason=reason):  # of the call, it was
+                return broke_off(talk.tool.server, reason)
+            case SessionLost(otherwise=otherwise):
+                return otherwise
+            case _:
+                return outcome
+
+    async def outcome_of(self, talk: Talk, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
         """Go on with a call; it is parked when it puts a question."""
         outcome = await talk.go_on(progress)
         if isinstance(outcome, SignInNeeded):
@@ -143,19 +170,26 @@ class WaitingCalls:
 
 
 def when_made_anew(tool: Tool, caller: Caller) -> Failed | BrokeOff | None:
-    """What comes of a call whose question was answered, but which waits no more; `None`: it is made anew.
+    """What comes of a call whose question was answered, but which waits no more; `None`: it may be made anew.
 
-    A tool asks before it acts, so it did nothing before its first question. After that nobody knows, until somebody
-    says that it shall be tried again.
+    Nothing says whether the tool acted before it asked, or did when it was told that nobody answers. So only one that
+    may be repeated is called again, until somebody says that it shall be tried again (`Caller.over`).
     """
     if len(caller.answers) <= caller.over:
         return None
-    last = caller.answers[-1]
-    if last.number > 1 and not tool.repeatable:
-        return BrokeOff(f"{tool.server} was not there any more for the answer: whether it did something is not known.")
-    if last.action != "accept":
-        return Failed(f"The question of {tool.server} was not answered, so {tool.full_name} was not done.")
+    if not tool.repeatable:
+        return waits_no_more(tool)
+    if caller.answers[-1].action != "accept":
+        return Failed(f"The question of {tool.server} was not answered, so {tool.full_name} was not called again.")
     return None
+
+
+def waits_no_more(tool: Tool) -> BrokeOff:
+    """The outcome of a call that put a question, and was gone when the answer came."""
+    return BrokeOff(
+        f"{tool.server} asked something in the middle of the call, and was not there any more for the answer: whether "
+        "it did something is not known."
+    )
 
 
 async def _end(talk: Talk) -> None:

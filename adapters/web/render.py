@@ -235,6 +235,7 @@ def _outcome(view: OutcomeView) -> Json:
         "requester": passage(view.requester),
         "requester_id": view.requester_id,
         "settled_by": passage(view.settled_by),
+        "known": passage(view.known),
     }
 
 

@@ -28,8 +28,10 @@ class AttemptRow:
     arguments: Mapping[str, Any]
     digest: str
     status: str
-    """`started`, `done`, `failed`, `unknown`, or `nothing` (the server itself said that it did nothing)."""
+    """`started`, `asking` (it waits for its requester, and may have acted before), `done`, `failed`, `unknown`, or
+    `nothing` (the server said by its protocol that it did nothing, or the request never left)."""
     text: str
+    """The result, or what went wrong; of `unknown`: what is known of it."""
     owner: str | None
     choice: str | None
     choice_by: str | None
@@ -46,7 +48,7 @@ _LATEST = (
 _END = (
     sa.update(attempts)
     .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
-    .where(attempts.c.status == "started")
+    .where(attempts.c.status.in_(["started", "asking"]))
     .returning(attempts.c.attempt_id)
 )
 
@@ -111,10 +113,21 @@ async def end(
     whole: str | None = None,
     owner: str | None = None,
 ) -> str | None:
-    """Say what came of a started attempt; its id, or none when it was not `started` any more."""
+    """Say what came of an attempt; its id, or none when it had ended before."""
     outcome = {"status": status, "text": text, "whole": whole, "owner": owner, "ended_at": now}
     row = await tx.one(_END, {"call": call_id, "nth": number, **outcome})
     return row[0] if row else None
+
+
+async def move(tx: Transaction, attempt_id: str, before: str, after: str) -> bool:
+    """Give an attempt that has not ended another status; false when it was not `before`."""
+    statement = (
+        sa.update(attempts)
+        .where(attempts.c.attempt_id == attempt_id, attempts.c.status == before)
+        .values(status=after)
+        .returning(attempts.c.attempt_id)
+    )
+    return await tx.one(statement) is not None
 
 
 async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, *, key: str) -> bool:

@@ -149,6 +149,8 @@ class OutcomeView:
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.exactness`)."""
+    known: str = ""
+    """What is known of it, and what the server said; empty where that is for one person alone."""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView

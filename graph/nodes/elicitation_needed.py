@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.types import Command, interrupt
 
-from graph.calls import left_at
+from graph.calls import superseded
 from graph.fields import FormField
 from graph.interrupts import Answered, Dismissed, ElicitationAsked, Superseded, elicitation_answer
 from graph.nodes import Step
@@ -37,7 +37,7 @@ def elicitation_needed(ports: Ports) -> Step:
             case Dismissed(action=action):
                 given = Given(asked.number, action, digest=question["digest"])
             case Superseded(reason=reason):
-                return await not_made(ports, state, "superseded", left_at(asked.number, reason))
+                return await not_made(ports, state, "superseded", superseded(reason))
         return Command(goto="use_tools", update={"answers": [asdict(given)]})
 
     return elicitation_needed

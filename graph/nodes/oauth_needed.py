@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from langgraph.types import Command, interrupt
 
-from graph.calls import left_at
+from graph.calls import superseded
 from graph.interrupts import Declined, Expired, SignedIn, SignInAsked, Superseded, sign_in_answer
 from graph.nodes import Step
 from graph.not_made import not_made
@@ -36,7 +36,7 @@ def oauth_needed(ports: Ports) -> Step:
             case Expired():
                 status, text = "expired", "Expired: nobody signed in in time, so the call was not made."
             case Superseded(reason=reason):
-                status, text = "superseded", left_at(state.get("link", 0), reason)
+                status, text = "superseded", superseded(reason)
         return await not_made(ports, state, status, text)
 
     return oauth_needed

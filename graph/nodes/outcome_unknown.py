@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from langgraph.graph import END
 from langgraph.types import Command, interrupt
 
-from graph.calls import tool_message
 from graph.interrupts import OutcomeAsked, Superseded, outcome_answer
 from graph.nodes import Step
 from graph.nodes.oauth_needed import server_of
-from graph.nodes.use_tools import UNKNOWN
-from graph.ports import Ports
+from graph.not_made import answered
+from graph.ports import Ports, Undecided
 from graph.state import ToolCallState
 
 
@@ -31,7 +29,7 @@ def outcome_unknown(ports: Ports) -> Step:
         )
         answer = outcome_answer.validate_python(interrupt(asked.model_dump(mode="json")))
         if isinstance(answer, Superseded):
-            return Command(goto=END, update={"messages": [tool_message(call, UNKNOWN, failed=True)]})
+            return answered(state, Undecided(state["attempt"], state.get("known", ""), state.get("known_to")))
         # Where it is tried again, nothing is left to find out about what was answered before.
         return Command(goto="use_tools", update={"over": len(state.get("answers", []))})
 

@@ -1,31 +1,40 @@
-"""Makes one tool call, at most once, and writes what came of it into the ledger."""
+"""Makes one tool call, at most once, and writes what came of it into the ledger.
+
+All that may take a while comes first, then the attempt is recorded as started, then the request leaves: what fails, or
+is killed, before that was never sent, and is known to be so.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from langgraph.graph import END
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graph.calls import as_returned, digest_of, superseded, tool_message
+from graph.calls import digest_of, superseded
 from graph.judging import judged
 from graph.models.arguments import trouble_with
 from graph.nodes import Step
 from graph.nodes.elicitation_needed import as_json
-from graph.not_made import not_made
+from graph.not_made import answered, not_made
 from graph.ports import (
     AccountNeeded,
+    Beginning,
     Begun,
     BrokeOff,
     Caller,
     CallRecord,
     Failed,
     Given,
-    NotMade,
+    Live,
     NotPermitted,
+    NotSent,
     Ports,
+    Prepared,
+    Progress,
     QuestionPut,
+    Ready,
     Recorded,
     SignInNeeded,
     Skipped,
@@ -33,11 +42,13 @@ from graph.ports import (
     ToolOutcome,
     Undecided,
 )
+from graph.ports.ledger import Existing
 from graph.state import RunContext, ToolCallState
 from policies.deciding import approval_suffices
 from policies.model import Allow, Ask, Tool
 
-UNKNOWN = "Outcome unknown: the call was started and no answer came. It may or may not have taken effect."
+TRIES = 2
+"""Times that a call is prepared when its request certainly never left."""
 
 
 def use_tools(ports: Ports) -> Step:
@@ -46,33 +57,54 @@ def use_tools(ports: Ports) -> Step:
     async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
         call, context = state["call"], runtime.context
         if context.settling:
-            return await _given_up(ports, state, "superseded", superseded(context.settling))
+            return await not_made(ports, state, "superseded", superseded(context.settling))
         tool = ports.tools.find(call["name"])
         if tool is None:
-            return await _given_up(ports, state, "failed", f"Failed: there is no tool called {call['name']} any more.")
+            return await not_made(ports, state, "failed", f"Failed: there is no tool called {call['name']} any more.")
         if trouble := trouble_with(call["args"]):  # approved before such arguments were refused
-            return await _given_up(ports, state, "failed", f"Failed: the arguments held {trouble}")
-        record = await _record(ports, state, tool, context.now)
-        match await ports.ledger.begin(record):
-            case Begun(attempt=attempt):
-                shown = f"{tool.server}: {tool.title or tool.name}"
-                context.live.status(f"Using {shown}…")
-                context.live.task(record.call_id, shown, "running")
-                outcome = await _call(ports, tool, record, state, runtime)
-                context.live.task(record.call_id, shown, "done" if isinstance(outcome, Succeeded) else "failed")
-                context.live.status("")
-                return await _concluded(ports, state, record, attempt, outcome)
-            case Recorded(outcome=outcome):
-                return _answer(state, outcome)
-            case Skipped(was_done=was_done, by=by):
-                return _answer(state, _settled_by_person(by, was_done))
-            case Undecided(attempt=attempt):
-                return Command(goto="outcome_unknown", update={"attempt": attempt})
-            case NotPermitted():
-                # The tool, its configuration or the policy changed since the approval: the call is judged anew.
-                return Command(goto="policy_gate", update={"approved": None})
+            return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
+        tries = 0
+        while True:
+            tries += 1
+            known = await ports.ledger.recall(call["id"], repeatable=tool.repeatable)
+            if not isinstance(known, Beginning):
+                return _kept_from(state, known)
+            context.live.status(f"Using {_shown(tool)}…")
+            async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
+                # Judged only now: preparing may have taken a while.
+                record = replace(await _record(ports, state, tool, context.now), recalled_at=known.at)
+                step = await _made(ports, state, record, prepared, context.live)
+            context.live.status("")
+            if not isinstance(step, NotSent):
+                return step
+            if tries == TRIES:
+                failed = Failed(f"{tool.server} is unavailable: it {step.reason}. Nothing was called.")
+                return await _unsent(ports, state, record, failed)
 
     return use_tools
+
+
+async def _made(
+    ports: Ports, state: ToolCallState, record: CallRecord, prepared: Prepared, live: Live
+) -> Command[str] | NotSent:
+    """What comes of a call that is prepared."""
+    match prepared:
+        case Ready(send=send, goes_on=goes_on):
+            begun = await ports.ledger.begin(replace(record, goes_on=goes_on))
+            if not isinstance(begun, Begun):
+                return _kept_from(state, begun)
+            return await _concluded(ports, state, record, begun.attempt, await _sent(send, record, live))
+        case BrokeOff():
+            return _kept_from(state, await ports.ledger.lost(record, prepared))
+        case Failed():
+            return await _unsent(ports, state, record, prepared)
+        case AccountNeeded():
+            ended = await ports.ledger.unsent(record, None)
+            return await _sign_in(ports, record, prepared) if isinstance(ended, Begun) else _kept_from(state, ended)
+        case SignInNeeded():
+            return await _sign_in(ports, record, prepared)
+        case QuestionPut():
+            return _question(prepared)
 
 
 async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> CallRecord:
@@ -98,18 +130,30 @@ async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) ->
     )
 
 
-async def _call(
-    ports: Ports, tool: Tool, record: CallRecord, state: ToolCallState, runtime: Runtime[RunContext]
-) -> ToolOutcome:
-    def progress(message: str, fraction: float | None) -> None:
-        share = f" {fraction:.0%}" if fraction is not None else ""
-        runtime.context.live.status(f"{tool.server}: {message or tool.title or tool.name}{share}")
-
-    stale = state.get("stale", 0)
+def _caller(state: ToolCallState) -> Caller:
+    turn, stale = state["turn"], state.get("stale", 0)
     kept = [Given(**given) for given in state.get("answers", [])]
     answers = (*(replace(given, digest="") for given in kept[:stale]), *kept[stale:])
-    caller = Caller(record.requester, record.thread_id, record.call_id, answers, state.get("over", 0))
-    return await ports.tools.call(tool, record.arguments, caller, progress)
+    return Caller(turn["requester"], turn["thread_id"], state["call"]["id"], answers, state.get("over", 0))
+
+
+async def _sent(
+    send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]], record: CallRecord, live: Live
+) -> ToolOutcome | NotSent:
+    tool = record.tool
+
+    def progress(message: str, fraction: float | None) -> None:
+        share = f" {fraction:.0%}" if fraction is not None else ""
+        live.status(f"{tool.server}: {message or tool.title or tool.name}{share}")
+
+    live.task(record.call_id, _shown(tool), "running")
+    outcome = await send(progress)
+    live.task(record.call_id, _shown(tool), "done" if isinstance(outcome, Succeeded) else "failed")
+    return outcome
+
+
+def _shown(tool: Tool) -> str:
+    return f"{tool.server}: {tool.title or tool.name}"
 
 
 async def _concluded(
@@ -117,60 +161,58 @@ async def _concluded(
     state: ToolCallState,
     record: CallRecord,
     attempt: int,
-    outcome: ToolOutcome,
-) -> Command[str]:
+    outcome: ToolOutcome | NotSent,
+) -> Command[str] | NotSent:
     match outcome:
+        case NotSent():
+            await ports.ledger.did_nothing(record.call_id, attempt)
+            return outcome
         case Succeeded() | Failed():
             await ports.ledger.finish(record, attempt, outcome)
-            return _answer(state, outcome)
-        case BrokeOff(text=text) if record.tool.repeatable:
+            return answered(state, outcome)
+        case BrokeOff(text=text, owner=owner) if record.tool.repeatable:
             # It may be tried again without asking anybody, so nobody needs to be asked what came of it either.
-            failed = Failed(text)
+            failed = Failed(text, owner=owner)
             await ports.ledger.finish(record, attempt, failed)
-            return _answer(state, failed)
+            return answered(state, failed)
         case BrokeOff():
-            await ports.ledger.broke_off(record, attempt)
-            return Command(goto="outcome_unknown", update={"attempt": attempt})
+            return _kept_from(state, await ports.ledger.broke_off(record, attempt, outcome))
         case QuestionPut():
+            await ports.ledger.waits(record.call_id, attempt)
+            return _question(outcome)
+        case SignInNeeded(did_nothing=True, number=0) | AccountNeeded():
             await ports.ledger.did_nothing(record.call_id, attempt)
-            return Command(goto="elicitation_needed", update={"question": as_json(outcome)})
-        case SignInNeeded() | AccountNeeded():
-            if isinstance(outcome, SignInNeeded) and not (outcome.did_nothing or record.tool.repeatable):
-                await ports.ledger.broke_off(record, attempt)  # asked about after the sign-in
-            else:
-                await ports.ledger.did_nothing(record.call_id, attempt)
-            sign_in_id = await ports.sign_ins.ask(
-                record.thread_id, record.call_id, record.requester, record.tool.server, outcome
-            )
-            link = outcome.number if isinstance(outcome, SignInNeeded) else 0
-            return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id, "link": link})
+            return await _sign_in(ports, record, outcome)
+        case SignInNeeded():
+            await ports.ledger.waits(record.call_id, attempt)
+            return await _sign_in(ports, record, outcome)
 
 
-async def _given_up(ports: Ports, state: ToolCallState, status: NotMade, text: str) -> Command[str]:
-    """The call shall not be started any more. `status` and `text` hold if it never was."""
-    match await ports.ledger.close(state["call"]["id"]):
-        case Recorded(outcome=outcome):
-            return _answer(state, outcome)
-        case Skipped(was_done=was_done, by=by):
-            return _answer(state, _settled_by_person(by, was_done))
-        case Undecided():
-            return _answer(state, UNKNOWN)
-        case None:
-            return await not_made(ports, state, status, text)
+async def _unsent(ports: Ports, state: ToolCallState, record: CallRecord, failed: Failed) -> Command[str]:
+    ended = await ports.ledger.unsent(record, failed)
+    return answered(state, failed) if isinstance(ended, Begun) else _kept_from(state, ended)
 
 
-def _settled_by_person(by: str, was_done: bool) -> str:  # noqa: FBT001  # a fact, not a flag
-    if was_done:
-        return f"Done, as {by} confirmed: the call took effect, but its result is not known."
-    return f"Skipped by {by}: the outcome of the call is unknown and it shall not be tried again."
+def _kept_from(state: ToolCallState, known: Existing | NotPermitted) -> Command[str]:
+    """What follows where the ledger does not let the call be sent."""
+    match known:
+        case Undecided(attempt=attempt, text=text, owner=owner):
+            unknown = {"attempt": attempt, "known": text, "known_to": owner}
+            return Command(goto="outcome_unknown", update=unknown)
+        case NotPermitted():
+            # The tool, its configuration or the policy changed since the approval: the call is judged anew.
+            return Command(goto="policy_gate", update={"approved": None})
+        case Recorded() | Skipped():
+            return answered(state, known)
 
 
-def _answer(state: ToolCallState, outcome: Succeeded | Failed | str) -> Command[str]:
-    match outcome:
-        case Succeeded(text=text, owner=owner):
-            message = tool_message(state["call"], as_returned(text), owner=owner)
-        case Failed(text=text, owner=owner):
-            message = tool_message(state["call"], f"Failed: {text}", owner=owner, failed=True)
-        case str():
-            message = tool_message(state["call"], outcome, failed=True)
-    return Command(goto=END, update={"messages": [message]})
+async def _sign_in(ports: Ports, record: CallRecord, needed: SignInNeeded | AccountNeeded) -> Command[str]:
+    sign_in_id = await ports.sign_ins.ask(
+        record.thread_id, record.call_id, record.requester, record.tool.server, needed
+    )
+    link = needed.number if isinstance(needed, SignInNeeded) else 0
+    return Command(goto="oauth_needed", update={"sign_in_id": sign_in_id, "link": link})
+
+
+def _question(put: QuestionPut) -> Command[str]:
+    return Command(goto="elicitation_needed", update={"question": as_json(put)})

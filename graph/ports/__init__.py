@@ -5,7 +5,7 @@ from __future__ import annotations
 from graph.ports.agent import Picked, Ports, Router
 from graph.ports.asking import Approvals, SignIns, Spoken
 from graph.ports.audit import Audit, NotMade, Unmade
-from graph.ports.ledger import Begun, CallRecord, Ledger, NotPermitted, Recorded, Skipped, Undecided
+from graph.ports.ledger import Beginning, Begun, CallRecord, Ledger, NotPermitted, Recorded, Skipped, Undecided
 from graph.ports.live import Live, TaskState
 from graph.ports.people import Budget, Directory, Grants
 from graph.ports.tools import (
@@ -14,8 +14,11 @@ from graph.ports.tools import (
     Caller,
     Failed,
     Given,
+    NotSent,
+    Prepared,
     Progress,
     QuestionPut,
+    Ready,
     SignInNeeded,
     Succeeded,
     ToolOutcome,
@@ -27,6 +30,7 @@ __all__ = [
     "AccountNeeded",
     "Approvals",
     "Audit",
+    "Beginning",
     "Begun",
     "BrokeOff",
     "Budget",
@@ -40,10 +44,13 @@ __all__ = [
     "Live",
     "NotMade",
     "NotPermitted",
+    "NotSent",
     "Picked",
     "Ports",
+    "Prepared",
     "Progress",
     "QuestionPut",
+    "Ready",
     "Recorded",
     "Router",
     "SignInNeeded",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from graph.ports.tools import Failed, Succeeded
+from graph.ports.tools import BrokeOff, Failed, Succeeded
 from policies.model import Facts, Mode, Tool, Verdict
 
 
@@ -31,11 +31,23 @@ class CallRecord:
     """What it was judged on."""
     quote: str = ""
     """The requester's words that ask for it, where they are needed and were found in what they wrote."""
+    goes_on: bool = False
+    """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
+    recalled_at: float = 0.0
+    """`Beginning.at`: when everything that was prepared for it was still to be looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Nothing is known of the call that keeps it from being made, or from going on."""
+
+    at: float
+    """When that was so, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The attempt is recorded as started: call the tool now."""
+    """The attempt is recorded as started: send the call now."""
 
     attempt: int
 
@@ -52,6 +64,10 @@ class Undecided:
     """An earlier attempt broke off and a person has to say what came of it."""
 
     attempt: int
+    text: str = ""
+    """What is known of it, and what the server said, safe to show."""
+    owner: str | None = None
+    """Person id, when `text` is for that person alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,9 @@ class Skipped:
 
     was_done: bool
     by: str
+    text: str = ""
+    """As in `Undecided`."""
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +86,49 @@ class NotPermitted:
     """No recorded approval has this call's digest, or the policy asks for more than it did."""
 
 
+Existing = Recorded | Undecided | Skipped
+"""What is known of a call that is not to be sent (again)."""
+
+
 class Ledger(Protocol):
     """What was started, and what came of it. Each verb is one transaction."""
 
-    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
-        """Start an attempt, unless the call has one already or has no right to run."""
+    async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Existing:
+        """What is known of a call, before anything is prepared for it."""
+        ...
+
+    async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
+        """Start an attempt, unless the call has one already or has no right to run. To be called when its request is
+        about to leave, and nothing more has to be waited for: if the process dies after this, nobody knows what came of
+        it."""
+        ...
+
+    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
+        """Record an attempt that ended before its request left, under the same conditions as `begin`. `outcome`: what
+        it failed with; `None`: its requester has to sign in first. It counts as begun when it was recalled."""
         ...
 
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         """Record what came of an attempt."""
         ...
 
-    async def broke_off(self, record: CallRecord, attempt: int) -> None:
+    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
         """Record that nobody knows what came of an attempt."""
         ...
 
-    async def did_nothing(self, call_id: str, attempt: int) -> None:
-        """Record that the server itself said that it did nothing, so that the call may be tried again."""
+    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+        """Record that a call which had been sent, and put a question, waits for the answer no more."""
         ...
 
-    async def close(self, call_id: str) -> Recorded | Undecided | Skipped | None:
-        """What became of a call that shall not be started any more; `None`: it never was."""
+    async def waits(self, call_id: str, attempt: int) -> None:
+        """Record that an attempt waits for its requester. The tool may have acted before it asked."""
+        ...
+
+    async def did_nothing(self, call_id: str, attempt: int) -> None:
+        """Record that nothing was done: the server said so by its protocol, or the request never left."""
+        ...
+
+    async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
+        """What became of a call that shall not be started, or go on, any more; `None`: it was never sent, or did
+        nothing."""
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -52,7 +53,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The tool said that it failed, or it could not be called at all: nothing is left open."""
+    """The tool said that it failed, or the call was not sent at all: nothing is left open."""
 
     text: str
     """A sentence safe to show to the model and to people."""
@@ -62,9 +63,21 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class BrokeOff:
-    """The call was sent and no answer came (timeout, server died): whether it acted is unknown."""
+    """The call was sent, and nothing proves what came of it: no answer (timeout, death), or one that is no answer to a
+    call, such as an HTTP error. Whether it acted is unknown."""
 
     text: str
+    """A sentence, safe to show, with what the server said where it said something."""
+    owner: str | None = None
+    """Person id, when a server said it to that person's own account."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """The request certainly never left this process: it may be sent over another session."""
+
+    reason: str
+    """Ends a sentence that begins with the server's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,22 @@ ToolOutcome = Succeeded | Failed | BrokeOff | SignInNeeded | AccountNeeded | Que
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """A call whose request can leave at once: its session is up, its tool is offered, its arguments fit, whose account
+    it uses is looked up."""
+
+    send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]]
+    """Sends it; to be called once at most. Never raises, cancellation aside: every failure is an outcome."""
+    goes_on: bool = False
+    """Whether it was sent before, and waits in the middle for an answer: what is sent is that."""
+
+
+Prepared = Ready | Failed | BrokeOff | AccountNeeded | QuestionPut | SignInNeeded
+"""`Failed`: it cannot be sent, and nothing was. `BrokeOff`: it had been sent and put a question, waits for the answer
+no more, and may not be made again unasked. `QuestionPut`, `SignInNeeded`: it still waits for what it asked before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unavailable:
     """A configured server whose tools cannot be used at the moment."""
 
@@ -147,8 +176,9 @@ class Tools(Protocol):
         """The tool the model calls `full_name`; `None` when there is none (any more)."""
         ...
 
-    async def call(self, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
-        """Call it once. Never raises, cancellation aside: every failure is an outcome."""
+    def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AbstractAsyncContextManager[Prepared]:
+        """All that a call needs before it is sent, which may take a while; nothing is sent yet. It is ready only inside
+        the context. Never raises, cancellation aside."""
         ...
 
     async def give_up(self, call_id: str) -> None:

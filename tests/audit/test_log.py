@@ -20,7 +20,7 @@ from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
 from bot.records.schema import upgrade_sqlite
 from bot.vocabulary import Place
-from graph.ports import Begun, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
+from graph.ports import Begun, BrokeOff, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
 from policies.model import Allow, Deny, Mode, Tool
 from policies.redaction import Redactor
 from tests.audit.calls import NOON, tool
@@ -109,14 +109,14 @@ async def test_a_call_that_a_crash_cut_off_is_unknown_once(records: Records) -> 
     await records.ledger.begin(call())
     for _ in range(2):  # taken up again after the crash, and once more after another
         assert await records.ledger.begin(call()) == Undecided(1)
-    await records.ledger.close("m1.0.0")
+    await records.ledger.close("m1.0.0", repeatable=False)
     assert records.statuses() == ["unknown"]
 
 
 async def test_a_crash_and_an_ended_turn_leave_one_entry(records: Records) -> None:
     await records.ledger.begin(call())
     for _ in range(2):
-        await records.ledger.close("m1.0.0")
+        await records.ledger.close("m1.0.0", repeatable=False)
     assert records.statuses() == ["unknown"]
 
 
@@ -131,7 +131,7 @@ async def test_each_try_of_a_repeatable_call_that_reached_its_server_is_written(
 @pytest.mark.parametrize("choice", ["it_was_done", "skip", "try_again"])
 async def test_what_a_person_said_of_it_is_written_once(records: Records, choice: str) -> None:
     await records.ledger.begin(call())
-    await records.ledger.broke_off(call(), 1)
+    await records.ledger.broke_off(call(), 1, BrokeOff("no answer"))
     async with records.database.writing() as tx:
         latest = await attempts.latest(tx, "m1.0.0")
         assert latest is not None

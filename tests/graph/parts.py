@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from graph.ports import (
     AccountNeeded,
+    Beginning,
     Begun,
+    BrokeOff,
     Caller,
     CallRecord,
     Failed,
     NotPermitted,
     Picked,
     Ports,
+    Prepared,
     Progress,
+    Ready,
     Recorded,
     SignInNeeded,
     Skipped,
@@ -75,6 +80,8 @@ class Bench:
 
     names: Sequence[str]
     outcomes: dict[str, Any] = field(default_factory=dict)
+    unready: dict[str, Callable[[], Prepared]] = field(default_factory=dict)
+    """What preparing a call comes to, by the names of tools, where it is not ready."""
     called: list[str] = field(default_factory=list)
     callers: list[Caller] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
@@ -106,7 +113,12 @@ class Bench:
     def find(self, full_name: str) -> Tool | None:
         return next((t for t in self.available() if t.full_name == full_name), None)
 
-    async def call(self, tool_: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
+    @asynccontextmanager
+    async def prepared(self, tool_: Tool, arguments: dict[str, Any], caller: Caller) -> AsyncIterator[Prepared]:
+        known = self.unready.get(tool_.name)
+        yield known() if known else Ready(partial(self.send, tool_, arguments, caller), bool(caller.answers))
+
+    async def send(self, tool_: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress) -> ToolOutcome:
         self.called.append(caller.call_id)
         self.callers.append(caller)
         outcome = self.outcomes.get(tool_.name, Succeeded(f"{tool_.name} done"))
@@ -117,6 +129,20 @@ class Bench:
         self.given_up.append(call_id)
 
     # ledger
+    async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Recorded | Undecided | Skipped:
+        before = self.attempts.get(call_id)
+        if before == "started":
+            return Undecided(1)
+        return Beginning(0.0) if before in {None, "nothing", "asking"} else Recorded(before)
+
+    async def unsent(
+        self, record: CallRecord, outcome: Failed | None
+    ) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+        begun = await self.begin(record)
+        if isinstance(begun, Begun):
+            self.attempts[record.call_id] = outcome or "nothing"
+        return begun
+
     async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
         if not self.permitted:
             self.permitted = True
@@ -127,7 +153,7 @@ class Bench:
         before = self.attempts.get(record.call_id)
         if before == "started":
             return Undecided(1)
-        if before is not None and before != "nothing":
+        if before not in {None, "nothing", "asking"}:
             return Recorded(before)
         self.attempts[record.call_id] = "started"
         return Begun(1)
@@ -135,17 +161,24 @@ class Bench:
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         self.attempts[record.call_id] = outcome
 
-    async def broke_off(self, record: CallRecord, attempt: int) -> None:
+    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
         self.attempts[record.call_id] = "started"
+        return Undecided(attempt, outcome.text, outcome.owner)
+
+    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Undecided:
+        return await self.broke_off(record, 1, outcome)
+
+    async def waits(self, call_id: str, attempt: int) -> None:
+        self.attempts[call_id] = "asking"
 
     async def did_nothing(self, call_id: str, attempt: int) -> None:
         self.attempts[call_id] = "nothing"
 
-    async def close(self, call_id: str) -> Recorded | Undecided | None:
+    async def close(self, call_id: str, *, repeatable: bool) -> Recorded | Undecided | None:
         before = self.attempts.get(call_id)
         if before is None or before == "nothing":
             return None
-        return Undecided(1) if before == "started" else Recorded(before)
+        return Undecided(1) if before in {"started", "asking"} else Recorded(before)
 
     # people, limits, audit
     async def groups_of(self, person_id: str, groups: Collection[str]) -> dict[str, bool | None]:

@@ -72,14 +72,17 @@ async def test_a_second_question_keeps_the_first_answer(tmp_path: Path) -> None:
         assert look.at_rest and not look.waits
 
 
-@pytest.mark.parametrize("outcome", [question(), SignInNeeded("https://x/", "")])
-async def test_what_is_open_of_a_call_is_ended_with_the_turn(tmp_path: Path, outcome: ToolOutcome) -> None:
+@pytest.mark.parametrize(("outcome", "unmade"), [(question(), []), (SignInNeeded("https://x/", ""), ["superseded"])])
+async def test_what_is_open_of_a_call_is_ended_with_the_turn(
+    tmp_path: Path, outcome: ToolOutcome, unmade: list[str]
+) -> None:
+    """Rule 4: one that only asked may have acted, so nothing says that it was not made."""
     bench = Bench(["free"], outcomes={"free": outcome})
     async with rig(tmp_path, does("free"), bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
         look = await r.agent.settle("t", "m2", "something new")
         assert (look.at_rest, look.waits, bench.given_up, len(bench.called)) == (True, (), ["m1.0.0"], 1)
-        assert [unmade.status for unmade in bench.unmade] == ["superseded"]
+        assert [each.status for each in bench.unmade] == unmade
 
 
 async def test_a_missing_account_stops_the_call_until_its_owner_has_signed_in(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from graph.interrupts import (
     Withdrawn,
 )
 from graph.models import ModelProblem, Trouble
-from graph.nodes.use_tools import UNKNOWN
+from graph.not_made import UNKNOWN
 from graph.ports import BrokeOff, SignInNeeded, Succeeded
 from graph.running import Look
 from graph.state import Silent

@@ -108,6 +108,7 @@ def an_outcome(**changes: Any) -> OutcomeView:
         "arguments": {"name": "Team Meeting"},
         "requester": "Ana",
         "requester_id": "slack:T1:U1",
+        "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
     }
     return OutcomeView(**(values | changes))
 
@@ -258,6 +259,7 @@ hostile_outcomes = st.builds(
     requester=hostile_texts,
     requester_id=_people,
     settled_by=hostile_texts,
+    known=hostile_texts,
 )
 hostile_contents = (
     st.builds(Said, hostile_texts)

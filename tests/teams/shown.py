@@ -108,5 +108,6 @@ def an_outcome(**changes: Any) -> OutcomeView:
         "arguments": {"name": "Team Meeting"},
         "requester": "Ana",
         "requester_id": ANA_ID,
+        "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
     }
     return OutcomeView(**(values | changes))

@@ -177,6 +177,7 @@ hostile_outcomes = st.builds(
     requester=hostile_texts,
     requester_id=st.just(""),
     settled_by=hostile_texts,
+    known=hostile_texts,
 )
 hostile_cards = hostile_approvals | hostile_questions | hostile_sign_ins | hostile_outcomes
 hostile_said = st.builds(Said, hostile_texts, st.booleans())

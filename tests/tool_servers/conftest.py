@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from adapters.tool_servers import AccountTokens, Catalogues, Timings, ToolServers, load_config
-from graph.ports import Caller, Given, ToolOutcome
+from graph.ports import Caller, Failed, Given, NotSent, Ready, ToolOutcome
+from policies.model import Tool
 
 PROGRAMS = Path(__file__).parent / "programs"
 CALLER = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
@@ -77,7 +78,21 @@ async def call(
     """Call a tool by the name that the model uses."""
     tool = servers.find(full_name)
     assert tool is not None, f"no tool {full_name} among {[each.full_name for each in servers.available()]}"
-    return await servers.call(tool, arguments, replace(caller, answers=answers), heard or Heard())
+    return await made(servers, tool, arguments, replace(caller, answers=answers), heard)
+
+
+async def made(
+    servers: ToolServers, tool: Tool, arguments: dict[str, Any], caller: Caller = CALLER, heard: Heard | None = None
+) -> ToolOutcome:
+    """Prepare a call and send it, once more if the request never left: as the graph does."""
+    for _ in range(2):
+        async with servers.prepared(tool, arguments, caller) as prepared:
+            if not isinstance(prepared, Ready):
+                return prepared
+            outcome = await prepared.send(heard or Heard())
+        if not isinstance(outcome, NotSent):
+            return outcome
+    return Failed(f"{tool.server} is unavailable: it {outcome.reason}. Nothing was called.")
 
 
 def lines(file: Path) -> list[str]:

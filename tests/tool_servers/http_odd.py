@@ -31,6 +31,9 @@ TOOLS = (
     "elsewhere",
     "in_circles",
     "parts",
+    "status",
+    "error",
+    "slow_body",
 )
 
 
@@ -39,6 +42,7 @@ class OddHttp:
     """What came in, and how to behave."""
 
     url: str = ""
+    pings: int = 0
     token: str = ""
     """When set, requests must bear it."""
     calls: list[str] = field(default_factory=list)
@@ -68,6 +72,7 @@ class OddHttp:
             case "tools/call":
                 return await self.call(request, message)
             case "ping":
+                self.pings += 1
                 return answer(message, {})
             case _:
                 return web.Response(status=202)
@@ -103,6 +108,19 @@ class OddHttp:
             case "forget" if self.calls.count("forget") == 1:
                 self.sessions.clear()
                 return web.Response(status=404)
+            case "status":
+                given = message["params"]["arguments"]
+                return web.Response(status=given["status"], text=given.get("text", ""))
+            case "error":
+                error = {"jsonrpc": "2.0", "id": message["id"], "error": message["params"]["arguments"]}
+                return web.json_response(error)
+            case "slow_body":
+                response = web.StreamResponse(status=500, headers={"Content-Type": "text/plain"})
+                await response.prepare(request)
+                while not self.hanging.is_set():
+                    await response.write(b"order 17 was created " * 1_000)
+                    await asyncio.sleep(0.001)
+                return response
         return answer(message, {"content": [{"type": "text", "text": f"{name} done"}]})
 
     async def go_on_for_ever(self, request: web.Request, how: str) -> web.StreamResponse:

@@ -153,15 +153,30 @@ async def test_an_answer_reaches_only_the_call_it_is_for(tmp_path: Path, other: 
         item = "tea" if other.person != CALLER.person else "gold"
         stray = replace(given(question, size=4), digest="")
         got = await call(servers, "shop__order", caller=other, item=item, answers=(stray,))
-        assert isinstance(got, QuestionPut)  # a call of its own
+        assert isinstance(got, BrokeOff)  # not the call that waits
         await until(lambda: lines(done) == ["cancel tea"], "the end of the first call")
 
 
 @BOTH
-async def test_after_a_restart_the_first_question_is_answered_by_itself(tmp_path: Path, transport: str) -> None:
+async def test_after_a_restart_a_call_that_asked_is_not_made_again(tmp_path: Path, transport: str) -> None:
+    """Rule 4: nothing says that it did not act before it asked."""
     async with asking(tmp_path, transport) as (servers, done):
+        question = await call(servers, "shop__act_and_ask", item="tea")
+        assert lines(done) == ["acted on tea"]
+    async with asking(tmp_path, transport) as (servers, done):
+        got = await call(servers, "shop__act_and_ask", item="tea", answers=(given(question, size=4),))
+        assert isinstance(got, BrokeOff)
+        assert "not there any more" in got.text
+        assert lines(done).count("acted on tea") == 1
+
+
+@BOTH
+async def test_after_a_restart_the_first_question_of_a_repeatable_call_is_answered_by_itself(
+    tmp_path: Path, transport: str
+) -> None:
+    async with asking(tmp_path, transport, idempotentTools=["order"]) as (servers, done):
         question = await call(servers, "shop__order", item="tea")
-    async with asking(tmp_path, transport) as (servers, done):
+    async with asking(tmp_path, transport, idempotentTools=["order"]) as (servers, done):
         done.unlink(missing_ok=True)  # the first life was told that nobody answers
         got = await call(servers, "shop__order", item="tea", answers=(given(question, size=4),))
         assert got == Succeeded("ordered tea in 4")
@@ -169,9 +184,9 @@ async def test_after_a_restart_the_first_question_is_answered_by_itself(tmp_path
 
 
 async def test_after_a_restart_another_question_is_asked_again(tmp_path: Path) -> None:
-    async with asking(tmp_path, "stdio") as (servers, _):
+    async with asking(tmp_path, "stdio", idempotentTools=["changing"]) as (servers, _):
         question = await call(servers, "shop__changing")
-    async with asking(tmp_path, "stdio") as (servers, _):
+    async with asking(tmp_path, "stdio", idempotentTools=["changing"]) as (servers, _):
         answer = given(question, size=4)
         other = put(await call(servers, "shop__changing", answers=(answer,)))
         assert other.number == 2
@@ -193,9 +208,11 @@ async def test_after_a_restart_nobody_knows_what_a_call_did_between_its_question
 
 
 async def test_after_a_restart_a_no_needs_no_call(tmp_path: Path) -> None:
-    async with asking(tmp_path, "stdio") as (servers, done):
+    async with asking(tmp_path, "stdio", idempotentTools=["order"]) as (servers, done):
         got = await call(servers, "shop__order", item="tea", answers=(Given(1, "decline"),))
-        assert got == Failed("The question of shop was not answered, so shop__order was not done.")
+        assert got == Failed("The question of shop was not answered, so shop__order was not called again.")
+        got = await call(servers, "shop__paint", item="door", answers=(Given(1, "decline"),))
+        assert isinstance(got, BrokeOff), "this one may have acted before it asked"
         assert lines(done) == []
 
 
@@ -209,21 +226,31 @@ async def test_a_call_that_is_given_up_is_cancelled(tmp_path: Path, transport: s
         await servers.give_up("unknown")
 
 
-async def test_a_call_does_not_wait_for_ever_and_is_then_made_anew(tmp_path: Path) -> None:
-    async with asking(tmp_path, "http", timings=replace(QUICK, parked=0.1)) as (servers, done):
+@pytest.mark.parametrize("repeatable", [True, False])
+async def test_a_call_does_not_wait_for_ever_and_is_then_made_anew_only_if_it_may_be(
+    tmp_path: Path,
+    repeatable: bool,  # noqa: FBT001
+) -> None:
+    more = {"idempotentTools": ["order"]} if repeatable else {}
+    async with asking(tmp_path, "http", timings=replace(QUICK, parked=0.1), **more) as (servers, done):
         question = await call(servers, "shop__order", item="tea")
         await until(lambda: lines(done) == ["cancel tea"], "the end of the patience")
         got = await call(servers, "shop__order", item="tea", answers=(given(question, size=4),))
-        assert got == Succeeded("ordered tea in 4")
-        assert lines(done) == ["cancel tea", "order tea 4"]
+        assert isinstance(got, Succeeded if repeatable else BrokeOff)
+        assert lines(done) == (["cancel tea", "order tea 4"] if repeatable else ["cancel tea"])
 
 
 async def test_too_many_waiting_calls_let_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.tool_servers.waiting.MOST_PARKED", 2)
     async with asking(tmp_path, "http") as (servers, done):
-        for n in range(3):
-            await call(servers, "shop__order", caller=replace(CALLER, call_id=f"c{n}"), item=str(n))
+        questions = [
+            await call(servers, "shop__order", caller=replace(CALLER, call_id=f"c{n}"), item=str(n)) for n in range(3)
+        ]
         await until(lambda: lines(done) == ["cancel 0"], "the first one's end")
+        first = replace(CALLER, call_id="c0")
+        got = await call(servers, "shop__order", caller=first, item="0", answers=(given(questions[0], size=4),))
+        assert isinstance(got, BrokeOff), "rule 4: it is not made again"
+        assert lines(done) == ["cancel 0"]
 
 
 @BOTH

@@ -10,7 +10,7 @@ import pytest
 
 from graph.ports import BrokeOff, Given, QuestionPut, SignInNeeded, Succeeded
 
-from .conftest import CALLER, Heard, call, lines, until
+from .conftest import CALLER, Heard, call, lines, made, until
 from .test_asking import BEN, asking, given, put
 
 
@@ -45,7 +45,7 @@ async def test_who_chose_to_try_again_gets_another_try(tmp_path: Path) -> None:
         tool = servers.find("shop__paint")
         assert tool
         again = replace(CALLER, answers=answers, over=2)
-        assert await servers.call(tool, {"item": "door"}, again, Heard()) == Succeeded("painted door red")
+        assert await made(servers, tool, {"item": "door"}, again) == Succeeded("painted door red")
         assert lines(done) == ["paint door 3 red"]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from adapters.tool_servers import Timings, ToolServers
 from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
 
-from .conftest import PROGRAMS, Heard, call, running, until
+from .conftest import PROGRAMS, QUICK, Heard, call, running, until
 from .http_odd import odd_http
 
 
@@ -94,7 +95,6 @@ async def test_the_configured_headers_are_sent(tmp_path: Path) -> None:
     ("tool", "text"),
     [
         ("unauthorized", "odd did not accept our credentials (HTTP 401). Nothing was done."),
-        ("too_many", "odd refused the request (HTTP 429). Nothing was done."),
     ],
 )
 async def test_a_refusal_fails_that_call_alone(tmp_path: Path, tool: str, text: str) -> None:
@@ -119,10 +119,83 @@ async def test_no_proper_answer_leaves_that_call_open_at_once_and_no_other(tmp_p
         assert odd.calls == ["hang", tool]
 
 
-async def test_a_call_that_the_server_refused_for_a_forgotten_session_goes_over_a_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [400, 402, 404, 408, 409, 410, 422, 425, 429, 499, 500, 502, 503, 504])
+async def test_what_a_server_says_by_http_after_a_write_does_not_prove_that_nothing_was_done(
+    tmp_path: Path, status: int
+) -> None:
+    """Rule 4: it is sent once, its outcome is unknown, and what the server said is kept for the requester."""
+    said = "half done:\n<b>order 17</b> was created, key sk-abcdefghijklmnop"
     async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        got = await call(servers, "odd__status", status=status, text=said)
+        assert isinstance(got, BrokeOff)
+        assert f"HTTP {status}" in got.text
+        assert "half done: <b>order 17</b> was created, key [redacted]" in got.text
+        assert odd.calls == ["status"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 405, 413, 415])
+async def test_these_alone_say_that_nothing_was_done(tmp_path: Path, status: int) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        got = await call(servers, "odd__status", status=status, text="order 17 was created")
+        assert isinstance(got, Failed)
+        assert got.text.endswith(f"(HTTP {status}). Nothing was done.")
+        assert odd.calls == ["status"]
+
+
+@pytest.mark.parametrize("code", [-31901, -31902, -31903, -31904, -31905, -32603, -32000])
+async def test_no_error_that_a_server_sends_is_taken_for_our_own(tmp_path: Path, code: int) -> None:
+    """Rule 4: the codes were private, and any server could send them to have a write made again."""
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        got = await call(servers, "odd__error", code=code, message="order 17 was created")
+        assert got == Failed("odd reported an error: order 17 was created")
+        assert odd.calls == ["error"]
+
+
+async def test_an_endless_body_in_place_of_an_answer_is_read_to_its_limit(tmp_path: Path) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        async with asyncio.timeout(10):
+            got = await call(servers, "odd__slow_body")
+        odd.hanging.set()
+        assert isinstance(got, BrokeOff)
+        assert len(got.text) < 700
+
+
+async def test_a_write_after_which_the_server_knows_no_session_is_not_sent_again(tmp_path: Path) -> None:
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        assert isinstance(await call(servers, "odd__forget"), BrokeOff)
+        assert odd.calls == ["forget"]
+        assert await call(servers, "odd__echo") == Succeeded("echo done"), "the session is looked after by itself"
+
+
+async def test_a_repeatable_call_that_the_server_refused_for_a_forgotten_session_goes_over_a_new_one(
+    tmp_path: Path,
+) -> None:
+    entry = {"idempotentTools": ["forget"]}
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url, **entry}}) as servers:
         assert await call(servers, "odd__forget") == Succeeded("forget done")
         assert odd.calls == ["forget", "forget"]
+
+
+async def test_a_session_that_has_been_idle_is_pinged_before_a_write_so_that_a_restarted_server_gets_it_once(
+    tmp_path: Path,
+) -> None:
+    idle = replace(QUICK, fresh=0, ping_every=600)
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}, timings=idle) as servers:
+        odd.sessions.clear()
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+        assert odd.calls == ["echo"]
+
+
+async def test_one_that_has_just_answered_is_not_pinged_and_neither_is_one_for_reading(tmp_path: Path) -> None:
+    quiet = replace(QUICK, ping_every=600)
+    entry = {"idempotentTools": ["echo"]}
+    async with odd_http() as odd:
+        async with running(tmp_path, {"odd": {"url": odd.url}}, timings=quiet) as servers:
+            await call(servers, "odd__echo")
+            await call(servers, "odd__echo")
+        async with running(tmp_path, {"odd": {"url": odd.url, **entry}}, timings=replace(quiet, fresh=0)) as servers:
+            await call(servers, "odd__echo")
+        assert odd.pings == 0
 
 
 async def test_a_call_that_could_not_be_sent_has_failed(tmp_path: Path) -> None:

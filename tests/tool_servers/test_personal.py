@@ -190,7 +190,7 @@ async def test_so_many_sessions_and_no_more(tmp_path: Path, monkeypatch: pytest.
 
 
 async def test_a_session_that_the_server_has_forgotten_is_opened_again(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, _):
+    async with drive(tmp_path, timings=replace(QUICK, fresh=0)) as (servers, server, _):
         await known(servers)
         server.sessions.clear()
         assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
@@ -201,7 +201,7 @@ async def test_an_account_that_cannot_be_looked_up_fails_that_call(tmp_path: Pat
         await known(servers)
         book.broken = True
         got = await call(servers, "drive__whoami", caller=ANA)
-        assert got == Failed("drive was not asked: the account could not be looked up. Nothing was done.")
+        assert got == Failed("drive was not asked: the account could not be looked up. Nothing was called.")
         book.broken = False
         assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
 

@@ -20,7 +20,7 @@ from graph.models.arguments import read_arguments
 from graph.ports import Failed, Succeeded
 from tests.models.test_arguments import TEXTS, VALUES
 
-from .conftest import CALLER, PROGRAMS, Heard, lines, running, server
+from .conftest import PROGRAMS, lines, made, running, server
 
 
 @asynccontextmanager
@@ -71,7 +71,7 @@ def test_a_server_receives_what_was_approved(tmp_path: Path, transport: Any) -> 
         def received(arguments: Mapping[str, Any]) -> None:
             approved = read_arguments(json.dumps(arguments))
             digest = digest_of(tool, approved)
-            assert runner.run(servers.call(tool, approved, CALLER, Heard())) == Succeeded("noted")
+            assert runner.run(made(servers, tool, approved)) == Succeeded("noted")
             arrived = ast.literal_eval(lines(notes)[-1])
             assert exactly(arrived) == exactly(arguments)
             assert digest_of(tool, arrived) == digest
@@ -92,7 +92,7 @@ async def test_numbers_that_json_cannot_carry_are_not_sent_as_null(tmp_path: Pat
             with pytest.raises(ValueError, match="JSON"):
                 digest_of(tool, {"older_than_days": number})
         for number in (float("inf"), float("-inf"), float("nan"), 2**53):
-            outcome = await servers.call(tool, {"older_than_days": [number]}, CALLER, Heard())
+            outcome = await made(servers, tool, {"older_than_days": [number]})
             assert isinstance(outcome, Failed)
             assert "Nothing was called" in outcome.text
     assert not notes.exists()

@@ -1,4 +1,4 @@
-"""What an error in reply to a call means."""
+"""What it means that a call got an error, or no answer. Rule 4: only a protocol says that nothing was done."""
 
 from __future__ import annotations
 
@@ -6,31 +6,49 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_servers.outcomes import Reading, outcome_of_error
-from adapters.tool_servers.replies import Fault, NotSent
-from graph.ports import BrokeOff, Failed, SignInNeeded
+from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_fault
+from adapters.tool_servers.replies import Fault, FaultKind, SessionLost
+from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded
 
 
 def outcome(code: int, message: str = "no", data: Any = None) -> Any:
     return outcome_of_error(code, message, data, Reading("drive"))
 
 
+@pytest.mark.parametrize("code", [-32601, -32602, -32603, -32000, -31901, -31902, -31903, -31904, -31905])
+def test_an_error_of_the_server_is_a_failure_whatever_its_code(code: int) -> None:
+    assert outcome(code) == Failed("drive reported an error: no")
+
+
 @pytest.mark.parametrize(
-    ("code", "kind"),
+    ("kind", "means"),
     [
-        (-32601, Failed),
-        (-32602, Failed),
-        (-32603, Failed),
-        (-32000, Failed),
-        (Fault.REFUSED, Failed),
-        (Fault.SIGN_IN, Failed),
-        (Fault.NO_ANSWER, BrokeOff),
-        (Fault.NOT_SENT, NotSent),
-        (Fault.SESSION_ENDED, NotSent),
+        (FaultKind.REFUSED, Failed("drive no. Nothing was done.")),
+        (FaultKind.SIGN_IN, Failed("drive no. Nothing was done.")),
+        (FaultKind.NOT_SENT, NotSent("no")),
     ],
 )
-def test_an_error_leaves_the_call_open_only_when_the_server_did_not_answer(code: int, kind: type) -> None:
-    assert isinstance(outcome(code), kind)
+def test_what_proves_that_nothing_was_done(kind: FaultKind, means: object) -> None:
+    assert outcome_of_fault(Fault(kind, "no"), Reading("drive")) == means
+
+
+def test_a_challenge_to_somebodys_account_is_a_sign_in() -> None:
+    reading = Reading("drive", owner="web:ana", connection="google")
+    fault = Fault(FaultKind.SIGN_IN, "no", challenge="Bearer")
+    assert outcome_of_fault(fault, reading) == AccountNeeded("google", "Bearer")
+
+
+def test_everything_else_leaves_the_call_open_with_what_the_server_said_masked_and_bounded() -> None:
+    said = "half done:\n order 17, token=abcdefghijkl " + "x" * 1_000
+    fault = Fault(FaultKind.NO_ANSWER, "HTTP 422", said)
+    got = outcome_of_fault(fault, Reading("drive", owner="web:ana"))
+    assert isinstance(got, BrokeOff)
+    assert "half done: order 17, token=[redacted] xxx" in got.text
+    assert len(got.text) < 700
+    assert got.owner == "web:ana"
+    lost = outcome_of_fault(Fault(FaultKind.SESSION_ENDED, "HTTP 404", "no customer"), Reading("drive"))
+    assert isinstance(lost, SessionLost)
+    assert "no customer" in lost.otherwise.text
 
 
 def test_a_lost_connection_leaves_the_call_open() -> None:

@@ -13,7 +13,7 @@ from adapters.tool_servers import ToolServers
 from graph.ports import BrokeOff, Failed, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
-from .conftest import CALLER, Heard, call, running, server, until
+from .conftest import Heard, call, made, running, server, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -136,7 +136,7 @@ async def test_calls_have_a_time_limit(tmp_path: Path) -> None:
 async def test_a_cancelled_call_is_cancelled(servers: ToolServers) -> None:
     hang = servers.find("friendly__hang")
     assert hang is not None
-    calling = asyncio.create_task(servers.call(hang, {}, CALLER, Heard()))
+    calling = asyncio.create_task(made(servers, hang, {}))
     assert await call(servers, "friendly__echo", text="meanwhile") == Succeeded("meanwhile")
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):

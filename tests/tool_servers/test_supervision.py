@@ -18,7 +18,7 @@ from adapters.tool_servers import Timings, ToolServers, ToolServersConfig, load_
 from adapters.tool_servers.server import pause_after
 from graph.ports import BrokeOff, Failed, Succeeded, ToolOutcome, Tools
 
-from .conftest import CALLER, PROGRAMS, QUICK, Heard, call, is_running, lines, running, server, until
+from .conftest import PROGRAMS, QUICK, call, is_running, lines, made, running, server, until
 
 
 def odd(folder: Path, **more: Any) -> dict[str, Any]:
@@ -222,8 +222,8 @@ async def test_a_tool_that_has_gone_or_changed_is_not_called(tmp_path: Path) -> 
         changed = {"name": "echo", "inputSchema": {"type": "object", "required": ["text"]}}
         await call(servers, "odd__swap", tools=[changed])
         await until(lambda: servers.find("odd__hang") is None, "the new listing")
-        assert "has changed" in str(await servers.call(echo, {"text": "x"}, CALLER, Heard()))
-        assert "no longer has" in str(await servers.call(hang, {}, CALLER, Heard()))
+        assert "has changed" in str(await made(servers, echo, {"text": "x"}))
+        assert "no longer has" in str(await made(servers, hang, {}))
         assert lines(tmp_path / "calls") == ["swap"]
 
 

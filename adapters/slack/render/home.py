@@ -178,7 +178,7 @@ def _waiting(shown: Shown, link: Link) -> list[Block]:
             wanted = "for the code that your browser shows" if view.code_wanted else "for you to sign in"
             detail, buttons = f"It waits {wanted}.", sign_in_buttons(view)
         case OutcomeView() as view:
-            detail, buttons = "The connection broke while it was running.", outcome_buttons(view)
+            detail, buttons = "Nobody knows what came of it.", outcome_buttons(view)
         case _:
             detail, buttons = "", []
     return _entry(shown, detail, [*buttons, *_open_thread(shown, link)])

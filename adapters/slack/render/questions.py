@@ -18,6 +18,7 @@ from adapters.slack.render.blocks import (
     mrkdwn,
     piece,
     plain,
+    quote,
     rich_text,
     run,
     section,
@@ -35,6 +36,7 @@ _ANSWER = 3_000
 _MOST_CHOICES = 10
 """Fields whose options are listed on a question's card; the form has them all."""
 _CHOICES = 250
+_KNOWN = 700
 
 _ENDS = {
     "answered": "Answered.",
@@ -132,10 +134,11 @@ def outcome_card(view: OutcomeView) -> Piece:
         text = f"{_OUTCOME_ENDS[view.status]}{by}."
         return piece([title, sentence(text), *arguments], f"{name}: {text}")
     text = (
-        "The connection broke while this was running, so it may or may not have happened. "
+        "Nobody knows what came of this: it may or may not have happened. "
         f"{line(view.requester, _NAME)}, please look, and say which."
     )
-    return piece([title, sentence(text), *arguments, actions(*outcome_buttons(view))], f"{name}: {text}")
+    known = [rich_text(quote(passage(view.known, _KNOWN)))] if view.known.strip() else []
+    return piece([title, sentence(text), *known, *arguments, actions(*outcome_buttons(view))], f"{name}: {text}")
 
 
 def outcome_buttons(view: OutcomeView) -> list[Block]:

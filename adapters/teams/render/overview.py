@@ -156,7 +156,7 @@ def _said(shown: Shown, arguments: Excerpt, room: Room) -> tuple[str, str, list[
             return title, "It waits for you to sign in.", [*code_button(view), link]
         case OutcomeView() as view:
             title = room.line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
-            return title, "The connection broke while it was running: its card asks which.", []
+            return title, "Nobody knows what came of it: its card asks.", []
         case content:
             return room.line(content.text, _QUESTION), "", []
 

@@ -42,6 +42,7 @@ _HEADING = 150
 _MOST_CHOICES = 10
 """Fields whose options are listed on a question's card; its dialog has them all."""
 _CHOICES = 250
+_KNOWN = 700
 _MOST_INPUTS = 4
 """Inputs of a question on its card, since others read there too; more are in a dialog."""
 _INPUT_BYTES = 8 * 1024
@@ -179,10 +180,18 @@ def _outcome(view: OutcomeView, shown: Excerpt, room: Room, mine: bool) -> Eleme
     body = [
         heading(room.line(f"What came of it? {call_name(view.server, view.tool)}", _HEADING)),
         container("warning" if view.status == "open" else "emphasis", rich(words(_outcome_sentence(view, room)))),
+        *_known(view, room),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
     ]
     return card(body, _outcome_buttons(view) if mine and view.status == "open" else [], summary=outcome_summary(view))
+
+
+def _known(view: OutcomeView, room: Room) -> list[Element]:
+    """What is known of it, with what the server said."""
+    if view.status != "open" or not view.known.strip():
+        return []
+    return [container("emphasis", rich(words(room.passage(view.known, _KNOWN))))]
 
 
 def _outcome_sentence(view: OutcomeView, room: Room) -> str:
@@ -190,6 +199,6 @@ def _outcome_sentence(view: OutcomeView, room: Room) -> str:
         by = f", says {room.line(view.settled_by, _NAME)}" if view.settled_by.strip() else ""
         return f"{_OUTCOME_ENDS[view.status]}{by}."
     return (
-        "The connection broke while this was running, so it may or may not have happened. "
+        "Nobody knows what came of this: it may or may not have happened. "
         f"{room.line(view.requester, _NAME)}, please look, and say which."
     )

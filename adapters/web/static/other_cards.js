@@ -50,7 +50,8 @@ export function outcomeCard(view, { memory }) {
   const list = callArguments(view);
   const foot = open
     ? [
-        h("p", {}, "The connection broke while this was running, so it may or may not have happened. Please look, and say which."),
+        h("p", {}, "Nobody knows what came of this: it may or may not have happened. Please look, and say which."),
+        view.known ? h("p", { className: "muted" }, view.known) : null,
         list.node,
         h("p", { className: "muted" }, `${view.requester} can say.`),
         actions([["It was done", "primary", choose("it_was_done")], ["Try again", "", choose("try_again")], ["Skip", "", choose("skip")]], memory),

@@ -60,6 +60,14 @@ async def order(item: str, ctx: Context) -> str:  # type: ignore[type-arg]  # Fa
 
 
 @mcp.tool()
+async def act_and_ask(item: str, ctx: Context) -> str:  # type: ignore[type-arg]
+    """Acts first, and asks then."""
+    did(f"acted on {item}")
+    answer = await ctx.elicit(message=f"Which size of {item}?", schema=Size)
+    return f"{item}: {answer.action}"
+
+
+@mcp.tool()
 async def paint(item: str, ctx: Context) -> str:  # type: ignore[type-arg]
     """Asks twice, then paints."""
     size = await ctx.elicit(message="Which size?", schema=Size)
