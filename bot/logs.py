@@ -12,12 +12,14 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, TextIO
 from urllib.parse import quote
 
 import structlog
 from structlog.typing import Processor
 
+from bot.log_writer import WrittenByThread
 from policies.redaction import Redactor
 
 HIDDEN = "***"
@@ -101,20 +103,23 @@ def configure_logs(
     Masking is the last thing done to a line, tracebacks included, so that no way of logging gets around it.
     """
     target = stream or sys.stderr
-    handler = logging.StreamHandler(target)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=_common(),
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_renderer(form, Mask(secrets, redactor), colors=target.isatty()),
-            ],
-        )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_common(),
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *_renderer(form, Mask(secrets, redactor), colors=target.isatty()),
+        ],
     )
+    # Only a file that somebody else may have to empty is written to in a thread.
+    handler: logging.Handler = logging.StreamHandler(target)
+    if stream is None:
+        handler = WrittenByThread(target, partial(_dropped, formatter))
+    handler.setFormatter(formatter)
     root = logging.getLogger()
     for old in list(root.handlers):
         if isinstance(old.formatter, structlog.stdlib.ProcessorFormatter):
             root.removeHandler(old)
+            old.close()
     root.addHandler(handler)
     root.setLevel(level.upper())
     for name in _CHATTY:
@@ -140,6 +145,12 @@ def log_context(
     given = {"thread_id": thread_id, "delivery": delivery, "call_id": call_id}
     with structlog.contextvars.bound_contextvars(**{key: value for key, value in given.items() if value is not None}):
         yield
+
+
+def _dropped(formatter: logging.Formatter, count: int) -> str:
+    """The line that takes the place of those that nobody read in time."""
+    record = logging.LogRecord(__name__, logging.WARNING, "", 0, f"{count} log lines were dropped", None, None)
+    return formatter.format(record)
 
 
 def _common() -> list[Processor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 from bot.audit.chain import Link, faults
 from bot.audit.entries import in_utc, key_of
 from bot.commands.arguments import CommandError, time_range
+from bot.invisible import is_suspicious
 from bot.private_files import private_opener
 from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
 
@@ -41,8 +43,9 @@ COLUMNS = (
     "output",
     "hash",
 )
-_BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets calculate cells that begin so (OWASP: CSV injection)."""
+_FORMULA = frozenset("=+-@|%")
+"""Spreadsheets calculate cells that begin so (OWASP: CSV injection), also after blanks and where the letters are
+full-width or small forms."""
 
 
 def verify(database: Path, anchor: tuple[int, str] | None, out: TextIO) -> int:
@@ -149,11 +152,11 @@ def _cell(value: Any) -> str | int | float:
         case int() | float():
             return value
         case list():
-            return _harmless("; ".join(map(_vote_in_words, value)))
+            return cell("; ".join(map(_vote_in_words, value)))
         case dict():
-            return _harmless(f"{value['choice']} by {value['by']}" if value else "")
+            return cell(f"{value['choice']} by {value['by']}" if value else "")
         case _:
-            return _harmless(str(value))
+            return cell(str(value))
 
 
 def _vote_in_words(vote: dict[str, Any]) -> str:
@@ -161,8 +164,23 @@ def _vote_in_words(vote: dict[str, Any]) -> str:
     return f"{vote['verb']} by {vote['name']} <{vote['person']}>{authority} at {vote['at']}"
 
 
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text
+def cell(text: str) -> str:
+    """A cell that no spreadsheet calculates and no terminal obeys: control characters are written as escapes, and what
+    could begin a formula has an apostrophe before it."""
+    shown = "".join(c if c in "\n\t" or not _controls(c) else f"\\u{ord(c):04x}" for c in text)
+    seen = next((c for c in unicodedata.normalize("NFKC", shown) if not _is_blank(c)), "")
+    return f"'{shown}" if seen in _FORMULA or shown[:1] in {"\n", "\t", "'"} else shown
+
+
+def _controls(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cs"}
+
+
+def _is_blank(character: str) -> bool:
+    """Whether a reader sees nothing there."""
+    return (
+        character.isspace() or unicodedata.category(character) in {"Cc", "Cf", "Mn", "Me"} or (is_suspicious(character))
+    )
 
 
 @contextmanager
