@@ -11,7 +11,7 @@ from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
-from bot.redacting import PLAIN, redacted
+from bot.redacting import PLAIN, redacted_aside
 from bot.vocabulary import AlreadySettled, ClickResult, GrantView, Settled, Unknown
 from policies.grants import DURATIONS, Grant, grant_offered
 from policies.redaction import Redactor
@@ -56,7 +56,7 @@ class GrantBook:
         """The same for people to see, the one that ends last first, its arguments masked as on the cards."""
         rows = await self._rows(person_id)
         views = (GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until) for row in rows)
-        return tuple(redacted(view, self._redactor) for view in views)
+        return tuple([await redacted_aside(view, self._redactor) for view in views])
 
     async def revoke(self, grant_id: str, person_id: str) -> ClickResult:
         """End a grant. Somebody else's does not exist."""

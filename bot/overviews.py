@@ -13,7 +13,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
-from bot.redacting import redacted, redacted_post
+from bot.redacting import redacted_aside, redacted_post
 from bot.turns import turns_of
 from bot.views import approval_view, post_of
 from bot.vocabulary import (
@@ -59,7 +59,7 @@ class Overviews:
             if row is None or not is_shown_within(row, within):
                 return NO_APPROVAL
             view = await approval_view(tx, approval_id, within, now=self._clock())
-        return redacted(view, self._redactor) if view else NO_APPROVAL
+        return await redacted_aside(view, self._redactor) if view else NO_APPROVAL
 
     async def is_ours(self, message: str, within: str) -> bool:
         """Whether a message, by the platform's id, is recorded as a post of ours."""
@@ -74,7 +74,7 @@ class Overviews:
         theirs = await self._to_decide(rows, person)
         async with self._database.reading() as tx:
             views = [await approval_view(tx, each, now=self._clock()) for each in theirs]
-        return tuple(redacted(view, self._redactor) for view in views if view is not None)
+        return tuple([await redacted_aside(view, self._redactor) for view in views if view is not None])
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
         """Whether this person may decide it now."""
@@ -153,7 +153,7 @@ class Overviews:
             kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
             here, now = [p for p in kept if p.place is None], self._clock()
             posts_here = [await post_of(tx, p, row.place, now) for p in here]
-        shown = [redacted_post(post, self._redactor) for post in posts_here if post is not None]
+        shown = [await redacted_post(post, self._redactor) for post in posts_here if post is not None]
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
         return ThreadView(thread_id, row.title, tuple(entries))
 
@@ -177,7 +177,7 @@ class Overviews:
         thread = await threads.get(tx, row.thread_id) if row.place is None else None
         place = row.place or (thread.place if thread else None)
         post = await post_of(tx, row, place, self._clock()) if place else None
-        return Shown(redacted_post(post, self._redactor), row.reference) if post else None
+        return Shown(await redacted_post(post, self._redactor), row.reference) if post else None
 
 
 def _question_form(row: ClarificationRow) -> Form:

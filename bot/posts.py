@@ -171,7 +171,7 @@ class Posts:
             post = await post_of(tx, row, place, self._clock())
         if post is None:
             raise PostFailed("its subject is gone", permanent=True)
-        post = redacted_post(post, self._redactor)
+        post = await redacted_post(post, self._redactor)
         reference = row.reference
         if reference is None and may_be_there:
             reference = await platform.find(post)

@@ -6,14 +6,15 @@ they are, since they are what is approved and what runs, and masked wherever the
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.exactness import is_exact
 from bot.settings import Settings
 from bot.vocabulary import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
-from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor, SecretPattern
+from policies.redaction import EMAILS, GUIDS, TOKENS, Masked, Redactor, SecretPattern, exceeds
 
 PLAIN = Redactor()
 """Masks what every house masks."""
@@ -31,11 +32,6 @@ def redactor_of(settings: Settings, values: Collection[str] = (), *, key: bytes 
 def log_redactor_of(settings: Settings) -> Redactor:
     """What is masked in logs: the same but ids and addresses, by which people and threads are found in them."""
     return Redactor((*TOKENS, *_own(settings)), settings.secret_values)
-
-
-def redacted_post(post: Post, redactor: Redactor) -> Post:
-    """A post as it may be shown."""
-    return replace(post, content=redacted(post.content, redactor))
 
 
 def redacted(content: _Shown, redactor: Redactor) -> _Shown:
@@ -67,11 +63,41 @@ def redacted(content: _Shown, redactor: Redactor) -> _Shown:
             return content
 
 
+async def redacted_aside(content: _Shown, redactor: Redactor) -> _Shown:
+    """`redacted`, in a thread where there is much to look through: a megabyte takes 0.1 s of CPU and more."""
+    return await asyncio.to_thread(redacted, content, redactor) if _is_large(content) else redacted(content, redactor)
+
+
+async def redacted_post(post: Post, redactor: Redactor) -> Post:
+    """A post as it may be shown; likewise."""
+    return replace(post, content=await redacted_aside(post.content, redactor))
+
+
+async def masked_aside(arguments: Mapping[str, Any], redactor: Redactor) -> Masked:
+    """Arguments as a form shows them; likewise."""
+    return await asyncio.to_thread(redactor.for_card, arguments) if exceeds(arguments) else redactor.for_card(arguments)
+
+
+async def hidden_aside(view: ApprovalView, redactor: Redactor) -> Hidden:
+    """`hidden_in`; likewise."""
+    return await asyncio.to_thread(hidden_in, view, redactor) if _is_large(view) else hidden_in(view, redactor)
+
+
 def hidden_in(view: ApprovalView, redactor: Redactor) -> Hidden:
     """What the masks on an approval's card hide; `view` as it was before it was `redacted`."""
     hidden = redactor.for_card(_parts_of(view)).hidden
     fingerprint = redactor.fingerprint_of_call(view.server, view.tool, view.arguments)
     return Hidden(view.approval_id, view.server, view.tool, hidden, fingerprint)
+
+
+def _is_large(content: Content | GrantView) -> bool:
+    match content:
+        case ApprovalView():
+            return exceeds(_parts_of(content))
+        case OutcomeView() | GrantView():
+            return exceeds(content.arguments)
+        case _:
+            return False
 
 
 def _parts_of(view: ApprovalView) -> list[Any]:

@@ -17,7 +17,7 @@ from bot.posts import Posts
 from bot.records import approvals
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
-from bot.redacting import PLAIN, hidden_in
+from bot.redacting import PLAIN, hidden_aside, masked_aside
 from bot.views import approval_view
 from bot.vocabulary import (
     AlreadySettled,
@@ -123,7 +123,9 @@ class Voting:
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         asked, editable = row.asked.arguments, row.asked.ask.editable
-        fields, values = edit_fields(tool.input_schema, asked, editable, masked=self._redactor.for_card(asked))
+        fields, values = edit_fields(
+            tool.input_schema, asked, editable, masked=await masked_aside(asked, self._redactor)
+        )
         return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
     async def look(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
@@ -131,16 +133,17 @@ class Voting:
         it is written down before anything is shown."""
         async with self._database.reading() as tx:
             found = await approvals.get(tx, approval_id)
+            view = await approval_view(tx, approval_id, now=self._clock())
         known = await self._facts.for_judging(person.person_id, [found] if found else [])
+        refusal = self._not_decidable(found, person, known)
+        if view is None or refusal is not None:
+            return refusal or NO_SUCH
+        hidden = await hidden_aside(view, self._redactor)
         async with self._database.writing_urgently() as tx:
             row = await approvals.get(tx, approval_id)  # as it is by now
             refusal = self._not_decidable(row, person, known)
             if row is None or refusal is not None:
                 return refusal or NO_SUCH
-            view = await approval_view(tx, approval_id, now=self._clock())
-            if view is None:
-                return NO_SUCH
-            hidden = hidden_in(view, self._redactor)
             if not hidden.secrets:
                 return Refused("Nothing is hidden in this.")
             authority = authority_of(row, person.person_id, known, self._clock())

@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ __all__ = [
     "Redactor",
     "Secret",
     "SecretPattern",
+    "exceeds",
     "fingerprint_key",
     "unmasked",
 ]
@@ -49,6 +51,10 @@ DEEPEST = 66
 NOT_SHOWN = "[not shown: "
 """What the masks of values begin with that are no secrets, but nested too deeply."""
 
+LARGE = 20_000
+"""Characters of a value from which on looking for secrets takes long: some 20 ms of CPU."""
+_REMEMBERED = 16
+"""Large values whose masks are remembered, since a card is drawn again and again."""
 _OPENING = "[secret: "
 _LARGEST = 1e30
 """What is larger is no number that somebody would keep secret."""
@@ -92,7 +98,7 @@ class Masked:
 
 
 class Redactor:
-    """Masks what it was told to look for. Holds nothing but that; may be used from any thread."""
+    """Masks what it was told to look for. May be used from any thread."""
 
     def __init__(
         self,
@@ -107,6 +113,9 @@ class Redactor:
         self._patterns = tuple(patterns)
         self._values = _all_spellings(values)
         self._key = key or secrets.token_bytes(32)
+        self._large: dict[str, Masked] = {}
+        """By a keyed hash of the value, the last large ones."""
+        self._lock = threading.Lock()
 
     def find(self, text: str) -> list[Secret]:
         """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
@@ -137,6 +146,21 @@ class Redactor:
 
     def for_card(self, value: Any) -> Masked:
         """A JSON value as people decide on it: what is a secret for certain is masked, and nothing else."""
+        if not exceeds(value):
+            return self._for_card(value)
+        name = _keyed(self._key, _in_bytes(value))
+        with self._lock:
+            remembered = self._large.get(name)
+        if remembered is not None:
+            return remembered
+        masked = self._for_card(value)
+        with self._lock:
+            self._large[name] = masked
+            while len(self._large) > _REMEMBERED:
+                del self._large[next(iter(self._large))]
+        return masked
+
+    def _for_card(self, value: Any) -> Masked:
         masking = _Masking(self._key, lambda text: _merged(iter(self._found(text, certain_spans))), _no_kind)
         return Masked(masking.within(value, DEEPEST), masking.hidden)
 
@@ -144,6 +168,23 @@ class Redactor:
         """A short keyed fingerprint of a call, such as `#3fa9c2d1e0b4`: equal calls have equal ones, and nobody without
         the key can make two that share one. Raises nothing."""
         return f"#{_keyed(self._key, _in_bytes([server, tool, arguments]))[:_CALL_DIGITS]}"
+
+
+def exceeds(value: Any, characters: int = LARGE) -> bool:
+    """Whether a JSON value has more characters than that in its texts and names. Stops counting there."""
+    rest = [value]
+    while rest and characters >= 0:
+        each = rest.pop()
+        match each:
+            case str():
+                characters -= len(each)
+            case Mapping():
+                characters -= sum(len(str(key)) for key in each)
+                rest.extend(each.values())
+            case list() | tuple():
+                characters -= len(each)
+                rest.extend(each)
+    return characters < 0
 
 
 def fingerprint_key(encryption_key: bytes) -> bytes:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.model import canonical_json
-from policies.redaction import Redactor
+from policies.redaction import DEEPEST, LARGE, Redactor, exceeds
 
 INPUT_LIMIT = 200
 """Characters of the short input."""
@@ -19,6 +19,8 @@ VALUE_LIMIT = 300
 """Characters of a text within arguments that are longer than that."""
 OUTPUT_BYTES = 4_096
 """Of the output, that its hash covers."""
+LONGEST_SECRET = 4_000
+"""Characters of a text that are looked through for secrets, where a call has much of it."""
 LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 REASON_LIMIT = 200
@@ -75,8 +77,11 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
     """The entry, as canonical JSON."""
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
-    arguments = redactor.for_audit(dict(end.arguments)).value
+    whole = dict(end.arguments)
+    beginning = _beginning_of(whole) if exceeds(whole) else whole
+    arguments = redactor.for_audit(beginning).value
     kept, cut = _bounded(arguments)
+    cut = cut or beginning is not whole
     return canonical_json(
         {
             "at": in_utc(end.at),
@@ -103,7 +108,7 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
             "output": None if end.output is None else output_hash(end.output),
             "arguments": kept,
             "arguments_cut": cut,
-            "arguments_masked": arguments != dict(end.arguments),
+            "arguments_masked": arguments != beginning,
             "judged": _without_secrets(judged, redactor),
         }
     )
@@ -171,6 +176,31 @@ def _texts_cut(value: Any) -> Any:
             return [_texts_cut(item) for item in value]
         case _:
             return value
+
+
+def _beginning_of(value: Any, room: int = LARGE) -> Any:
+    """As much of a large value as may be kept: the beginnings of its texts, long enough for a secret that begins in
+    what is kept of them to be seen whole; nothing of what comes when there is no more room."""
+    left = room
+
+    def beginning(each: Any, levels: int) -> Any:
+        nonlocal left
+        match each:
+            case Mapping() | list() | tuple() if levels == 0:
+                return None
+            case str():
+                part = each[: min(LONGEST_SECRET, max(left, 0))]
+                left -= len(part) + 1
+                return part
+            case Mapping():
+                return {key: beginning(item, levels - 1) for key, item in each.items() if left > 0}
+            case list() | tuple():
+                return [beginning(item, levels - 1) for item in each if left > 0]
+            case _:
+                left -= 1
+                return each
+
+    return beginning(value, DEEPEST)
 
 
 def _without_secrets(judged: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:

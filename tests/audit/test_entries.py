@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -105,3 +106,15 @@ def test_a_judgement_comes_back_as_the_same_judgement(mode: Mode) -> None:
         kept = json.loads(json.dumps(judged(about, arguments, mode=mode, said=("please do make a lamp",))))
         call, facts, verdict = judged_again(kept, arguments)
         assert judge(POLICY, call, facts) == verdict
+
+
+def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None:
+    """Rule 13: a megabyte of arguments does not hold up the end of its call."""
+    started = time.process_time()
+    text = entry_of(ended(arguments={"a": f"x {TOKEN} " + "y" * 1_000_000, "b": ["z" * 10_000] * 100}), Redactor())
+    assert time.process_time() - started < 2
+    entry = json.loads(text)
+    assert TOKEN not in text
+    assert entry["arguments_cut"]
+    assert entry["arguments"]["a"].startswith("x [secret: github token, 40 characters, #")
+    assert len(text) < 8_000

@@ -6,12 +6,15 @@ Rule 12: a mask hides a secret's own characters. Rule 6: who may look is judged 
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 from bot.records.tables import audit
-from bot.vocabulary import Hidden, Refused, Unknown
+from bot.vocabulary import Form, Hidden, Refused, Unknown
+from policies import redaction
 from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -77,3 +80,22 @@ async def test_each_look_is_an_entry_of_its_own(desks: Desks) -> None:
         desks.clock.move(1)
         await desks.desk.look(approval_id, person)
     assert [look["settled"]["by"][:3] for look in await looks_of(desks)] == ["Ana", "Ben", "Ana"]
+
+
+async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 13: nothing from outside holds the event loop."""
+    approval_id = await desks.ask(what=f"{TOKEN} " + "word " * 100_000)
+    threads: list[str] = []
+    look = redaction.certain_spans
+
+    def noted(text: bytes, *others: Any) -> Any:
+        threads.extend([threading.current_thread().name] if len(text) > redaction.LARGE else [])
+        return look(text, *others)
+
+    monkeypatch.setattr(redaction, "certain_spans", noted)
+    for _ in range(3):
+        assert (await desks.view(approval_id)).masks == 1
+    assert isinstance(await desks.desk.edit_form(approval_id, BEN), Form)
+    assert threads
+    assert threading.main_thread().name not in threads
+    assert len(threads) <= 3, "what is shown, what is posted at the same time, and the form"

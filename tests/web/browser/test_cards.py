@@ -215,3 +215,38 @@ async def test_what_one_always_allows_is_listed_and_revoked(house: House, window
     await expect(window.dialog).to_contain_text("every call that needs you asks you")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
     assert house.desk.given == {}
+
+
+async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_and_may(
+    house: House, window: Window
+) -> None:
+    """Rule 12: a mask says how many characters it hides, and whoever may decide can look."""
+    mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
+    house.desk.hidden = {mask: token}
+    await house.desk.post(THREAD, an_approval(arguments={"what": f"use {mask}"}, masks=1, fingerprint="#3fa9c2d1e0b4"))
+    await window.open(THREAD)
+    shown = card(window, "calendar › create_event")
+    await expect(shown).to_contain_text(f"use {mask}")
+    await expect(shown.locator(".unseen")).to_have_text("1 part is masked. Fingerprint of this call: #3fa9c2d1e0b4.")
+    await window.button("Look at what is hidden").click()
+    await expect(window.dialog).to_contain_text(token)
+    await expect(window.dialog).to_contain_text(mask)
+    await window.page.keyboard.press("Escape")
+    await expect(window.page.locator("body")).not_to_contain_text(token)
+
+
+async def test_whoever_may_not_look_is_told_so(house: House, window: Window) -> None:
+    house.desk.refusals["a"] = "web:ana"
+    await house.desk.post(THREAD, an_approval("a", masks=1))
+    await window.open(THREAD)
+    await window.button("Look at what is hidden").click()
+    await expect(window.log).to_contain_text("You may not look at this.")
+    await expect(window.dialog).to_have_count(0)
+    window.complaints.clear()  # the browser's own about the answer's status
+
+
+async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(house: House, window: Window) -> None:
+    await house.desk.post(THREAD, an_approval("a"))
+    await window.open(THREAD)
+    await expect(window.button("Look at what is hidden")).to_have_count(0)
+    await expect(window.log.locator(".unseen")).to_be_hidden()
