@@ -255,7 +255,7 @@ def test_an_upgrade_is_told_of_in_the_log(file: Path, engine: sa.Engine) -> None
     with capture_logs() as logged:
         upgrade_sqlite(file)
         upgrade_sqlite(file)
-    assert [(line["event"], line["schema"]) for line in logged] == [
+    assert [(line["event"], line["schema"]) for line in logged if "schema" in line] == [
         ("records_upgrading", "0005"),
         ("records_upgraded", HEAD),
     ]
