@@ -37,6 +37,8 @@ class Sizes:
     """Approvals that wait."""
     post: int = 1_000_000
     """Characters of each hostile post."""
+    rows: int = 1_000_000
+    """In each table of the records."""
     idle_seconds: float = 9.0
     reading_seconds: float = 0.2
     """Nobody presses Approve on a card before having seen it; the turn that asked comes to rest meanwhile."""
@@ -56,6 +58,7 @@ SMOKE = Sizes(
     settle_seconds=0.0,
     invokes=5,
     pending=5,
+    rows=1_000,
     post=50,
     idle_seconds=0.03,
     reading_seconds=0.0,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from bench import hostile_servers, measures, policy, rendering, slack, teams
+from bench import hostile_servers, measures, policy, records, rendering, slack, teams
 from bench.client import Client, Turn, visiting
 from bench.contestants import Contestant, Contestants, Opening
 from bench.figures import Figure, Limit, median_ms, p99_ms
@@ -40,6 +40,8 @@ async def measure(contestants: Contestants, sizes: Sizes, say: Callable[[str], N
     figures += rendering.hostile_posts(sizes.post)
     figures += hostile_servers.received()
     figures += await policy.many_pending(contestants, sizes)
+    say(f"{sizes.rows:,} rows in each table")
+    figures += await records.statements(sizes)
     say("starting")
     return figures + await _starting(contestants, sizes)
 

@@ -46,4 +46,4 @@ async def test_each_measure_of_the_bench_runs() -> None:
         "message → answer, turn 5",
         "… with one tool call",
     ]
-    assert len(lines) == 32 + 45
+    assert len(lines) == 89
