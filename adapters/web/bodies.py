@@ -66,6 +66,8 @@ class DecisionBody(_Body):
     @model_validator(mode="after")
     def _values_belong_to_one_approval(self) -> DecisionBody:
         alone = self.verb == "approve" and len(self.approvals) == 1
+        if self.verb == "approve" and self.reason.strip():
+            raise ValueError("a reason goes with a rejection: nothing would keep that of an approval")
         if not alone and (self.values is not None or self.always_for is not None):
             raise ValueError("values, and always allowing, go with the approval of one call")
         return self

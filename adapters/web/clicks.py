@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from aiohttp import web
 
 from adapters.web.door import Visitor, json_answer
@@ -18,6 +21,16 @@ def click_answer(result: ClickResult) -> web.Response:
     if not isinstance(result, Settled):
         body["error"] = body["text"]
     return json_answer(body, status=_STATUS[type(result)])
+
+
+def clicks_answer(results: Mapping[str, ClickResult]) -> web.Response:
+    """The answer to a click on several, by id; what each came to is in `results`."""
+    body: dict[str, Any] = {"results": {subject: click_json(result) for subject, result in results.items()}}
+    if not results or any(isinstance(result, Settled) for result in results.values()):
+        return json_answer(body)
+    first = next(iter(results.values()))
+    told = click_json(first)
+    return json_answer(body | told | {"error": told["text"]}, status=_STATUS[type(first)])
 
 
 def click_key(client_id: str, visitor: Visitor) -> str:

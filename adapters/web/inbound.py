@@ -17,12 +17,12 @@ from adapters.web.bodies import (
     checked_text,
     read_body,
 )
-from adapters.web.clicks import click_answer, click_key, id_of
+from adapters.web.clicks import click_answer, click_key, clicks_answer, id_of
 from adapters.web.config import WebConfig
 from adapters.web.door import Visitor, json_answer
 from adapters.web.hub import Hub
 from adapters.web.refusal import RefusalError
-from adapters.web.render import click_json, form_json, hidden_json, message_json, threads_json
+from adapters.web.render import argument_page_json, form_json, hidden_json, message_json, threads_json
 from adapters.web.render_mine import grants_json
 from bot.accounts.codes import codes_among
 from bot.clock import Clock
@@ -38,9 +38,12 @@ from bot.vocabulary import (
     MessageView,
     OutcomeChoice,
     Place,
+    Unknown,
 )
 from policies.grants import DURATIONS
 
+_LONGEST_PAGE = 9
+"""Digits of a page's number."""
 _THREAD = re.compile(r"web:[A-Za-z0-9_-]{1,80}")
 
 
@@ -89,7 +92,11 @@ class Inbound:
         return view is not None and any(isinstance(e, MessageView) and e.key == message.key for e in view.entries)
 
     async def decide(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """`POST /api/approvals/decisions`: always 200: a click may settle one and be late for another."""
+        """`POST /api/approvals/decisions`: the result of each by its id; about one alone, its kind is the status too.
+
+        About several it is 200 when at least one was settled: a click may settle one and be late for another. Else it
+        is the status of the first.
+        """
         body = await read_body(request, DecisionBody)
         decision = Decision(
             key=click_key(body.id, visitor),
@@ -101,7 +108,23 @@ class Inbound:
             always_for=DURATIONS[body.always_for] if body.always_for else None,
         )
         results = await self._desk.decide(decision)
-        return json_answer({"results": {approval_id: click_json(result) for approval_id, result in results.items()}})
+        return clicks_answer(results)
+
+    async def together(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide
+        now. Whoever may not is not offered to; it is judged again at the click."""
+        views = await self._desk.together(id_of(request), visitor.person)
+        return json_answer({"decides": [view.approval_id for view in views]})
+
+    async def arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""
+        page = request.query.get("page", "0")
+        if not (page.isascii() and page.isdecimal() and len(page) <= _LONGEST_PAGE):
+            raise RefusalError(400, "page: a number from 0.")
+        view = await self._desk.approval(id_of(request), "web:")
+        if isinstance(view, Unknown):
+            return click_answer(view)
+        return json_answer(argument_page_json(view.arguments, int(page)))
 
     async def hand_over(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the desk says whether both may decide."""

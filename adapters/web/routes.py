@@ -47,6 +47,8 @@ def make_routes(
         web.get("/api/grants", door.reading(inbound.grants)),
         web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
         web.post("/api/approvals/{id}/look", door.acting(inbound.look)),
+        web.get("/api/approvals/{id}/together", door.reading(inbound.together)),
+        web.get("/api/approvals/{id}/arguments", door.reading(inbound.arguments)),
         web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
         web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
         web.post("/api/clarifications/{id}/dismissal", door.acting(inbound.dismiss)),

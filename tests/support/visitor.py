@@ -140,7 +140,6 @@ class Thread:
 
     async def _decide(self, body: Json) -> Json:
         answer = await self.visitor.post("/api/approvals/decisions", body)
-        assert answer.status == 200, answer
         results = answer.body["results"]
         return next(iter(results.values())) if len(results) == 1 else results
 

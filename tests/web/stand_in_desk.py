@@ -235,7 +235,7 @@ class StandInDesk:
 
     async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
         self.stopped.append((thread_id, person.person_id))
-        self.platform.live(thread_id, Place("web", thread_id), "web:ana").status("")
+        self.platform.live(thread_id, Place("web", thread_id), "web:ana").end(waiting=False)
         return Settled("Stopped.")
 
     # -------------------------------------------------------------------------------------------- ask lane
@@ -262,6 +262,23 @@ class StandInDesk:
             return Unknown("There is no such sign-in.")
         owner, link = self.links[sign_in_id]
         return link if owner == person.person_id else Refused("This link is for somebody else.")
+
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        post = self.find(ApprovalView, "approval_id", approval_id)
+        return (
+            post.content if post and isinstance(post.content, ApprovalView) else Unknown("There is no such approval.")
+        )
+
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        asked = self.find(ApprovalView, "approval_id", approval_id)
+        return tuple(
+            entry.content
+            for entries in self.entries.values()
+            for entry in entries
+            if asked is not None and isinstance(entry, Post) and entry.thread_id == asked.thread_id
+            if isinstance(entry.content, ApprovalView) and entry.content.status == "pending"
+            if self.refusals.get(entry.content.approval_id) != person.person_id
+        )
 
     async def overview(self, person: Person, within: str) -> Overview:
         return Overview((), (), ())

@@ -77,8 +77,37 @@ async def test_approve_all_answers_for_each_approval(house: House, ana: Browser)
 async def test_a_late_click_is_told_who_was_earlier(house: House, ana: Browser, ben: Browser) -> None:
     await house.desk.post(THREAD, an_approval("a"))
     await ana.post("/api/approvals/decisions", {"id": "c-1", "approvals": ["a"], "verb": "approve"})
-    _, answer = await ben.post("/api/approvals/decisions", {"id": "c-2", "approvals": ["a"], "verb": "reject"})
+    status, answer = await ben.post("/api/approvals/decisions", {"id": "c-2", "approvals": ["a"], "verb": "reject"})
+    assert (status, answer["error"]) == (409, "Ana was earlier.")
     assert answer["results"]["a"] == {"kind": "already_settled", "text": "Ana was earlier."}
+
+
+async def test_a_click_that_settles_nothing_says_so_by_its_status(house: House, ana: Browser) -> None:
+    """Rules 5 and 10."""
+    for approval_id in ("a", "b"):
+        await house.desk.post(THREAD, an_approval(approval_id))
+        house.desk.refusals[approval_id] = "web:ana"
+    for approvals in (["a"], ["a", "b"]):
+        click = {"id": "c-1", "approvals": approvals, "verb": "approve"}
+        status, answer = await ana.post("/api/approvals/decisions", click)
+        assert (status, answer["kind"], set(answer["results"])) == (403, "refused", set(approvals))
+
+
+async def test_a_reason_that_nobody_would_keep_is_refused(house: House, ana: Browser) -> None:
+    """Rule 10: it changes nothing rather than being dropped."""
+    await house.desk.post(THREAD, an_approval("a"))
+    click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "reason": "but only this once"}
+    assert (await ana.post("/api/approvals/decisions", click))[0] == 400
+    assert not house.desk.clicks
+
+
+async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(house: House, ana: Browser) -> None:
+    """Rule 8."""
+    await house.desk.post(THREAD, an_approval("a", arguments={"notes": "x" * 30_000}))
+    status, page = await ana.get("/api/approvals/a/arguments?page=9")
+    assert (status, page["page"], page["pages"]) == (200, page["pages"] - 1, page["pages"])
+    assert (await ana.get("/api/approvals/a/arguments?page=x"))[0] == 400
+    assert (await ana.get("/api/approvals/none/arguments"))[0] == 404
 
 
 async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(house: House, ana: Browser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.web.hub import Hub
-from adapters.web.live import DRAFT_LIMIT, LiveBoard, WebLive
+from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, LiveBoard, WebLive
 
 NOTHING = {"status": "", "drafts": []}
 
@@ -18,14 +18,37 @@ def test_a_finished_answer_ends_the_draft_with_its_text_else_the_oldest() -> Non
     assert board.end_draft("t", "Three") is None
 
 
-def test_at_rest_nothing_is_kept() -> None:
+def test_at_rest_a_draft_is_kept_for_its_post_alone() -> None:
+    """Rule 12: what is on the page is what was said, once."""
     board = LiveBoard(Hub())
     live = WebLive(board, "t")
     live.status("Thinking…")
-    live.text("m1", "Half an ans")
-    live.status("")
+    live.text("m1", "The answer")
+    live.end(waiting=False)
     assert board.snapshot("t") == NOTHING
     assert board._now == {}
+    assert board.end_draft("t", "The answer") == "m1"
+    assert not board._ended
+
+
+def test_drafts_whose_posts_never_come_are_forgotten() -> None:
+    board = LiveBoard(Hub())
+    for number in range(MOST_ENDED + 5):
+        live = WebLive(board, f"t{number}")
+        live.text("m1", "Half an ans")
+        live.end(waiting=False)
+    assert len(board._ended) == MOST_ENDED
+
+
+def test_the_end_of_one_call_is_not_the_end_of_the_turn() -> None:
+    """The faster of two parallel calls says that it has nothing to say any more; Stop and the draft stay."""
+    board = LiveBoard(Hub())
+    live = WebLive(board, "t")
+    live.text("m1", "Let me look")
+    live.status("Using tasks: List…")
+    live.status("")
+    assert board.snapshot("t")["status"] == "Working…"
+    assert board.snapshot("t")["drafts"]
 
 
 def test_a_draft_without_end_is_not_kept_without_end() -> None:

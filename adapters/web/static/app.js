@@ -72,8 +72,9 @@ function openFromAddress() {
   } catch {
     // A mangled address opens a new conversation.
   }
-  if (/^web:[\w-]{1,80}$/.test(threadId)) view.open(threadId);
-  else startNew();
+  if (!/^web:[\w-]{1,80}$/.test(threadId)) return startNew();
+  composer.belongsTo(threadId);
+  view.open(threadId);
 }
 
 function startNew() {
@@ -107,7 +108,7 @@ byId("sign-out").onclick = async () => {
 wireConnections();
 wireGrants();
 wireSidebar(startNew);
-wireComposer((text) => view.send(text));
+const composer = wireComposer((text) => view.send(text));
 tabs.onmessage = start;
 addEventListener("hashchange", openFromAddress);
 setInterval(refreshTimes, TIMES_EVERY);

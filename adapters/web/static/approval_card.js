@@ -20,22 +20,26 @@ const ENDS = {
   void: ["quiet", "No longer valid"],
 };
 
+/** An approved call that did not come to a good end. */
+const CAME_OF_IT = { error: ["bad", "Approved, but failed"], warning: ["quiet", "Approved, outcome unknown"] };
+
 /**
  * `view` is the server's; `me` is who one is, `people` who one can be; `can` has what the buttons do (`deciding.js`);
+ * `decides` has the ids of those that one may decide;
  * `memory` keeps the answer to a click on it.
  */
-export function approvalCard(view, { me, people, can, memory }) {
-  return view.status === "pending" ? pending(view, { me, people, can, memory }) : settled(view, memory);
+export function approvalCard(view, { me, people, can, decides, memory }) {
+  return view.status === "pending" ? pending(view, { me, people, can, decides, memory }) : settled(view, memory);
 }
 
-function pending(view, { me, people, can, memory }) {
+function pending(view, { me, people, can, decides, memory }) {
   const unseen = h("p", { className: "unseen" });
   const showHidden = (count) => {
     unseen.textContent = unseenText(view, count);
   };
-  const list = argumentList(view.arguments, view.asked_arguments, (count) => showHidden(count));
+  const list = argumentList(view.arguments, view.asked_arguments, (count) => showHidden(count), () => can.showAll(view.id));
   showHidden(list.hidden());
-  const buttons = [
+  const deciding = decides.has(view.id) ? [
     ["Approve", "approve", () => can.approve(view)],
     ["Reject", "danger", () => can.reject(view)],
     ...(view.editable ? [["Edit", "", () => can.edit(view)]] : []),
@@ -44,6 +48,9 @@ function pending(view, { me, people, can, memory }) {
     ...(view.handing_offered
       ? [["Ask somebody else…", "", () => can.handOver(view, people.filter((person) => person.person_id !== me))]]
       : []),
+  ] : [];
+  const buttons = [
+    ...deciding,
     ...(view.requester_id === me ? [["Withdraw", "", () => can.withdraw(view)]] : []),
   ];
   return card({
@@ -72,10 +79,11 @@ function pending(view, { me, people, can, memory }) {
 }
 
 function settled(view, memory) {
-  const [tone, word] = ENDS[view.status];
+  const [tone, word] = view.status === "approved" ? (CAME_OF_IT[view.result_tone] ?? ENDS.approved) : ENDS[view.status];
   const list = callArguments(view, view.asked_arguments);
   const names = view.decided_by.join(", ");
-  const outcome = [names ? `${word} by ${names}` : word, view.decided_at === null ? null : [" · ", time(view.decided_at)]];
+  const ended = ENDS[view.status][1];
+  const outcome = [names ? `${ended} by ${names}` : ended, view.decided_at === null ? null : [" · ", time(view.decided_at)]];
   return card({
     kind: "approval",
     tone,

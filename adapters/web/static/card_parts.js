@@ -11,9 +11,9 @@ export function what({ server, tool, title }) {
 
 /**
  * The arguments as a definition list. `before` are those that were asked for, when somebody changed them.
- * Has `node`, and `hidden()`: how many characters are not shown now.
+ * Has `node`, and `hidden()`: how many characters are not shown now. `showAll()` opens what is too long for a card.
  */
-export function argumentList(lines, before = null, onChange = () => {}) {
+export function argumentList(lines, before = null, onChange = () => {}, showAll = null) {
   const hidden = new Map();
   const old = new Map((before ?? []).map((line) => [line.name, line]));
   const list = h("dl", { className: "arguments" });
@@ -22,8 +22,8 @@ export function argumentList(lines, before = null, onChange = () => {}) {
   for (const line of lines) {
     const was = old.get(line.name);
     old.delete(line.name);
-    const changed = before !== null && was?.value !== line.value;
-    const value = h("dd", { dir: "auto" }, changed && was ? [h("del", {}, was.shown), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()))) : longText(line, hidden, () => onChange(total())));
+    const changed = before !== null && (was?.value ?? was?.digest) !== (line.value ?? line.digest);
+    const value = h("dd", { dir: "auto" }, changed && was ? [h("del", {}, was.shown), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()), showAll)) : longText(line, hidden, () => onChange(total()), showAll));
     list.append(h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, line.name), value));
   }
   for (const line of old.values()) {
@@ -52,7 +52,8 @@ export function unseenText(view, count) {
   return `${count.toLocaleString("en")} characters are not shown above. ${view.unseen || fingerprint}`.trim();
 }
 
-function longText(line, hidden, onChange) {
+function longText(line, hidden, onChange, showAll) {
+  if (line.value === null) return elsewhere(line, hidden, showAll);
   if (!line.hidden) return [line.value || h("i", { className: "muted" }, "empty")];
   hidden.set(line.name, line.hidden);
   const id = freshId("value");
@@ -71,6 +72,14 @@ function longText(line, hidden, onChange) {
   };
   label();
   return [text, " ", button];
+}
+
+/** The beginning of what is too long for a card; `showAll()` opens the rest, where there is a place for it. */
+function elsewhere(line, hidden, showAll) {
+  hidden.set(line.name, line.hidden);
+  const count = `${line.hidden.toLocaleString("en")} more characters`;
+  const more = showAll ? h("button", { type: "button", className: "link-button", onclick: showAll }, `Show all (${count})`) : h("span", { className: "muted" }, `(${count})`);
+  return [h("span", {}, `${line.shown}…`), " ", more];
 }
 
 const CHIP_ICONS = { good: ICONS.check, bad: ICONS.cross, waiting: ICONS.clock, quiet: ICONS.info };

@@ -56,11 +56,12 @@ export class Conversation {
       seen.add(entry.id);
       const known = this.#drawn.get(entry.id);
       let element = known?.element;
-      if (known?.entry !== entry) {
+      const decides = around.decides.has(entry.content?.id);
+      if (known?.entry !== entry || known.decides !== decides) {
         element = entryView(entry, { ...around, memoryOf: (id) => this.#memoryOf(id) });
         if (known) replaceKeepingFocus(known.element, element);
         else added = true;
-        this.#drawn.set(entry.id, { entry, element });
+        this.#drawn.set(entry.id, { entry, element, decides });
       }
       const place = previous ? previous.nextSibling : this.#log.firstChild;
       if (element !== place) this.#log.insertBefore(element, place);
@@ -89,6 +90,12 @@ export class Conversation {
   /** While a whole thread is drawn, a screen reader does not read it out. */
   loading(is) {
     this.#log.setAttribute("aria-busy", String(is));
+  }
+
+  /** Instead of a conversation that cannot be read now; empty: it can. */
+  unreachable(text) {
+    byId("unreachable").textContent = text;
+    byId("unreachable").hidden = !text;
   }
 
   /** Show the examples, or not. */

@@ -2,7 +2,7 @@
 // clicked, or to null when the dialog was closed.
 
 import { api } from "./api.js";
-import { argumentList, callArguments } from "./card_parts.js";
+import { argumentList, callArguments, what } from "./card_parts.js";
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { makeForm } from "./forms.js";
@@ -11,12 +11,51 @@ const MAX_REASON = 2000;
 
 /** Approve as it stands. */
 export async function approve(view) {
-  return resultOf(await api.decide({ approvals: [view.id], verb: "approve" }), view.id);
+  return decided(view, { verb: "approve" });
 }
 
-/** Approve several at once; resolves to the result of each, by id. */
+/** List several, then approve just these; resolves to the result of each, by id, or to null. */
 export async function approveAll(views) {
-  return (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;
+  let said = null;
+  await openDialog({
+    title: `Approve these ${views.length}?`,
+    submit: `Approve ${views.length}`,
+    tone: "approve",
+    body: h("ol", { className: "approving" }, views.map((view) => h("li", {}, what(view), h("p", { className: "muted small" }, `Asked by ${view.requester}`), callArguments(view).node))),
+    async act() {
+      try {
+        said = (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;
+      } catch (problem) {
+        if (!problem.body?.results) throw problem;
+        said = problem.body.results;
+      }
+      return true;
+    },
+  });
+  return said;
+}
+
+/** All arguments of a call, on pages, where they are too long for its card. */
+export async function showAll(id) {
+  const shown = h("div", { className: "pages" });
+  const place = h("p", { className: "muted small", role: "status" });
+  const turn = (text, step) => h("button", { type: "button", className: "button small", onclick: () => open(number + step) }, text);
+  const [previous, next] = [turn("Previous", -1), turn("Next", 1)];
+  let number = 0;
+  async function open(wanted) {
+    try {
+      const { page, pages, arguments: lines } = await api.argumentPage(id, wanted);
+      number = page;
+      place.textContent = `Page ${page + 1} of ${pages}`;
+      previous.disabled = page === 0;
+      next.disabled = page + 1 === pages;
+      shown.replaceChildren(argumentList(lines.map(({ name, text }) => ({ name, value: text, shown: text, hidden: 0 }))).node);
+    } catch (problem) {
+      place.textContent = problem.message;
+    }
+  }
+  await open(0);
+  await openDialog({ title: "All arguments", body: [place, h("div", { className: "buttons" }, previous, next), shown], act: async () => true });
 }
 
 const DURATIONS = ["1 h", "8 h", "7 days"];
@@ -32,7 +71,7 @@ export async function always(view) {
     tone: "approve",
     body: [callArguments(view).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
     async act() {
-      said = resultOf(await api.decide({ approvals: [view.id], verb: "approve", always_for: menu.value }), view.id);
+      said = await decided(view, { verb: "approve", always_for: menu.value });
       return true;
     },
   });
@@ -83,7 +122,7 @@ export async function reject(view) {
     body: h("div", { className: "field" }, h("label", { for: "reject-reason" }, "Reason"), box, h("p", { className: "field-help" }, help)),
     async act() {
       if (view.reason_required && !box.value.trim()) throw new Error("Please give a reason.");
-      const result = resultOf(await api.decide({ approvals: [view.id], verb: "reject", reason: box.value.trim() }), view.id);
+      const result = await decided(view, { verb: "reject", reason: box.value.trim() });
       if (result.kind === "invalid") throw new Error(result.text);
       said = result;
       return true;
@@ -105,7 +144,7 @@ export async function edit(view) {
     async act() {
       const values = form.values();
       if (values === null) return false;
-      const result = resultOf(await api.decide({ approvals: [view.id], verb: "approve", values }), view.id);
+      const result = await decided(view, { verb: "approve", values });
       if (result.kind === "invalid") {
         form.showErrors(result.errors);
         return false;
@@ -144,6 +183,16 @@ export async function answer(view) {
     },
   });
   return said;
+}
+
+/** Decide one; the result of that click, whatever it is. */
+async function decided(view, decision) {
+  try {
+    return resultOf(await api.decide({ approvals: [view.id], ...decision }), view.id);
+  } catch (problem) {
+    if (!problem.body?.results) throw problem;
+    return resultOf(problem.body, view.id);
+  }
 }
 
 function resultOf({ results }, id) {

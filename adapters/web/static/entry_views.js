@@ -11,7 +11,7 @@ const CARDS = { approval: approvalCard, clarification: clarificationCard, sign_i
 const NOTICE_ICONS = { info: ICONS.info, warning: ICONS.warning, error: ICONS.warning };
 const NOTICE_WORDS = { info: "", warning: "Warning: ", error: "Error: " };
 
-/** The element of an entry. `around` has me, people, can, memoryOf(id) and retry(entry). */
+/** The element of an entry. `around` has me, people, can, decides, memoryOf(id) and retry(entry). */
 export function entryView(entry, around) {
   const element = entry.kind === "message" ? message(entry, around) : post(entry, around);
   element.dataset.entry = entry.id;
@@ -34,7 +34,7 @@ function message(entry, { me, retry }) {
   );
 }
 
-function post(entry, { me, people, can, memoryOf }) {
+function post(entry, { me, people, can, decides, memoryOf }) {
   const { content } = entry;
   const only = entry.private ? h("p", { className: "only-you" }, "Only you can see this.") : null;
   if (content.kind === "said") {
@@ -48,7 +48,7 @@ function post(entry, { me, people, can, memoryOf }) {
       h("div", {}, h("p", { dir: "auto" }, h("b", {}, NOTICE_WORDS[content.tone]), content.text), only),
     );
   }
-  return h("div", { className: "entry" }, only, CARDS[content.kind](content, { me, people, can, memory: memoryOf(content.id) }));
+  return h("div", { className: "entry" }, only, CARDS[content.kind](content, { me, people, can, decides, memory: memoryOf(content.id) }));
 }
 
 /** The element of an answer that is being written. */

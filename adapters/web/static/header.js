@@ -25,12 +25,19 @@ export function drawHeader(session, { become, refresh }) {
     panel.hidden = false;
     button.setAttribute("aria-expanded", "true");
     panel.focus();
-    drawFacts((await refresh()).facts);
+    const session = await refresh().catch(() => null);
+    if (session?.facts) drawFacts(session.facts);
   };
   panel.onkeydown = (event) => event.key === "Escape" && close(true);
   document.onpointerdown = (event) => {
     if (!panel.contains(event.target) && !button.contains(event.target)) close(false);
   };
+}
+
+/** Whether the server can be reached: else nobody knows how its tool servers are. */
+export function drawReachable(is) {
+  byId("tools").classList.toggle("unknown", !is);
+  byId("tools").title = is ? "" : "The server cannot be reached, so how the tool servers are is not known.";
 }
 
 function drawFacts(facts) {

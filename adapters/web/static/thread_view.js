@@ -4,6 +4,7 @@ import { api, newId } from "./api.js";
 import { Conversation } from "./conversation.js";
 import * as deciding from "./deciding.js";
 import { byId } from "./dom.js";
+import { drawReachable } from "./header.js";
 import { Drafts, Entries } from "./entries.js";
 import { drawAsked, drawThreads } from "./sidebar.js";
 import { follow } from "./stream.js";
@@ -23,6 +24,10 @@ export class ThreadView {
   #threads = [];
   #asked = [];
   #lingering = null;
+  #decides = new Set();
+  #askedAbout = "";
+  #loaded = false;
+  #unsent = new Map();
   #connection = null;
   #frame = null;
 
@@ -40,8 +45,13 @@ export class ThreadView {
     clearTimeout(this.#lingering);
     this.threadId = threadId;
     this.#entries = new Entries();
+    for (const entry of this.#unsent.get(threadId)?.values() ?? []) this.#entries.put(entry);
     this.#drafts.clear();
+    this.#decides = new Set();
+    this.#askedAbout = "";
+    this.#loaded = false;
     this.#conversation.clear();
+    this.#conversation.unreachable("");
     this.#conversation.welcome(false);
     this.#status("");
     this.#note("");
@@ -68,14 +78,26 @@ export class ThreadView {
     this.#note("");
     try {
       const { taken } = await api.sendMessage(threadId, id, text);
+      this.#unsent.get(threadId)?.delete(key);
       // A one-time code is for the house alone, and stays nowhere, on this page neither.
       if (taken) entries.remove(key);
       // The event of the stream usually was faster and has replaced it already.
       if (entries.get(key)?.sending) entries.put({ ...entry, sending: false });
     } catch (problem) {
-      if (entries.get(key)?.sending) entries.put({ ...entry, failed: `Not sent. ${problem.message}` });
+      if (entries.get(key)?.sending) {
+        const failed = { ...entry, failed: `Not sent. ${problem.message}` };
+        entries.put(failed);
+        this.#keepUnsent(threadId, failed);
+      }
     }
     if (entries === this.#entries) this.#draw();
+  }
+
+  /** It stays in its conversation, to be tried again, whichever is open meanwhile. */
+  #keepUnsent(threadId, entry) {
+    if (!this.#unsent.has(threadId)) this.#unsent.set(threadId, new Map());
+    this.#unsent.get(threadId).set(entry.id, entry);
+    if (threadId === this.threadId && this.#entries.put(entry)) this.#draw();
   }
 
   #events() {
@@ -90,6 +112,8 @@ export class ThreadView {
         byId("title").textContent = this.#title();
       },
       thread: ({ entries, live }) => {
+        this.#loaded = true;
+        this.#conversation.unreachable("");
         this.#conversation.loading(true);
         this.#entries.replaceAll(entries);
         this.#drafts.replaceAll(live.drafts);
@@ -121,8 +145,31 @@ export class ThreadView {
   #draw() {
     const entries = this.#entries.list();
     this.#conversation.welcome(entries.length === 0);
-    this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, retry: (entry) => this.send(entry.text, entry.client_id) });
+    this.#conversation.draw(entries, { me: this.session.me.person_id, people: this.session.people, can: deciding, decides: this.#decides, retry: (entry) => this.send(entry.text, entry.client_id) });
     this.#drawApproveAll();
+    this.#askWhatToDecide();
+  }
+
+  /** Approve is offered to whoever may decide, which the server knows; it is judged there again at the click. */
+  async #askWhatToDecide() {
+    const waiting = this.#entries.list().filter((entry) => entry.content?.kind === "approval" && entry.content.status === "pending");
+    const about = waiting.map((entry) => `${entry.id}:${entry.revision}`).join(" ");
+    if (about === this.#askedAbout) return;
+    this.#askedAbout = about;
+    if (!waiting.length) return;
+    const entries = this.#entries;
+    try {
+      const { decides } = await api.decidable(waiting[0].content.id);
+      if (entries !== this.#entries || about !== this.#askedAbout) return;
+      this.#decides = new Set(decides);
+      this.#draw();
+    } catch {
+      this.#askedAbout = ""; // asked again with the next change, or when the server is back
+    }
+  }
+
+  #toDecide() {
+    return this.#entries.pendingApprovals().filter((view) => this.#decides.has(view.id));
   }
 
   #drawLists() {
@@ -147,15 +194,17 @@ export class ThreadView {
   }
 
   #drawApproveAll() {
-    const waiting = this.#entries.pendingApprovals().length;
+    const waiting = this.#toDecide().length;
     if (waiting < 2 && document.activeElement === byId("approve-all")) byId("message").focus();
     byId("approve-all-bar").hidden = waiting < 2;
-    if (waiting >= 2) byId("approve-all-text").textContent = `${waiting} approvals are waiting.`;
+    if (waiting >= 2) byId("approve-all-text").textContent = `${waiting} approvals are waiting for you.`;
   }
 
   async #approveAll() {
     await this.#tell("approve-all", async () => {
-      const results = Object.entries(await deciding.approveAll(this.#entries.pendingApprovals()));
+      const said = await deciding.approveAll(this.#toDecide());
+      if (said === null) return "";
+      const results = Object.entries(said);
       for (const [id, result] of results) this.#conversation.answer(id, result);
       const counted = results.filter(([, result]) => result.kind === "settled").length;
       return counted === results.length ? "" : `${counted} of ${results.length} approved; the cards say why.`;
@@ -197,8 +246,13 @@ export class ThreadView {
 
   #connected(is) {
     clearTimeout(this.#connection);
-    if (is) byId("connection").textContent = "";
-    else this.#connection = setTimeout(() => (byId("connection").textContent = "Reconnecting…"), CONNECTION_GRACE);
+    const tell = () => {
+      byId("connection").textContent = is ? "" : "Reconnecting…";
+      drawReachable(is);
+      if (!is && !this.#loaded) this.#conversation.unreachable("The server cannot be reached. This conversation appears as soon as it can.");
+    };
+    if (is) tell();
+    else this.#connection = setTimeout(tell, CONNECTION_GRACE);
   }
 
   #title() {

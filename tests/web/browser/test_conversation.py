@@ -62,7 +62,7 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, 
     await house.desk.post(THREAD, said("You have **two** meetings."))
     await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
-    live.status("")
+    live.end(waiting=False)
     await expect(window.button("Stop")).to_be_hidden()
 
 
@@ -160,8 +160,43 @@ async def test_an_answer_that_was_broken_off_does_not_stay(house: House, window:
     live.status("Thinking…")
     live.text("m1", "You have")
     await expect(window.page.get_by_text("You have", exact=True)).to_be_visible()
-    live.status("")
+    live.end(waiting=False)
     await expect(window.page.get_by_text("You have", exact=True)).to_have_count(0)
+
+
+async def test_what_is_typed_and_what_was_not_sent_stay_in_their_conversation(house: House, window: Window) -> None:
+    """Rule 1: nothing that somebody wrote is lost unsaid."""
+    await window.open(THREAD)
+    await window.page.route("**/messages", lambda route: route.abort())
+    box = window.page.get_by_label("Message", exact=True)
+    await box.fill("pay the rent")
+    await box.press("Enter")
+    await expect(window.log.get_by_text("Not sent.")).to_be_visible()
+    await box.fill("half a thought")
+    await window.open("web:another")
+    await expect(box).to_have_value("")
+    await expect(window.log.get_by_text("pay the rent")).to_have_count(0)
+    await window.open(THREAD)
+    await expect(box).to_have_value("half a thought")
+    await expect(window.log.get_by_text("pay the rent")).to_be_visible()
+    await window.page.unroute("**/messages")
+    await window.log.get_by_role("button", name="Try again").click()
+    await expect(window.log.get_by_text("Not sent.")).to_have_count(0)
+    assert [message.text for message in house.desk.messages] == ["pay the rent"]
+    window.complaints.clear()  # the browser's own about the request that failed
+
+
+async def test_without_the_server_a_conversation_says_so_and_the_tools_are_not_green(window: Window) -> None:
+    await window.open(THREAD)
+    gone = window.page.get_by_text("The server cannot be reached. This conversation")
+    await window.page.route("**/api/**", lambda route: route.abort())
+    await window.page.evaluate("location.hash = encodeURIComponent('web:another')")
+    await expect(gone).to_be_visible()
+    await expect(window.page.locator("#tools")).to_have_class("chip-button unknown")
+    await window.page.unroute("**/api/**")
+    await expect(gone).to_be_hidden()
+    await expect(window.page.locator("#tools")).to_have_class("chip-button")
+    window.complaints.clear()
 
 
 async def test_the_house_is_honest_about_its_model_and_its_tools(window: Window) -> None:
