@@ -89,9 +89,10 @@ async def test_nobody_else_answers_or_declines_its_form(thread: Thread) -> None:
     await thread.says(*ev.ACCEPTED)
 
 
-async def test_a_form_that_a_restart_came_between_is_answered_once_and_the_call_goes_on(
+async def test_a_form_that_a_restart_came_between_is_answered_once_and_a_repeatable_call_goes_on(
     asking_home: HouseFolder,
 ) -> None:
+    ev.everything(asking_home, idempotentTools=["trigger-elicitation-request"])
     async with house_here(asking_home) as url, visiting(url) as ana, ana.thread(within=40.0) as thread:
         await thread.send(ev.ASK_BY_FORM)
         question = await thread.question()
@@ -100,6 +101,20 @@ async def test_a_form_that_a_restart_came_between_is_answered_once_and_the_call_
         assert (await again.answer_form(question["id"], ev.ANSWERS)).status == 200
         await again.says(*ev.ACCEPTED)
         assert len(again.contents("clarification")) == 1, "the same question is not put twice"
+
+
+async def test_a_call_that_asked_before_a_restart_and_may_not_be_repeated_has_an_unknown_outcome(
+    asking_home: HouseFolder,
+) -> None:
+    """Rule 4: nothing says that it did not act before it asked."""
+    async with house_here(asking_home) as url, visiting(url) as ana, ana.thread(within=40.0) as thread:
+        await thread.send(ev.ASK_BY_FORM)
+        question = await thread.question()
+    async with house_here(asking_home) as url, visiting(url) as ana, ana.thread(thread.thread_id) as again:
+        again.within = 40.0
+        assert (await again.answer_form(question["id"], ev.ANSWERS)).status == 200
+        (outcome,) = await again.until(lambda: again.contents("outcome"))
+        assert "was not there any more for the answer" in outcome["known"]
 
 
 async def test_its_link_is_for_the_requester_alone_and_the_call_goes_on_when_they_say_so(thread: Thread) -> None:
