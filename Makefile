@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench secret-rules teams-package
+.PHONY: help run test lint bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -37,19 +37,18 @@ lint: .venv/.for-working ## Check style, types and the arrows between the rooms
 bench: .venv/.for-working ## Measure speed, beside a bare baseline
 	$(IN_VENV) -m bench
 
-secret-rules: .venv/.for-running ## Write the rules for secrets anew, from the locked package (docs/decisions/0019)
-	$(UV) run --isolated --frozen --only-group secret-rules --with google-re2 python -m policies.updating_secret_rules
-
 teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)
 	@$(IN_VENV) -m teams_app $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))
 
 # The stamps say when .venv was last brought up to date, so that `make run` starts at once.
 .venv/.for-running: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)
 	$(SYNC) --no-dev --inexact
+	@$(IN_VENV) -m policies.secret_rules
 	@touch $@
 
 .venv/.for-working: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)
 	$(SYNC)
+	@$(IN_VENV) -m policies.secret_rules
 	@touch .venv/.for-running $@
 
 # A virtual environment where Python can make one, else plain pip into a folder; uv itself is one self-contained file.

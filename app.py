@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -39,6 +40,7 @@ from graph.models import ModelProblem
 from policies.model import Tool
 from policies.redaction import fingerprint_key
 from policies.rules import PolicyError
+from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
     from adapters.slack import SlackPlatform
@@ -225,7 +227,11 @@ def main(arguments: Sequence[str] = ()) -> int:
             secrets=settings.secret_values,
             redactor=log_redactor_of(settings),
         )
+        load_rules()
         asyncio.run(serve(settings))
+    except SubprocessError as error:
+        sys.stderr.write(f"countersign: the rules for secrets could not be read from their package: {error}\n")
+        return 2
     except (SettingsError, ConfigurationError, ModelProblem) as error:
         sys.stderr.write(f"countersign: {getattr(error, 'sentence', error)}\n")
         return 2

@@ -1,16 +1,23 @@
 """Secrets of some four hundred services, by a maintained rule set: that of kingfisher (docs/decisions/0019).
 
-The rules are data (`secret_rules.json`, written by `updating_secret_rules.py`), read at the first use; each is compiled
-when a text first holds one of its needles, and run by RE2 in linear time.
+The rules are those of the installed package, translated once for RE2 (`kingfisher_rules.py`) and kept in
+`secret_rules.json`. `make` writes that file, and so does the first process that finds it missing or of another version.
+Each rule is compiled when a text first holds one of its needles, and run by RE2 in linear time.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +27,11 @@ from policies.patterns import compiled
 from policies.placeholders import is_placeholder
 
 _FILE = Path(__file__).with_name("secret_rules.json")
+_TRANSLATOR = Path(__file__).with_name("kingfisher_rules.py")
+_ROOT = Path(__file__).parents[1]
+_PACKAGE = "kingfisher-secret-scanner"
+_TRANSLATING_SECONDS = 120.0
+"""At most; it takes about 5 on a machine that does nothing else."""
 _LONGEST_WORD = 11
 """Small letters in a row in a token; what has more of them holds words, so that it may be a text and no token."""
 _WORDS = compiled(f"[a-z]{{{_LONGEST_WORD + 1},}}|(?:[a-z]{{3,}}[-_.]){{3}}")
@@ -85,9 +97,35 @@ def looks_random(secret: bytes) -> bool:
     return any(0x30 <= byte <= 0x39 for byte in secret) and _WORDS.search(secret) is None
 
 
+def load_rules() -> None:
+    """Read the rules before they are needed, so that no turn waits for it. Blocks: some 20 ms, and some seconds where
+    they have to be translated first. Raises `subprocess.SubprocessError` when that fails."""
+    _needles()
+
+
 @cache
 def _data() -> Mapping[str, Any]:
-    data: Mapping[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    # The translator counts as well: another one makes other rules of the same package.
+    source = f"{_PACKAGE} {version(_PACKAGE)} {hashlib.sha256(_TRANSLATOR.read_bytes()).hexdigest()[:12]}"
+    kept: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # missing, or not whole: it is made again
+        kept = json.loads(_FILE.read_text(encoding="utf-8"))
+    return kept if kept.get("source") == source else _translated(source)
+
+
+def _translated(source: str) -> Mapping[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "policies.kingfisher_rules"],
+        cwd=_ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+        timeout=_TRANSLATING_SECONDS,
+    )
+    data: dict[str, Any] = {"source": source, **json.loads(done.stdout)}
+    written = _FILE.with_name(f"{_FILE.name}.{os.getpid()}")
+    with suppress(OSError):  # a folder that cannot be written to: the next process translates them again
+        written.write_text(json.dumps(data), encoding="utf-8")
+        written.replace(_FILE)
     return data
 
 
@@ -137,3 +175,7 @@ def _frugal(regex: str) -> Any:
     options.log_errors = False
     options.max_mem = 1 << 20
     return re2.compile(regex, options)
+
+
+if __name__ == "__main__":
+    load_rules()

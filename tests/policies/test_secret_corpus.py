@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policies import secret_rules
 from policies.redaction import Redactor, Secret
 from policies.secret_readings import place_in, readings
 from tests.policies.secret_corpus import FORMS, ordinary
@@ -108,13 +109,17 @@ def test_a_record_s_value_is_masked_for_the_name_beside_it() -> None:
     assert REDACTOR.for_card(records).value == records
 
 
-def test_the_rules_are_those_of_the_locked_package() -> None:
-    """`make secret-rules` writes them anew after an update of the lock."""
-    locked = tomllib.loads((HERE / "uv.lock").read_text())["package"]
-    version = next(each["version"] for each in locked if each["name"] == "kingfisher-secret-scanner")
-    rules = json.loads((HERE / "policies" / "secret_rules.json").read_text())
-    assert rules["source"] == f"kingfisher-secret-scanner {version}"
+def test_rules_that_were_cut_off_or_are_of_another_version_are_translated_from_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "secret_rules.json"
+    kept.write_text('{"source": "kingfisher-secret-scanner 1')
+    monkeypatch.setattr(secret_rules, "_FILE", kept)
+    monkeypatch.setattr(secret_rules, "_ROOT", HERE)
+    rules = secret_rules._data.__wrapped__()
+    assert rules["source"].startswith(f"kingfisher-secret-scanner {version('kingfisher-secret-scanner')} ")
     assert len(rules["rules"]) > 400
+    assert json.loads(kept.read_text()) == rules
 
 
 HOSTILE = [

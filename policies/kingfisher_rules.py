@@ -1,7 +1,7 @@
-"""Writes `secret_rules.json` from the rules of kingfisher-secret-scanner: `make secret-rules`.
+"""Translates the rules of kingfisher-secret-scanner for RE2: `python -m policies.kingfisher_rules` prints them as JSON.
 
-The scanner itself is not needed to run the product (docs/decisions/0019): its rules are data, and RE2 runs them.
-What a rule needs and we cannot say in that data is left out and listed in the file.
+Runs in a process of its own, since it loads the scanner, which takes 4 s and 62 MB (docs/decisions/0019). What a rule
+needs and this data cannot say is left out, and listed under `left_out`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from policies.patterns import compiled
-
-PACKAGE = "kingfisher-secret-scanner"
-FILE = Path(__file__).with_name("secret_rules.json")
 
 _NOT_TAKEN = {
     "curl-auth-header": "its group is a header's whole value; our own pattern masks the token alone",
@@ -53,8 +48,8 @@ _SHORTEST_MARK = 3
 
 
 def main() -> None:
-    """Writes the file, and says how many rules it holds."""
-    from kingfisher_sdk import Rules  # type: ignore[import-not-found]  # noqa: PLC0415 - only here, and lazily
+    """Prints the rules."""
+    from kingfisher_sdk import Rules  # type: ignore[import-untyped]  # noqa: PLC0415 - only here, and lazily
 
     rules = Rules(confidence="low", cache=False)
     details = [rules.detail(entry["id"]) for entry in rules.metadata()]
@@ -70,15 +65,13 @@ def main() -> None:
             taken.append(rule)
     common_regexes, common_words = _common(details)
     written = {
-        "source": f"{PACKAGE} {version(PACKAGE)}",
         "licences": "kingfisher: Apache-2.0, © MongoDB; betterleaks: MIT, © Zachary Rice; veles: Apache-2.0, © Google",
         "harmless": common_regexes,
         "harmless_words": common_words,
         "rules": taken,
         "left_out": left_out,
     }
-    FILE.write_text(json.dumps(written, indent=0, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{len(taken)} rules, {sum(rule['certain'] for rule in taken)} of them certain\n")
+    json.dump(written, sys.stdout)
 
 
 def _rule(name: str, detail: Mapping[str, Any]) -> dict[str, Any] | None:
