@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,18 +30,18 @@ written = st.lists(
     ("text", "shown"),
     [
         ("**bold** and `code`", "**bold** and `code`"),
-        ("[docs](https://a.example/x)", "docs (https: //a.example/x)"),
-        ('[docs](https://a.example/x "a title")', "docs (https: //a.example/x)"),
-        ("![leak](https://a.example/x.png)", "leak (https: //a.example/x.png)"),
-        ("![](https://a.example/x.png)", "(https: //a.example/x.png)"),
-        ("[docs](https://a.exam", "[docs] (https: //a.exam"),
+        ("[docs](https://a.example/x)", "docs (https: //a. example/x)"),
+        ('[docs](https://a.example/x "a title")', "docs (https: //a. example/x)"),
+        ("![leak](https://a.example/x.png)", "leak (https: //a. example/x. png)"),
+        ("![](https://a.example/x.png)", "(https: //a. example/x. png)"),
+        ("[docs](https://a.exam", "[docs] (https: //a. exam"),
         ("[docs][1]", "[docs] [1]"),
-        ("[1]: https://evil.example", "[1] : https: //evil.example"),
-        ("<!channel> <https://a.example|b> R&D", "&lt;!channel&gt; &lt;https: //a.example|b&gt; R&amp;D"),
-        ("@channel and @here, me@here.example", "@ channel and @ here, me@ here.example"),
+        ("[1]: https://evil.example", "[1] : https: //evil. example"),
+        ("<!channel> <https://a.example|b> R&D", "&lt;!channel&gt; &lt;https: //a. example|b&gt; R&amp;D"),
+        ("@channel and @here, me@here.example", "@ channel and @ here, me@ here. example"),
         ("pay\u202e001", "pay⟨U+202E⟩001"),
         ("a\r\nb", "a\nb"),
-        ("hthttps://tps://a.example and WWW.a.example", "hthttps: //tps: //a.example and www. a.example"),
+        ("hthttps://tps://a.example and WWW.a.example", "hthttps: //tps: //a. example and WWW.a. example"),
     ],
 )
 def test_what_is_streamed(text: str, shown: str) -> None:
@@ -69,3 +71,13 @@ def test_a_long_line_of_brackets_takes_no_long_time() -> None:
     for unit in ("[", "[x](https://a.example", "![", "](", "[x](https://a.example "):
         assert streamable(unit * 20_000)
     assert streamable("[x](https://a.example" + " " * 100_000)
+
+
+@pytest.mark.parametrize(
+    "address", ["evil.example/?d=secret", "secret.evil.example", "evil。example/x", "EVIL.EXAMPLE"]
+)
+def test_an_address_without_a_scheme_is_none(address: str) -> None:
+    """Rule 7: Slack would fetch it, and whatever a prompt was made to write into it."""
+    shown = streamable(f"See {address} now")
+    assert not re.search(r"\w[.\u3002]\w{2}", shown)
+    assert "".join(shown.split()) == f"See{address}now"

@@ -19,7 +19,8 @@ _LINK = re.compile(
 """A whole link or image; both are shown as "label (address)"."""
 _HALF_LINK = re.compile(r"\](?=[(\[:])")
 """Where Markdown would join a label to an address, wherever the rest of it is. A space in between undoes that."""
-_WEB_SITE = re.compile(r"\bwww\.(?=\S)", re.IGNORECASE)
+_BARE_SITE = re.compile(r"(?<=\w)[.\u3002\uff0e\uff61](?=[^\W\d_]{2}|xn--)", re.IGNORECASE)
+"""The dot before what could be the last part of a host: Slack makes links of addresses without a scheme, too."""
 _CALL_TO_ALL = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 
 
@@ -36,5 +37,5 @@ def _line(text: str) -> str:
     if not text:
         return text
     shown = _LINK.sub(lambda found: f"{found['label']} ({found['url']})".lstrip(), visible(text))
-    shown = _WEB_SITE.sub("www. ", _HALF_LINK.sub("] ", shown).replace("://", ": //"))
+    shown = _BARE_SITE.sub(r"\g<0> ", _HALF_LINK.sub("] ", shown).replace("://", ": //"))
     return escape(_CALL_TO_ALL.sub("@ ", shown))
