@@ -17,8 +17,10 @@ from bot.clock import Clock
 from bot.platform import Platform
 from bot.records import threads
 from bot.records.database import Database
-from bot.vocabulary import Person
+from bot.vocabulary import AccountFacts, Person
 from policies.references import home_of
+from policies.spellings import unmarked
+from policies.voting import Identity
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +35,7 @@ once."""
 class _Question:
     """Something to ask of one platform."""
 
-    kind: Literal["group", "channel", "email", "name"]
+    kind: Literal["group", "channel", "account", "name"]
     platform: str
     person_id: str
     about: str = ""
@@ -47,6 +49,17 @@ class _Address:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What else a platform said of an account, and until when it is believed."""
+
+    facts: AccountFacts
+    until: float
+
+
+Answer = bool | str | AccountFacts | None
+
+
 class Directory:
     """Asks all platforms; the same question put twice at a time is asked once."""
 
@@ -58,7 +71,8 @@ class Directory:
         self._clock = clock
         self._patience = patience
         self._addresses: dict[str, _Address] = {}
-        self._asking: dict[_Question, asyncio.Task[bool | str | None]] = {}
+        self._accounts: dict[str, _Account] = {}
+        self._asking: dict[_Question, asyncio.Task[Answer]] = {}
 
     async def groups_of(self, person_id: str, groups: Iterable[str]) -> Mapping[str, bool | None]:
         """Group reference → whether this person is in it, with any account of theirs."""
@@ -71,6 +85,12 @@ class Directory:
     async def humans(self, person_ids: Iterable[str]) -> Mapping[str, str | None]:
         """Person id → who that is: the same for all accounts for which platforms vouch for the same address."""
         return await self._humans(person_ids, self._deadline())
+
+    async def identities(self, person_ids: Iterable[str]) -> Mapping[str, Identity]:
+        """Person id → whose that is, with what nobody vouches for: to tell whether two accounts are two humans."""
+        wanted = list(dict.fromkeys(person_ids))
+        found = await self._accounts_of(wanted, self._deadline())
+        return {person_id: self._identity(person_id, found[person_id]) for person_id in wanted}
 
     async def other_accounts(self, person_id: str) -> tuple[str, ...]:
         """The person ids, of those that were ever seen, of the same human."""
@@ -128,11 +148,30 @@ class Directory:
     async def _humans(self, person_ids: Iterable[str], until: float) -> Mapping[str, str | None]:
         wanted = list(dict.fromkeys(person_ids))
         unknown = [person_id for person_id in wanted if self._remembered(person_id) is None]
-        questions = [_Question("email", person_id.partition(":")[0], person_id) for person_id in unknown]
-        for question, email in (await self._answers(questions, until)).items():
-            if isinstance(email, str) and email:
-                self._remember(question.person_id, email)
+        await self._accounts_of(unknown, until)
         return {person_id: self._remembered(person_id) for person_id in wanted}
+
+    async def _accounts_of(self, person_ids: Sequence[str], until: float) -> Mapping[str, AccountFacts]:
+        """What platforms know of these accounts. Their addresses are remembered, unless another was said just now."""
+        now = self._clock()
+        known = {p: kept.facts for p in person_ids if (kept := self._accounts.get(p)) is not None and now < kept.until}
+        unknown = [p for p in person_ids if p not in known or (known[p].email and self._remembered(p) is None)]
+        questions = [_Question("account", person_id.partition(":")[0], person_id) for person_id in unknown]
+        for question, facts in (await self._answers(questions, until)).items():
+            if not isinstance(facts, AccountFacts):
+                continue
+            known[question.person_id] = facts
+            if facts.email and self._remembered(question.person_id) is None:
+                self._remember(question.person_id, facts.email)
+            if facts.email or facts.is_member is False:
+                self._accounts[question.person_id] = _Account(facts, self._clock() + REMEMBERED)
+        return {person_id: known.get(person_id, AccountFacts()) for person_id in person_ids}
+
+    def _identity(self, person_id: str, facts: AccountFacts) -> Identity:
+        human = self._remembered(person_id)
+        said = [*facts.claimed, facts.email] if human is None else facts.claimed
+        claimed = frozenset(filter(None, map(claimed_address, said)))
+        return Identity(human, claimed, True if human is not None else facts.is_member)
 
     async def _other_accounts(self, person_id: str, until: float) -> tuple[str, ...]:
         human = (await self._humans([person_id], until))[person_id]
@@ -166,7 +205,7 @@ class Directory:
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._patience
 
-    async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, bool | str | None]:
+    async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, Answer]:
         """What is known by then. What comes later is waited for by nobody."""
         tasks = {question: self._asked(question) for question in questions}
         if tasks:
@@ -174,7 +213,7 @@ class Directory:
             await asyncio.wait(tasks.values(), timeout=max(left, 0.0))
         return {question: _result(task) for question, task in tasks.items()}
 
-    def _asked(self, question: _Question) -> asyncio.Task[bool | str | None]:
+    def _asked(self, question: _Question) -> asyncio.Task[Answer]:
         task = self._asking.get(question)
         if task is None:
             task = asyncio.create_task(self._ask(question), name=f"directory {question.kind}")
@@ -182,7 +221,7 @@ class Directory:
             task.add_done_callback(lambda _: self._asking.pop(question, None))
         return task
 
-    async def _ask(self, question: _Question) -> bool | str | None:
+    async def _ask(self, question: _Question) -> Answer:
         platform = self._platforms.get(question.platform)
         if platform is None:
             return None
@@ -193,8 +232,8 @@ class Directory:
                         return await platform.in_group(question.person_id, question.about)
                     case "channel":
                         return await platform.in_channel(question.person_id, question.about)
-                    case "email":
-                        return await platform.email_of(question.person_id)
+                    case "account":
+                        return await platform.account_of(question.person_id)
                     case "name":
                         return await platform.name_of(question.person_id)
         except TimeoutError:
@@ -219,12 +258,20 @@ def proof_of_identity(email: str) -> str | None:
     return address.lower()
 
 
-def _any_of(answers: Sequence[bool | str | None]) -> bool | None:
+def claimed_address(email: str) -> str | None:
+    """An address as whoever has its mailbox may write it: without a tag, in lower case, with the letters that it looks
+    like. For doubting that two accounts are two humans, never for taking them for one to their advantage."""
+    name, at, host = unmarked(email.strip()).casefold().rpartition("@")
+    name = name.partition("+")[0]
+    return f"{name}@{host}" if name and at and host else None
+
+
+def _any_of(answers: Sequence[Answer]) -> bool | None:
     """Only one platform knows a thing, the others say nothing of it."""
     if any(answer is True for answer in answers):
         return True
     return False if any(answer is False for answer in answers) else None
 
 
-def _result(task: asyncio.Task[bool | str | None]) -> bool | str | None:
+def _result(task: asyncio.Task[Answer]) -> Answer:
     return task.result() if task.done() and not task.cancelled() else None

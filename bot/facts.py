@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bot.clock import Clock
 from bot.directory import Directory
-from bot.permissions import Known, Needs, needs_of, needs_of_vote
+from bot.permissions import Known, Needs, needs_of
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
@@ -52,7 +52,7 @@ class Facts:
             found = [await approvals.get(tx, approval_id) for approval_id in dict.fromkeys(approval_ids)]
         pending = [row for row in found if row is not None and row.status == "pending"]
         now = self._clock()
-        return await self._look_up(person_id, [(row, needs_of_vote(row, person_id, now)) for row in pending])
+        return await self._look_up(person_id, [(row, needs_of(row, person_id, now)) for row in pending])
 
     async def for_judging(self, person_id: str, rows: Sequence[ApprovalRow]) -> Known:
         """What these need to know to say whether somebody may decide; at once where nothing has to be looked up."""
@@ -61,12 +61,12 @@ class Facts:
         return await self._look_up(person_id, [(row, needs_of(row, person_id, now)) for row in pending])
 
     async def _look_up(self, person_id: str, needs: Sequence[tuple[ApprovalRow, Needs]]) -> Known:
-        groups, in_channel, humans = await asyncio.gather(
+        groups, in_channel, identities = await asyncio.gather(
             self._directory.groups_of(person_id, {group for _, need in needs for group in need.groups}),
             self._channels(person_id, [row for row, need in needs if need.channel]),
-            self._directory.humans({person for _, need in needs for person in need.people}),
+            self._directory.identities({person for _, need in needs for person in need.people}),
         )
-        return Known(groups, in_channel, humans)
+        return Known(groups, in_channel, identities)
 
     async def _channels(self, person_id: str, rows: Sequence[ApprovalRow]) -> Mapping[str, bool | None]:
         """By thread id. In a direct chat with the bot there is nobody but the requester."""

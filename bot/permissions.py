@@ -20,9 +20,27 @@ from policies.deciding import (
 )
 from policies.model import Ask
 from policies.references import home_of, is_group
-from policies.voting import CountedVote, vote_counts
+from policies.voting import UNKNOWN, CountedVote, Identity, vote_counts
 
 _LOCAL_PAGE = "web:"
+
+SAME_HUMAN = (
+    "This account has an e-mail address in common with whoever asked for this or changed it, so it counts as the same "
+    "person: somebody else has to decide."
+)
+OUTSIDER = (
+    "This takes a second person, and this account is a guest's or another company's: nobody vouches for whose it is. "
+    "Please ask a full member of the workspace to decide."
+)
+NOT_LOOKED_UP = (
+    "This takes a second person, and whose account this is could not be found out. Try again in a moment, or ask a "
+    "colleague to decide."
+)
+BY_AN_OUTSIDER = (
+    "This takes a second person, and nobody vouches for whose account it is that asked for this or changed it: a "
+    "guest's, another company's, or one that could not be looked up. Try again in a moment, or ask a full member of "
+    "the workspace to ask for it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +51,16 @@ class Known:
     """Group reference → whether they are in it."""
     in_channel: Mapping[str, bool | None] = field(default_factory=dict)
     """Thread id → whether they are in the channel where the thread is held."""
-    humans: Mapping[str, str | None] = field(default_factory=dict)
-    """Person id → who that is, of them and of those whom approvals name."""
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    """Person id → whose that is, of them and of those whom approvals name."""
+
+    def identity(self, person_id: str) -> Identity:
+        """Whose an account is."""
+        return self.identities.get(person_id, UNKNOWN)
 
     def described(self, person: Person) -> Person:
         """The person with their address, as far as it was found out."""
-        return replace(person, email=person.email or self.humans.get(person.person_id) or "")
+        return replace(person, email=person.email or self.identity(person.person_id).human or "")
 
 
 NOTHING = Known()
@@ -73,8 +95,14 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
     permission = may_decide(ask, _decider(row, person_id, known))
     if not isinstance(permission, Permitted):
         return permission
-    vote = CountedVote(person_id, known.humans.get(person_id), "approve")
-    return permission if vote_counts(ask, vote, requesters_of(row, known)) else _unknown_human(row, person_id)
+    requesters = requesters_of(row, known)
+    match vote_counts(ask, CountedVote(person_id, known.identity(person_id), "approve"), requesters):
+        case True:
+            return permission
+        case False:
+            return NotPermitted(SAME_HUMAN)
+        case None:
+            return CouldNotFindOut(_unknown_human(row, person_id, known.identity(person_id), requesters))
 
 
 def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> str:
@@ -88,9 +116,9 @@ def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> 
     return ""
 
 
-def requesters_of(row: ApprovalRow, known: Known) -> dict[str, str | None]:
-    """Person id → human of whoever asked for the call or edited it."""
-    return {person_id: known.humans.get(person_id) for person_id in row.asked.requesters}
+def requesters_of(row: ApprovalRow, known: Known) -> dict[str, Identity]:
+    """Person id → whose that is, of whoever asked for the call or edited it."""
+    return {person_id: known.identity(person_id) for person_id in row.asked.requesters}
 
 
 def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
@@ -115,23 +143,16 @@ def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
     if stranger(row, person_id, now) is not None:
         return Needs()
     ask = as_of(row.asked.ask, row.asked_at, now)
-    themselves = {person_id, *row.asked.requesters}
+    themselves = frozenset({person_id, *row.asked.requesters})
+    people = themselves if who_matters(ask) else frozenset()
     if _is_permitted_anyhow(ask, row, person_id):
-        return Needs(people=_if_apart(themselves) if who_matters(ask) else frozenset())
+        return Needs(people=people)
     named = {approver for approver in ask.approvers if ":" in approver and not is_group(approver)}
-    return Needs(groups_to_look_up(ask), "channel" in ask.approvers, _if_apart(themselves | named))
+    return Needs(groups_to_look_up(ask), "channel" in ask.approvers, people | _if_apart(themselves | named))
 
 
-def needs_of_vote(row: ApprovalRow, person_id: str, now: float) -> Needs:
-    """What has to be looked up before somebody votes: also who they are, for those who vote elsewhere after them."""
-    needs = needs_of(row, person_id, now)
-    if stranger(row, person_id, now) is not None or not who_matters(row.asked.ask):
-        return needs
-    return replace(needs, people=needs.people | {person_id, *row.asked.requesters})
-
-
-def _if_apart(people: set[str]) -> frozenset[str]:
-    """In one workspace, everybody has one account, so that nothing has to be known to tell them apart."""
+def _if_apart(people: frozenset[str]) -> frozenset[str]:
+    """In one workspace nobody may what another account of theirs may, so that nothing has to be known of them."""
     return frozenset(people if len({home_of(person_id) for person_id in people}) > 1 else ())
 
 
@@ -147,18 +168,27 @@ def who_matters(ask: Ask) -> bool:
 
 
 def _decider(row: ApprovalRow, person_id: str, known: Known) -> Decider:
-    human, home = known.humans.get(person_id), home_of(person_id)
+    human, home = known.identity(person_id).human, home_of(person_id)
     # Of two in one workspace with the same address neither is the other: it is the address of several people.
-    others = tuple(p for p, h in known.humans.items() if human is not None and h == human and home_of(p) != home)
+    others = tuple(
+        other
+        for other, identity in known.identities.items()
+        if human is not None and identity.human == human and home_of(other) != home
+    )
     return Decider(
         person_id, row.asked.requesters, known.groups, known.in_channel.get(row.thread_id), other_accounts=others
     )
 
 
-def _unknown_human(row: ApprovalRow, person_id: str) -> CouldNotFindOut:
+def _unknown_human(row: ApprovalRow, person_id: str, identity: Identity, requesters: Mapping[str, Identity]) -> str:
+    """Why it is not known whether they are somebody else than those who count already, and what to do."""
+    if identity.human is None and not identity.is_member:
+        return OUTSIDER if identity.is_member is False else NOT_LOOKED_UP
+    if any(each.human is None and not each.is_member for each in requesters.values()):
+        return BY_AN_OUTSIDER
     here = _platform_of(row.thread_id)
     where = "the workspace" if here == _platform_of(person_id) else f"{here.capitalize()},"
-    return CouldNotFindOut(
+    return (
         "Whether you are somebody else than those who count already could not be found out: "
         f"please decide it in {where} where it was asked."
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from bot.vocabulary import (
+    AccountFacts,
     ApprovalView,
     Arrival,
     ClickResult,
@@ -76,9 +77,8 @@ class Platform(Protocol):
         """Whether somebody is in a channel (`Place.channel`). `None`: it could not be found out. Raises nothing."""
         ...
 
-    async def email_of(self, person_id: str) -> str | None:
-        """The address that the platform vouches for, in lower case; `None`: it has none, or it could not be found out.
-        Raises nothing."""
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is, as far as the platform knows. Raises nothing."""
         ...
 
     async def name_of(self, person_id: str) -> str | None:

@@ -35,7 +35,7 @@ from graph.calls import digest_of, storable
 from policies.deciding import Permitted, edit_needs_no_new_asking
 from policies.model import Tool, canonical_json, model_name
 from policies.redaction import Redactor
-from policies.voting import CountedVote, Tally, tally
+from policies.voting import CountedVote, Identity, Tally, tally
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 EXPIRED = AlreadySettled("This approval has expired.")
@@ -167,7 +167,7 @@ class Voting:
         await approvals.cast(tx, row.approval_id, vote, decision.key)
         await self._posts.show_again(tx, [row.approval_id])
         cast = await approvals.votes_on(tx, row.approval_id)
-        counted = [CountedVote(v.person_id, v.human, v.verb) for v in cast]
+        counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
         count = tally(row.asked.ask, counted, requesters_of(row, known))
         how: dict[str, Any] = {}
         match count.settled:
@@ -224,8 +224,9 @@ class Voting:
         person, now = decision.person, self._clock()
         reason = decision.reason.strip()[:REASON_LIMIT] if decision.verb == "reject" else ""
         authority = authority_of(row, person.person_id, known, now)
-        human = known.humans.get(person.person_id)
-        return VoteRow(person.person_id, person.name, decision.verb, reason, now, human, authority)
+        identity = known.identity(person.person_id)
+        claimed = tuple(sorted(identity.claimed))
+        return VoteRow(person.person_id, person.name, decision.verb, reason, now, identity.human, authority, claimed)
 
     def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
         """The edited arguments; `None` when nothing was changed."""
@@ -274,6 +275,12 @@ def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:
         and decision.always_for is not None
         and name_of(decision.always_for) is not None
     )
+
+
+def _identity_of(vote: VoteRow) -> Identity:
+    """Whose account voted. Where that matters, nobody but a full member could vote without an address (`vote_counts`),
+    and platforms vouch for no others' addresses."""
+    return Identity(vote.human, frozenset(vote.claimed), is_member=True)
 
 
 def _is_the_same(vote: VoteRow, earlier: VoteRow) -> bool:

@@ -42,7 +42,7 @@ from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
 from bot.platform import Desk, Reference
 from bot.secrets import Sealer
-from bot.vocabulary import Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
+from bot.vocabulary import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from graph.ports import Live
 
 EVENTS_PATH = "/slack/events"
@@ -200,9 +200,9 @@ class SlackPlatform:
         """Whether somebody is in a channel; `None`: it could not be found out."""
         return await self._standing.in_channel(person_id, channel)
 
-    async def email_of(self, person_id: str) -> str | None:
-        """The address that Slack vouches for; `None`: none, or it could not be found out."""
-        return await self._standing.email_of(person_id)
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is, as far as Slack knows."""
+        return await self._standing.account_of(person_id)
 
     async def name_of(self, person_id: str) -> str | None:
         """What Slack calls somebody; `None`: it could not be found out."""

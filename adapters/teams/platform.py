@@ -34,7 +34,7 @@ from adapters.teams.outbound.outbox import Outbound
 from adapters.teams.outbound.private import Private
 from bot.clock import Clock, system_clock
 from bot.platform import Desk, Reference
-from bot.vocabulary import Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
+from bot.vocabulary import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from graph.ports import Live
 
 MESSAGES_PATH = "/api/messages"
@@ -163,9 +163,9 @@ class TeamsPlatform:
         """Whether somebody is in a conversation; `None`: it could not be found out."""
         return await self._standing.in_channel(person_id, channel)
 
-    async def email_of(self, person_id: str) -> str | None:
-        """The address that Microsoft vouches for; `None`: none, or it could not be found out."""
-        return await self._standing.email_of(person_id)
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is, as far as Microsoft knows."""
+        return await self._standing.account_of(person_id)
 
     async def name_of(self, person_id: str) -> str | None:
         """What Microsoft calls somebody; `None`: it could not be found out."""

@@ -14,7 +14,7 @@ from adapters.web.render import post_json
 from adapters.web.routes import make_routes
 from bot.clock import Clock, system_clock
 from bot.platform import Desk, Reference
-from bot.vocabulary import Arrival, Introduction, Place, Post, Said
+from bot.vocabulary import AccountFacts, Arrival, Introduction, Place, Post, Said
 
 
 class WebPlatform:
@@ -71,9 +71,9 @@ class WebPlatform:
         """The page has no channels."""
         return
 
-    async def email_of(self, person_id: str) -> None:
-        """Nobody on the page has proved who they are."""
-        return
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Nobody on the page has proved who they are: its people are as many as its configuration names."""
+        return AccountFacts(is_member=True)
 
     async def name_of(self, person_id: str) -> str | None:
         """What somebody of the page calls themselves."""

@@ -97,7 +97,7 @@ def address_of(platforms: Mapping[str, Platform]) -> Callable[[str], Awaitable[s
 
     async def email_of(person_id: str) -> str | None:
         platform = platforms.get(person_id.partition(":")[0])
-        email = await platform.email_of(person_id) if platform is not None else None
-        return email.strip().lower() if email else None
+        email = (await platform.account_of(person_id)).email if platform is not None else ""
+        return email.strip().lower() or None
 
     return email_of

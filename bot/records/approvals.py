@@ -53,6 +53,8 @@ class VoteRow:
     """Who it is, the same for all accounts of one human; `None`: could not be found out."""
     authority: str = ""
     """By which of the approvers that the policy lists they may vote, in words."""
+    claimed: Sequence[str] = ()
+    """Addresses of the account for which nobody vouches."""
 
 
 _IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
@@ -208,7 +210,7 @@ async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> No
     if vote.human is not None:
         earlier = sa.delete(votes).where(votes.c.approval_id == approval_id, votes.c.human == vote.human)
         await tx.run(earlier.where(votes.c.person_id != vote.person_id))
-    values = {**asdict(vote), "key": key}
+    values = {**asdict(vote), "claimed": list(vote.claimed), "key": key}
     statement = insert(tx, votes).values(approval_id=approval_id, **values)
     await tx.run(statement.on_conflict_do_update(index_elements=["approval_id", "person_id"], set_=values))
 
@@ -221,7 +223,9 @@ async def void_votes(tx: Transaction, approval_id: str) -> None:
 async def votes_on(tx: Transaction, approval_id: str) -> Sequence[VoteRow]:
     """The votes on an approval, oldest first."""
     rows = await tx.all(sa.select(votes).where(votes.c.approval_id == approval_id).order_by(votes.c.at))
-    return [VoteRow(r.person_id, r.name, r.verb, r.reason, r.at, r.human, r.authority) for r in rows]
+    return [
+        VoteRow(r.person_id, r.name, r.verb, r.reason, r.at, r.human, r.authority, tuple(r.claimed or ())) for r in rows
+    ]
 
 
 async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> bool:

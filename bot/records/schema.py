@@ -17,7 +17,7 @@ from bot.records.tables import metadata
 
 log = structlog.get_logger(__name__)
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 

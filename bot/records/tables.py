@@ -168,6 +168,7 @@ votes = sa.Table(
     sa.Column("person_id", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("human", sa.Text),
+    sa.Column("claimed", sa.JSON),
     sa.Column("authority", sa.Text, nullable=False),
     sa.Column("verb", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),

@@ -21,7 +21,7 @@ from bot.vocabulary.deliveries import (
     SignInReply,
     Unwelcome,
 )
-from bot.vocabulary.places import Person, Place
+from bot.vocabulary.places import AccountFacts, Person, Place
 from bot.vocabulary.reading import ConnectionView, GrantView, MessageView, Overview, Shown, ThreadSummary, ThreadView
 from bot.vocabulary.showing import (
     ApprovalView,
@@ -38,6 +38,7 @@ from bot.vocabulary.showing import (
 )
 
 __all__ = [
+    "AccountFacts",
     "AlreadySettled",
     "ApprovalView",
     "Arrival",

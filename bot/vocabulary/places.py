@@ -23,6 +23,19 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """What a platform knows of whose an account is."""
+
+    email: str = ""
+    """Address that it vouches for, of a full member only; empty: none, or it could not be found out."""
+    claimed: tuple[str, ...] = ()
+    """Further addresses that stand with the account, and for which it does not vouch."""
+    is_member: bool | None = None
+    """Whether it is a full member's of the workspace or tenant in its person id; false: a guest's, or another
+    company's. `None`: could not be found out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where on a platform a conversation is held."""
 

@@ -17,7 +17,7 @@ from bot.posts import Posts
 from bot.records import threads
 from bot.records.database import Database, sqlite_database
 from bot.records.schema import upgrade_sqlite
-from bot.vocabulary import Arrival, Introduction, Place, Post, Unwelcome
+from bot.vocabulary import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
 from tests.bot.counter import HERE, THREAD, Counter
 
@@ -63,10 +63,14 @@ class RecordingPlatform:
     channels: dict[str, set[str]] = field(default_factory=dict)
     """By channel, who is in it; what is missing cannot be found out."""
     emails: dict[str, str] = field(default_factory=dict)
+    claims: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By person, addresses that it does not vouch for."""
+    outsiders: set[str] = field(default_factory=set)
+    """Who is no full member."""
     names: dict[str, str] = field(default_factory=dict)
     """By person, the address that this platform vouches for."""
     asked: list[tuple[str, str]] = field(default_factory=list)
-    """Person and group, channel or "email": what was looked up."""
+    """Person and group, channel or "account": what was looked up."""
     silent: asyncio.Event | None = None
     """While it is not set, questions about groups get no answer."""
 
@@ -107,9 +111,10 @@ class RecordingPlatform:
         members = self.channels.get(channel)
         return None if members is None else person_id in members
 
-    async def email_of(self, person_id: str) -> str | None:
-        self.asked.append((person_id, "email"))
-        return self.emails.get(person_id)
+    async def account_of(self, person_id: str) -> AccountFacts:
+        self.asked.append((person_id, "account"))
+        claimed, is_member = self.claims.get(person_id, ()), person_id not in self.outsiders
+        return AccountFacts(self.emails.get(person_id, ""), claimed, is_member)
 
     async def name_of(self, person_id: str) -> str | None:
         return self.names.get(person_id)

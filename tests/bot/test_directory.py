@@ -71,7 +71,7 @@ async def test_a_platform_that_breaks_its_word_could_not_find_out(
 
     monkeypatch.setattr(chat, "in_group", broken)
     monkeypatch.setattr(chat, "in_channel", broken)
-    monkeypatch.setattr(chat, "email_of", broken)
+    monkeypatch.setattr(chat, "account_of", broken)
     assert await directory.groups_of(ANA.person_id, [FINANCE]) == {FINANCE: None}
     assert await directory.in_channel(ANA.person_id, "chat:w1:room") is None
     assert await directory.humans([ANA.person_id]) == {ANA.person_id: None}

@@ -11,7 +11,7 @@ import pytest
 from bot.directory import Directory, proof_of_identity
 from bot.records import threads
 from bot.records.database import Database
-from bot.vocabulary import Person, Refused, Settled
+from bot.vocabulary import AccountFacts, Person, Refused, Settled
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 
@@ -136,15 +136,15 @@ async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_
 ) -> None:
     """Slack waits 3 seconds. Whose address it is takes almost all the patience there is; then the group hangs."""
 
-    async def slow(person_id: str) -> str:
+    async def slow(person_id: str) -> AccountFacts:
         await asyncio.sleep(1.8)
-        return "ben@example.com"
+        return AccountFacts("ben@example.com")
 
     async with desks.database.writing() as tx:
         await threads.remember(tx, replace(BEN, email="ben@example.com"), 0.0)
     desks.chat.groups[FINANCE] = {CHLOE.person_id: True}
     approval_id = await desks.ask(approvers=(FINANCE, CHLOE.person_id))
-    monkeypatch.setattr(desks.chat, "email_of", slow)
+    monkeypatch.setattr(desks.chat, "account_of", slow)
     desks.chat.silent = asyncio.Event()
     before = time.monotonic()
     said = await desks.hand_to(CHLOE, approval_id, "ben@example.com")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bot.directory import REMEMBERED
+from bot.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN
 from bot.vocabulary import AlreadySettled, Decision, Invalid, Person, Place, Refused, Settled
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 
@@ -85,7 +86,61 @@ async def test_the_vote_of_whoever_is_found_out_to_be_the_requester_later_does_n
     assert await desks.click(BEN, approval_id) == Settled("Counted: 1 of 2.", final=False)
 
 
+async def test_under_four_eyes_a_guest_of_the_same_workspace_is_nobody_s_second_pair_of_eyes(desks: Desks) -> None:
+    """Rule 9: a member may have a guest account beside their own, with any address."""
+    desks.same_human(ANA)
+    desks.chat.outsiders.add(BEN.person_id)
+    desks.chat.claims[BEN.person_id] = ("ben@private.example",)
+    approval_id = await desks.ask(self_approval="fourEyes")
+    assert await desks.click(BEN, approval_id) == Refused(OUTSIDER)
+    assert await desks.click(CHLOE, approval_id) == Settled("Approved.")
+
+
+async def test_what_a_guest_asks_for_nobody_is_known_to_be_somebody_else_for(desks: Desks) -> None:
+    """Rule 9: whoever approves may be the guest."""
+    desks.same_human(BEN)
+    desks.chat.outsiders.add(ANA.person_id)
+    approval_id = await desks.ask(self_approval="fourEyes")
+    assert await desks.click(BEN, approval_id) == Refused(BY_AN_OUTSIDER)
+
+
+@pytest.mark.parametrize("address", ["ana+2@example.com", "\u0430na@example.com"])
+async def test_a_second_account_of_the_requester_s_mailbox_is_the_requester(desks: Desks, address: str) -> None:
+    """Rule 9: an address that proves nothing is enough to doubt."""
+    desks.same_human(ANA)
+    desks.chat.emails[BEN.person_id] = address
+    approval_id = await desks.ask(self_approval="fourEyes")
+    assert await desks.click(BEN, approval_id) == Refused(SAME_HUMAN)
+
+
+async def test_an_address_that_is_only_claimed_grants_nothing(desks: Desks) -> None:
+    """Rule 6: whoever may decide is named by an account, or by an address that is vouched for."""
+    desks.same_human(BEN)
+    desks.mail.claims[CARA.person_id] = ("ben@example.com",)
+    approval_id = await desks.ask(FAR, approvers=(BEN.person_id,))
+    assert isinstance(await desks.click(CARA, approval_id), Refused)
+
+
 # --------------------------------------------------------------------------------------------------- quorum
+
+
+async def test_two_accounts_of_one_mailbox_are_no_quorum_of_two_though_they_click_at_once(desks: Desks) -> None:
+    """Rule 9: what an account claims is kept with its vote."""
+    desks.same_human(BEN)
+    desks.chat.emails[CHLOE.person_id] = "ben+chloe@example.com"
+    approval_id = await desks.ask(quorum=2)
+    said = await asyncio.gather(desks.click(CHLOE, approval_id), desks.click(BEN, approval_id))
+    assert {result.text for result in said} == {"Counted: 1 of 2."}
+    assert (await desks.row(approval_id)).status == "pending"
+
+
+async def test_a_guest_is_no_second_voter(desks: Desks) -> None:
+    """Rule 9: one human, one vote."""
+    desks.same_human(BEN)
+    desks.chat.outsiders.add(CHLOE.person_id)
+    approval_id = await desks.ask(quorum=2)
+    await desks.click(BEN, approval_id)
+    assert await desks.click(CHLOE, approval_id) == Refused(OUTSIDER)
 
 
 async def test_a_quorum_counts_people_across_platforms(desks: Desks) -> None:
@@ -258,11 +313,10 @@ async def test_where_nothing_has_to_be_known_nothing_is_looked_up(desks: Desks) 
     assert desks.chat.asked == []
 
 
-async def test_in_one_workspace_nobody_has_to_be_known_to_be_told_apart(desks: Desks) -> None:
+async def test_members_of_one_workspace_are_told_apart_though_no_address_is_known(desks: Desks) -> None:
     approval_id = await desks.ask(self_approval="fourEyes")
     assert await desks.desk.permitted(approval_id, BEN)
     assert not await desks.desk.permitted(approval_id, ANA)
-    assert desks.chat.asked == []
 
 
 async def test_an_overview_asks_about_a_group_once_however_many_approvals_need_it(desks: Desks) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.model import Ask
-from policies.voting import CountedVote, Tally, tally, vote_counts
+from policies.voting import UNKNOWN, CountedVote, Identity, Tally, are_two_humans, tally, vote_counts
 
 ANA, BEN, EVE = "slack:T1:ANA", "slack:T1:BEN", "slack:T1:EVE"
 ANA_TEAMS, BEN_TEAMS, EVE_TEAMS = "teams:tenant:ana", "teams:tenant:ben", "teams:tenant:eve"
@@ -18,7 +19,21 @@ HUMANS: dict[str, str | None] = {
     person: person.rpartition(":")[2].lower()
     for person in (ANA, BEN, EVE, ANA_TEAMS, BEN_TEAMS, EVE_TEAMS, BEN_ELSEWHERE)
 }
-BY_ANA = {ANA: "ana"}
+
+
+def member(human: str | None = None, *claimed: str) -> Identity:
+    return Identity(human, frozenset(claimed), is_member=True)
+
+
+def guest(*claimed: str) -> Identity:
+    return Identity(None, frozenset(claimed), is_member=False)
+
+
+def by(people: Mapping[str, str | None]) -> dict[str, Identity]:
+    return {person: member(human) for person, human in people.items()}
+
+
+BY_ANA = by({ANA: "ana"})
 UNKNOWN_ANA: dict[str, str | None] = {ANA: None}
 
 
@@ -27,11 +42,11 @@ def asking(quorum: int = 1, rejections: int = 1, eyes: Literal["confirm", "fourE
 
 
 def yes(person: str, **known: Any) -> CountedVote:
-    return CountedVote(person, known.get("human", HUMANS[person]), "approve")
+    return CountedVote(person, member(known.get("human", HUMANS[person])), "approve")
 
 
 def no(person: str, **known: Any) -> CountedVote:
-    return CountedVote(person, known.get("human", HUMANS[person]), "reject")
+    return CountedVote(person, member(known.get("human", HUMANS[person])), "reject")
 
 
 def unknown(person: str) -> CountedVote:
@@ -105,12 +120,12 @@ def test_under_four_eyes_only_somebody_certainly_else_counts(
     vote: CountedVote, requesters: dict[str, str | None], *, counts: bool
 ) -> None:
     ask = asking(eyes="fourEyes")
-    assert vote_counts(ask, vote, requesters) is counts
-    assert tally(ask, [vote], requesters) == (Tally(1, 0, "approved") if counts else Tally(0, 0, None))
+    assert (vote_counts(ask, vote, by(requesters)) is True) is counts
+    assert tally(ask, [vote], by(requesters)) == (Tally(1, 0, "approved") if counts else Tally(0, 0, None))
 
 
 def test_an_unknown_account_in_the_place_of_an_editor_alone_does_not_count_towards_a_quorum() -> None:
-    by_two = {ANA: "ana", BEN_TEAMS: "ben"}
+    by_two = by({ANA: "ana", BEN_TEAMS: "ben"})
     assert not vote_counts(asking(2), unknown(EVE_TEAMS), by_two)
     assert vote_counts(asking(2), unknown(EVE), by_two)
 
@@ -118,6 +133,66 @@ def test_an_unknown_account_in_the_place_of_an_editor_alone_does_not_count_towar
 def test_under_four_eyes_an_unknown_account_does_not_count_where_nobody_is_known_to_have_asked() -> None:
     assert not vote_counts(asking(eyes="fourEyes"), unknown(BEN), {})
     assert vote_counts(asking(eyes="fourEyes"), yes(BEN), {})
+
+
+GUS = "slack:T1:GUS"
+TWO_HUMANS: list[tuple[str, str, Identity, str, Identity, bool | None]] = [
+    ("two members", ANA, member("ana"), BEN, member("ben"), True),
+    ("two members of whom no address is known", ANA, member(), BEN, member(), True),
+    ("a member beside one without an address", ANA, member("ana"), BEN, member(), True),
+    ("a member's second mailbox address", ANA, member("ana"), BEN, member(None, "ana"), False),
+    ("the same, the other way round", ANA, member(None, "ben", "ana"), BEN, member("ben"), False),
+    ("a guest with the member's address", ANA, member("ana"), GUS, guest("ana"), False),
+    ("a guest with another address", ANA, member("ana"), GUS, guest("gus"), None),
+    ("a guest of whom nothing is known", ANA, member(), GUS, guest(), None),
+    ("a guest who asked", GUS, guest("gus"), ANA, member("ana"), None),
+    ("an account that could not be looked up", ANA, member("ana"), BEN, UNKNOWN, None),
+    ("the requester could not be looked up", ANA, UNKNOWN, BEN, member("ben"), None),
+    ("a member elsewhere, unknown", ANA, member("ana"), BEN_TEAMS, member(), None),
+    ("known on both platforms", ANA, member("ana"), BEN_TEAMS, member("ben"), True),
+    ("the address there is another name of the one here", ANA, member("ana"), ANA_TEAMS, member("a", "ana"), False),
+    ("one account", ANA, member("ana"), ANA, member("else"), False),
+]
+
+
+@pytest.mark.parametrize(
+    ("person", "one", "other_person", "other", "answer"), [t[1:] for t in TWO_HUMANS], ids=[t[0] for t in TWO_HUMANS]
+)
+def test_whether_two_accounts_are_two_humans(
+    person: str,
+    one: Identity,
+    other_person: str,
+    other: Identity,
+    answer: bool | None,  # noqa: FBT001
+) -> None:
+    """Rule 9: an address in common, vouched for or not, is one human; of guests nothing is taken for granted."""
+    assert are_two_humans(person, one, other_person, other) is answer
+    assert are_two_humans(other_person, other, person, one) is answer
+    vote = CountedVote(other_person, other, "approve")
+    assert vote_counts(asking(eyes="fourEyes"), vote, {person: one}) is answer
+    assert tally(asking(eyes="fourEyes"), [vote], {person: one}).approvals == (answer is True)
+
+
+def test_a_guest_without_a_vouched_address_does_not_count_towards_a_quorum() -> None:
+    """Rule 9: a member may have a guest account beside their own."""
+    vote = CountedVote(GUS, guest("gus"), "approve")
+    assert vote_counts(asking(2), vote, BY_ANA) is None
+    assert vote_counts(asking(), vote, BY_ANA) is True
+    assert tally(asking(2), [yes(BEN), vote], BY_ANA) == Tally(1, 0, None)
+
+
+def test_two_accounts_with_an_address_in_common_are_one_vote_of_a_quorum() -> None:
+    """Rule 9: one human, one vote; also by way of a third account."""
+    second = CountedVote(EVE, member(None, "ben"), "approve")
+    third = CountedVote("slack:T1:BEN3", member("ben3", "ben"), "approve")
+    assert tally(asking(2), [yes(BEN), second, third], BY_ANA) == Tally(1, 0, None)
+    assert tally(asking(2), [second, yes(ANA)], BY_ANA) == Tally(2, 0, "approved")
+
+
+def test_a_claimed_address_takes_nobody_s_vote_away() -> None:
+    """Rule 9: only a vouched address speaks for a human."""
+    claims_to_be_eve = CountedVote(BEN, member(None, "eve"), "approve")
+    assert tally(asking(2, 2), [no(EVE), claims_to_be_eve], BY_ANA) == Tally(1, 1, None)
 
 
 accounts = st.sampled_from(list(HUMANS))
@@ -130,8 +205,8 @@ def test_never_more_humans_are_counted_than_there_are(
     ask: Ask, cast: list[tuple[str, bool, Literal["approve", "reject"]]], asked_by: list[tuple[str, bool]]
 ) -> None:
     """Whoever an account of unknown owner belongs to, here it is known to the test alone."""
-    votes = [CountedVote(person, HUMANS[person] if known else None, verb) for person, known, verb in cast]
-    requesters = {person: HUMANS[person] if known else None for person, known in asked_by}
+    votes = [CountedVote(person, member(HUMANS[person] if known else None), verb) for person, known, verb in cast]
+    requesters = by({person: HUMANS[person] if known else None for person, known in asked_by})
     result = tally(ask, votes, requesters)
     if ask.quorum == ask.rejections == 1 and ask.self_approval == "confirm":
         return

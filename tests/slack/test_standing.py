@@ -17,6 +17,7 @@ from adapters.slack.web_api.members import MOST_PAGES, PAGE, Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.standing import REINSTALL, Standing
 from adapters.slack.web_api.user_groups import KEEP, UserGroups
+from bot.vocabulary import AccountFacts
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
 
@@ -103,7 +104,7 @@ async def test_while_slack_does_not_answer_nothing_could_be_found_out(slack: Fak
     async with standing_in(slack) as standing:
         assert await standing.in_group(ANA, GROUP) is None
         assert await standing.in_channel(ANA, "slack:T1:C1") is None
-        assert await standing.email_of(ANA) is None
+        assert (await standing.account_of(ANA)).email == ""
 
 
 async def test_nobody_waits_longer_than_a_click_may_take(slack: FakeSlack) -> None:
@@ -137,7 +138,7 @@ def add_with_email(slack: FakeSlack, email: object, **facts: Any) -> None:
 async def test_the_address_is_slacks_in_lower_case(slack: FakeSlack) -> None:
     add_with_email(slack, "Zoe@Example.com")
     async with standing_in(slack) as standing:
-        assert await standing.email_of("slack:T1:U9") == "zoe@example.com"
+        assert (await standing.account_of("slack:T1:U9")).email == "zoe@example.com"
 
 
 NO_ADDRESS: list[tuple[str, object, dict[str, Any]]] = [
@@ -156,20 +157,47 @@ async def test_an_address_that_nobody_vouches_for_does_not_count(
 ) -> None:
     add_with_email(slack, email, **facts)
     async with standing_in(slack) as standing:
-        assert await standing.email_of("slack:T1:U9") is None
+        assert (await standing.account_of("slack:T1:U9")).email == ""
 
 
 async def test_partners_are_let_in_but_not_vouched_for(slack: FakeSlack) -> None:
     add_with_email(slack, "boss@example.com", team_id="T9")
     async with standing_in(slack, allowed_teams=frozenset({"T9"})) as standing:
-        assert await standing.email_of("slack:T1:U9") is None
+        assert (await standing.account_of("slack:T1:U9")).email == ""
+
+
+OUTSIDERS: list[tuple[str, dict[str, Any], frozenset[str]]] = [
+    ("a guest", {"is_restricted": True}, frozenset()),
+    ("a guest of one channel", {"is_ultra_restricted": True}, frozenset()),
+    ("of another company", {"is_stranger": True}, frozenset({"T9"})),
+    ("of another workspace", {"team_id": "T9"}, frozenset({"T9"})),
+]
+
+
+@pytest.mark.parametrize(("facts", "partners"), [o[1:] for o in OUTSIDERS], ids=[o[0] for o in OUTSIDERS])
+async def test_an_outsider_s_address_is_what_they_claim_even_where_they_are_welcome(
+    slack: FakeSlack, facts: dict[str, Any], partners: frozenset[str]
+) -> None:
+    """Rule 9: their account may be a member's second one."""
+    add_with_email(slack, "zoe@example.com", **facts)
+    async with standing_in(slack, allowed_teams=partners, allow_guests=True) as standing:
+        assert await standing.account_of("slack:T1:U9") == AccountFacts("", ("zoe@example.com",), is_member=False)
 
 
 async def test_without_the_scope_nobody_has_an_address(slack: FakeSlack) -> None:
     add_with_email(slack, "zoe@example.com")
     slack.world.workspaces["T1"].scopes = "users:read"
     async with standing_in(slack) as standing:
-        assert await standing.email_of("slack:T1:U9") is None
+        assert await standing.account_of("slack:T1:U9") == AccountFacts(is_member=True)
+
+
+@pytest.mark.parametrize(("allow_guests", "is_member"), [(False, True), (True, None)])
+async def test_who_cannot_be_looked_up_is_a_member_where_only_members_may_use_the_bot(
+    slack: FakeSlack, *, allow_guests: bool, is_member: bool | None
+) -> None:
+    slack.fail("users.info", times=math.inf, status=503)
+    async with standing_in(slack, allow_guests=allow_guests) as standing:
+        assert await standing.account_of(ANA) == AccountFacts(is_member=is_member)
 
 
 async def test_what_stays_so_until_it_is_installed_anew_is_in_the_log_once_and_how_to_mend_it(slack: FakeSlack) -> None:

@@ -17,8 +17,8 @@ from adapters.teams.connector.people import People
 from adapters.teams.connector.standing import CONSENT, Standing
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Caller, Spot
-from bot.vocabulary import Person
-from tests.fakes.teams.server import ANA, BEN, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
+from bot.vocabulary import AccountFacts, Person
+from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
 
 DBAS = "e1000000-0000-4000-8000-0000000000e1"
@@ -101,7 +101,7 @@ async def test_without_the_permission_nothing_could_be_found_out(teams: FakeTeam
     teams.world.graph_permissions.clear()
     async with standing_in(teams) as standing:
         assert await standing.in_group(person(ANA), GROUP) is None
-        assert await standing.email_of(person(ANA)) is None
+        assert (await standing.account_of(person(ANA))).email == ""
 
 
 async def test_a_group_that_does_not_exist_could_not_be_found_out(teams: FakeTeams) -> None:
@@ -115,7 +115,7 @@ async def test_while_microsoft_does_not_answer_nothing_could_be_found_out(teams:
     async with standing_in(teams) as standing:
         assert await standing.in_group(person(ANA), GROUP) is None
         assert await standing.in_channel(person(ANA), f"teams:{TENANT}:{teams.channel}") is None
-        assert await standing.email_of(person(ANA)) is None
+        assert (await standing.account_of(person(ANA))).email == ""
 
 
 async def test_a_token_that_graph_does_not_take_is_renewed(teams: FakeTeams) -> None:
@@ -147,7 +147,7 @@ async def test_members_of_a_conversation_are_in_it_and_others_are_not(teams: Fak
 async def test_the_address_is_asked_of_graph_and_in_lower_case(teams: FakeTeams) -> None:
     teams.world.users[ANA].mail = "Ana.Alvarez@Example.com"
     async with standing_in(teams) as standing:
-        assert await standing.email_of(person(ANA)) == MAIL
+        assert (await standing.account_of(person(ANA))).email == MAIL
 
 
 async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) -> None:
@@ -157,7 +157,7 @@ async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) 
         ana = await people.admitted(spot, Caller(TENANT, ANA, teams.address(ANA)))
         assert isinstance(ana, Person)
         assert ana.email == MAIL
-        assert await standing.email_of(person(ANA)) == MAIL
+        assert (await standing.account_of(person(ANA))).email == MAIL
     assert teams.calls_of("account") == []
 
 
@@ -167,15 +167,25 @@ async def test_guests_are_not_vouched_for_even_where_they_are_welcome(teams: Fak
         gus = await people.admitted(spot, Caller(TENANT, GUS, teams.address(GUS)))
         assert isinstance(gus, Person)
         assert gus.email == ""
-        assert await standing.email_of(person(GUS)) is None
+        claimed = ("gus.guest@example.com",)
+        assert await standing.account_of(person(GUS)) == AccountFacts("", claimed, is_member=False)
+        teams.world.graph_permissions.clear()
+        assert await standing.account_of(person(CHLOE)) == AccountFacts(is_member=None)  # whom no roster has shown
+
+
+async def test_the_name_of_an_account_is_an_address_that_it_claims(teams: FakeTeams) -> None:
+    """Rule 9: another platform may know somebody by the name of their account here."""
+    teams.world.users[ANA].mail = "aa@example.com"
+    async with standing_in(teams) as standing:
+        assert await standing.account_of(person(ANA)) == AccountFacts("aa@example.com", (MAIL,), is_member=True)
 
 
 async def test_of_several_tenants_each_vouches_for_its_own_domains_only(teams: FakeTeams) -> None:
     both = frozenset({TENANT, OTHER_TENANT})
     async with standing_in(teams, allowed_tenants=both) as standing:
-        assert await standing.email_of(person(ANA)) == MAIL
+        assert (await standing.account_of(person(ANA))).email == MAIL
         teams.world.users[BEN].mail = "boss@acme.example"
-        assert await standing.email_of(person(BEN)) is None
+        assert (await standing.account_of(person(BEN))).email == ""
 
 
 async def test_local_clients_say_nothing_of_anybody(teams: FakeTeams) -> None:
@@ -188,7 +198,7 @@ async def test_local_clients_say_nothing_of_anybody(teams: FakeTeams) -> None:
     async with standing_in(teams, **local) as standing:
         assert await standing.in_group(person(ANA), GROUP) is None
         assert await standing.in_channel(person(ANA), f"teams:{TENANT}:{teams.channel}") is None
-        assert await standing.email_of(person(ANA)) is None
+        assert (await standing.account_of(person(ANA))).email == ""
 
 
 async def test_what_stays_so_until_an_administrator_consents_is_in_the_log_once(teams: FakeTeams) -> None:

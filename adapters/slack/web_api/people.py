@@ -17,7 +17,7 @@ from adapters.slack.ids import person_id
 from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
 from bot.safe_text import one_line, visible
-from bot.vocabulary import Person, Unwelcome
+from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +58,8 @@ class _Profile:
     stranger: bool
     email: str
     """Confirmed, in lower case; empty: none, or the installation lacks `users:read.email`."""
+    unconfirmed: str
+    """Whatever else stands there."""
 
 
 class People:
@@ -87,8 +89,21 @@ class People:
         refusal = await self._refusal(profile, team, home_team)
         if refusal:
             return Unwelcome(refusal)
-        email = profile.email if profile.team in ("", team) or await self._same_company(profile, team) else ""
+        email = profile.email if await self._is_member(profile, team) else ""
         return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale, email)
+
+    async def account(self, team: str, user: str) -> AccountFacts:
+        """Whose an account is, also of somebody who may not use the bot (any more). Raises `ApiFailed`."""
+        profile = await self._profiles.get((team, user))
+        is_member = await self._is_member(profile, team)
+        vouched = profile.email if is_member and not profile.gone and not profile.machine else ""
+        claimed = tuple(address for address in (profile.email, profile.unconfirmed) if address and address != vouched)
+        return AccountFacts(vouched, claimed, is_member)
+
+    @property
+    def only_members(self) -> bool:
+        """Whether nobody but full members of a workspace may use the bot in it."""
+        return not self._config.allow_guests and not self._config.allowed_teams
 
     def known_name(self, team: str, user: str) -> str | None:
         """The name, if we know it without asking."""
@@ -148,6 +163,12 @@ class People:
             return True
         return await self._same_company(profile, team)
 
+    async def _is_member(self, profile: _Profile, team: str) -> bool:
+        """Whether the workspace's own company gave out the account, to one of its own people."""
+        if profile.guest or profile.stranger:
+            return False
+        return profile.team in ("", team) or await self._same_company(profile, team)
+
     async def _same_company(self, profile: _Profile, team: str) -> bool:
         """A workspace of the same organisation is not another company."""
         if not profile.organisation or profile.stranger:
@@ -172,6 +193,7 @@ def _profile(user: Mapping[str, Any]) -> _Profile:
         guest=bool(user.get("is_restricted") or user.get("is_ultra_restricted")),
         stranger=bool(user.get("is_stranger")),
         email="" if user.get("is_email_confirmed") is False else _address(shown.get("email")),
+        unconfirmed=_address(shown.get("email")) if user.get("is_email_confirmed") is False else "",
     )
 
 

@@ -13,7 +13,7 @@ from adapters.slack.ids import PLATFORM
 from adapters.slack.web_api.members import Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.user_groups import UserGroups
-from bot.vocabulary import Person
+from bot.vocabulary import AccountFacts, Person
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +50,13 @@ class Standing:
         (team, user), (_, channel_id) = person, place
         return await self._found(self._members.is_in(team, channel_id, user), "channel", team)
 
-    async def email_of(self, person_id: str) -> str | None:
-        """The address of somebody who may use the bot."""
-        found = await self._person(person_id, "email")
-        return (found.email or None) if found else None
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is. Where that cannot be looked up and only members may use the bot, it is a member's."""
+        person = _parts(person_id, PLATFORM)
+        if person is None:
+            return AccountFacts()
+        found = await self._found(self._people.account(*person), "account", person[0])
+        return found or AccountFacts(is_member=True if self._people.only_members else None)
 
     async def name_of(self, person_id: str) -> str | None:
         """The name of somebody who may use the bot."""

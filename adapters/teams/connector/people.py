@@ -18,7 +18,7 @@ from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, wit
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
 from bot.safe_text import one_line, visible
-from bot.vocabulary import Person, Unwelcome
+from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ class People:
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
         self._profiles: Remembered[_Key, _Profile] = Remembered(keep=_keep, clock=clock)
         self._vouched = Vouching(config)
-        self._emails: Remembered[str, str] = Remembered(keep=lambda _email: KEEP, clock=clock)
+        self._accounts: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP, clock=clock)
         self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
 
     async def admitted(self, spot: Spot, caller: Caller, *, patience: float = AT_ONCE) -> Person | Unwelcome:
@@ -111,9 +111,12 @@ class People:
         met = self._met.known(person)
         return Person(person, (profile.name if profile else "") or (shown_name(met.name) if met else ""))
 
-    def known_email(self, person: str) -> str:
-        """The address of somebody whom a roster has shown lately; empty: none is known."""
-        return self._emails.known(person.lower()) or ""
+    def known_account(self, person: str) -> AccountFacts:
+        """Whose the account is of somebody whom a roster has shown lately. Where none has and only members may use the
+        bot, it is a member's."""
+        return self._accounts.known(person.lower()) or AccountFacts(
+            is_member=None if self._config.allow_guests else True
+        )
 
     async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
         """The addresses (`29:…`) of those who could be found, by person id. Raises nothing. Of people in local clients
@@ -163,7 +166,7 @@ class People:
         """End the questions that are under way."""
         await self._profiles.close()
         await self._met.close()
-        await self._emails.close()
+        await self._accounts.close()
 
     async def _profile(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
         key = (tenant, channel_of(spot.conversation), user.lower())
@@ -213,9 +216,10 @@ class People:
         return found
 
     def _remembered(self, member: Mapping[str, Any], tenant: str) -> _Profile:
-        email = self._vouched.email(tenant, member)
-        if email:
-            self._emails.put(person_id(tenant, words(member, "aadObjectId")).lower(), email)
+        facts = self._vouched.account(tenant, member)
+        user, email = words(member, "aadObjectId"), facts.email
+        if user:
+            self._accounts.put(person_id(tenant, user).lower(), facts)
         return _Profile(words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email)
 
     def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:

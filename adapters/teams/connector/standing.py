@@ -17,7 +17,7 @@ from adapters.teams.connector.vouching import Vouching, is_outsider
 from adapters.teams.ids import PLATFORM, Spot, named_place, spot_of
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
-from bot.vocabulary import Person, Unwelcome
+from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 
@@ -62,17 +62,17 @@ class Standing:
             return None
         return await self._found(self._people.is_in(spot, person[1], patience=self._within), "channel")
 
-    async def email_of(self, person_id: str) -> str | None:
-        """The address of a member of an allowed tenant, from a roster that was seen lately, else from Graph."""
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is, from a roster that was seen lately, else from Graph."""
         person = _parts(person_id, PLATFORM)
         if person is None:
-            return None
-        known = self._people.known_email(person_id)
-        if known:
+            return AccountFacts()
+        known = self._people.known_account(person_id)
+        if known.email or known.is_member is False:
             return known
         tenant, user = person
-        account = await self._found(self._entra.account(tenant, user), "email")
-        return (self._vouching.email(tenant, account) or None) if account else None
+        account = await self._found(self._entra.account(tenant, user), "account")
+        return self._vouching.account(tenant, account) if account else known
 
     async def name_of(self, person_id: str) -> str | None:
         """The name of somebody of an allowed tenant, as Graph knows them."""

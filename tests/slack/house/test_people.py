@@ -13,6 +13,16 @@ from tests.support.slack_doors import Door, HttpDoor
 from tests.support.slack_people import SlackPerson
 from tests.support.tools import Workshop
 
+FOUR_EYES = """
+version: 1
+rules:
+  - name: a second pair of eyes
+    match: {tool: make}
+    decide: ask
+    approvers: [any]
+    selfApproval: fourEyes
+"""
+
 
 def prompts(model: FakeOpenAI) -> list[str]:
     """What people said, as the model was last shown it."""
@@ -184,6 +194,26 @@ async def test_a_guest_may_not_approve(
     await gus.clicks(card, "approve")
     await slack.until(lambda: slack.ephemerals("U9"))
     assert shop.done == []
+
+
+async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcome(
+    home: HouseFolder, slack: FakeSlack, shop: Workshop
+) -> None:
+    """Rule 9: whether a guest is somebody else than the requester cannot be known."""
+    home.variables["SLACK_ALLOW_GUESTS"] = "true"
+    home.policy(FOUR_EYES)
+    slack.add_user("U9", name="Gus", is_restricted=True)
+    slack.world.channels["C1"].members.add("U9")
+    async with opened(home, slack) as door:
+        talk = Talk(slack, SlackPerson(slack, "T1", "U1", door), "C1")
+        await talk.mentions("use make what=lamp")
+        card = await talk.card()
+        gus = as_(SlackPerson(slack, "T1", "U9", door), talk)
+        await gus.clicks(card, "approve")
+        await gus.told("a guest's or another company's", "full member")
+        assert shop.done == []
+        await as_(SlackPerson(slack, "T1", "U2", door), talk).clicks(card, "approve")
+        await talk.settled(card, "Approved", "Ben")
 
 
 # --------------------------------------------------------------------------------------------------- commands

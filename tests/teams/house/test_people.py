@@ -8,13 +8,23 @@ import pytest
 
 from bot.beginnings import ASKED
 from tests.fakes.openai_server import FakeOpenAI
-from tests.fakes.teams.server import GUS, FakeTeams
+from tests.fakes.teams.server import ANA, BEN, GUS, FakeTeams
 from tests.support.house import HouseFolder
 from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
 from tests.support.tools import Workshop
 from tests.teams.house.conftest import as_, opened
 from tests.teams.house.talk import Talk, buttons, words
+
+FOUR_EYES = """
+version: 1
+rules:
+  - name: a second pair of eyes
+    match: {tool: make}
+    decide: ask
+    approvers: [any]
+    selfApproval: fourEyes
+"""
 
 
 def prompts(model: FakeOpenAI) -> list[str]:
@@ -189,6 +199,23 @@ async def test_a_guest_may_not_approve(talk: Talk, teams: FakeTeams, door: HttpD
     gus = as_(TeamsPerson(teams, GUS, door), talk)
     assert "guest" in (await gus.clicks(card, "approve")).message.lower()
     assert shop.done == []
+
+
+async def test_under_four_eyes_a_guest_does_not_count_even_where_they_are_welcome(
+    home: HouseFolder, teams: FakeTeams, shop: Workshop
+) -> None:
+    """Rule 9: whether a guest is somebody else than the requester cannot be known."""
+    home.variables["TEAMS_ALLOW_GUESTS"] = "true"
+    home.policy(FOUR_EYES)
+    async with opened(home, teams) as door:
+        talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.group)
+        await talk.mentions("use make what=lamp")
+        card = await talk.card()
+        answer = await as_(TeamsPerson(teams, GUS, door), talk).clicks(card, "approve")
+        assert "a guest's or another company's" in answer.message
+        assert shop.done == []
+        await as_(TeamsPerson(teams, BEN, door), talk).clicks(card, "approve")
+        await talk.settled(card, "Approved", "Ben")
 
 
 # --------------------------------------------------------------------------------------------------- around it
