@@ -23,6 +23,7 @@ from bot.settings_checks import (
     public_address,
     read_patterns,
     service_address,
+    slack_teams,
     split_list,
 )
 from policies.model import Mode
@@ -40,6 +41,7 @@ _SQLITE = "sqlite:///"
 Address = Annotated[str, AfterValidator(service_address)]
 LowerCase = BeforeValidator(lower_case)
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_list)]
+SlackTeams = Annotated[Names, AfterValidator(slack_teams)]
 Patterns = Annotated[dict[str, str], NoDecode, BeforeValidator(read_patterns)]
 
 
@@ -138,6 +140,11 @@ class Settings(BaseSettings):
         None, description="For Sign in with Slack, and for installs into many workspaces at /slack/install."
     )
     slack_client_secret: SecretStr | None = Field(None, description="Belongs to SLACK_CLIENT_ID.")
+    slack_install_teams: SlackTeams = Field(
+        (),
+        description="Ids of the Slack workspaces and organisations (T…, E…) that may install the app at "
+        "/slack/install and be served, separated by commas; *: all. When not set: none.",
+    )
     slack_api_url: Address = Field("https://slack.com/api/", description="Slack's Web API.")
     slack_agent_view: bool = Field(
         True,

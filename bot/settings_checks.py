@@ -120,6 +120,15 @@ def split_list(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def slack_teams(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Ids of Slack's workspaces and organisations, or `*` for all of them: a name would match nobody."""
+    for number, team in enumerate(value, start=1):
+        if not re.fullmatch(r"[TE][A-Z0-9]+|\*", team):
+            which = "is" if len(value) == 1 else f"has {len(value)} entries, and number {number} is"
+            raise ValueError(f"{which} not the id of a workspace or organisation. Write it like T024BE7LD,E0123ABCD.")
+    return value
+
+
 def read_patterns(value: Any) -> Any:
     """A JSON object of kinds and patterns; each is tried here, so that a bad one stops the start."""
     if isinstance(value, str):

@@ -25,6 +25,10 @@ SCOPES = (
 """Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""
 
 
+ALL_TEAMS = "*"
+"""In `SLACK_INSTALL_TEAMS`: whoever wants to."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlackConfig:
     """How this process is connected to Slack."""
@@ -38,6 +42,8 @@ class SlackConfig:
     client_id: str | None = None
     """`SLACK_CLIENT_ID`, for installs into many workspaces."""
     client_secret: str | None = field(default=None, repr=False)
+    install_teams: frozenset[str] = frozenset()
+    """`SLACK_INSTALL_TEAMS`: ids of the workspaces and organisations that may install it; `*`: all of them."""
     api_url: str = "https://slack.com/api/"
     public_url: str | None = None
     """`PUBLIC_URL`, where Slack sends people back to after an install."""
@@ -47,6 +53,13 @@ class SlackConfig:
     """Whether guests of a workspace may talk to the bot."""
     allowed_teams: frozenset[str] = frozenset()
     """Ids of other workspaces and organisations whose people may talk to it in shared (Slack Connect) channels."""
+
+    def may_install(self, team: str, enterprise: str) -> bool:
+        """Whether a workspace, or a whole organisation (`team` empty), may install the app and be served.
+
+        A listed organisation stands for its workspaces; a listed workspace does not stand for its organisation.
+        """
+        return not self.install_teams.isdisjoint({ALL_TEAMS, team, enterprise} - {""})
 
     @property
     def socket_mode(self) -> bool:
@@ -62,6 +75,7 @@ def config_from(settings: Settings) -> SlackConfig:
         app_token=plain(settings.slack_app_token),
         client_id=settings.slack_client_id,
         client_secret=plain(settings.slack_client_secret),
+        install_teams=frozenset(settings.slack_install_teams),
         api_url=settings.slack_api_url,
         public_url=settings.public_url,
         agent_view=settings.slack_agent_view,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
 from aiohttp import web
 
 from adapters.slack.config import SlackConfig
@@ -45,7 +46,12 @@ from bot.secrets import Sealer
 from bot.vocabulary import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from graph.ports import Live
 
+log = structlog.get_logger(__name__)
+
 EVENTS_PATH = "/slack/events"
+INSTALLS_CLOSED = (
+    "SLACK_INSTALL_TEAMS is not set: no workspace can install the app or is served. Set it to the ids of yours, or to *"
+)
 DRAIN_SECONDS = 3.0
 """For answers to people's clicks, when the process ends."""
 
@@ -134,6 +140,8 @@ class SlackPlatform:
         when it cannot be reached, this goes on trying in the background."""
         if self._installing:
             await self._installing.records.open()
+            if not self._config.install_teams:
+                log.warning("slack_installs_closed", note=INSTALLS_CLOSED)
         await self._connecting.start()
         if self._socket:
             await self._socket.start()
@@ -240,7 +248,12 @@ class _Installing:
             raise ValueError("neither a bot token is set nor what installs into many workspaces need")
         records = InstallationRecords(installations.database, client_id, installations.sealer, clock=clock)
         tokens = InstalledTokens(
-            records, client_id=client_id, client_secret=secret, api_url=config.api_url, clock=clock
+            records,
+            client_id=client_id,
+            client_secret=secret,
+            api_url=config.api_url,
+            allowed=config.may_install,
+            clock=clock,
         )
         return cls(records, tokens, InstallPages(config, records, tokens.changed))
 

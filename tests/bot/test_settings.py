@@ -112,12 +112,16 @@ def test_a_platform_is_on_when_its_variables_are_set(load: Load) -> None:
 
 def test_lists_are_separated_by_commas(load: Load) -> None:
     assert load(TEAMS_ALLOWED_TENANTS="a, b,,c ").teams_allowed_tenants == ("a", "b", "c")
+    assert load(SLACK_INSTALL_TEAMS="T1, E2,*").slack_install_teams == ("T1", "E2", "*")
+    assert load().slack_install_teams == ()
 
 
 @pytest.mark.parametrize(
     ("variables", "named", "says"),
     [
         ({"PORT": "http"}, "PORT", "whole number"),
+        ({"SLACK_INSTALL_TEAMS": "acme"}, "SLACK_INSTALL_TEAMS", "not the id of a workspace"),
+        ({"SLACK_INSTALL_TEAMS": "T1,acme.slack.com"}, "SLACK_INSTALL_TEAMS", "number 2 is"),
         ({"PORT": "70000"}, "PORT", "at most 65535"),
         ({"HOST": "http://localhost"}, "HOST", "127.0.0.1"),
         ({"HOST": "a host"}, "HOST", "127.0.0.1"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from slack_sdk.oauth.installation_store import Installation
 
 from adapters.slack.api import ApiFailed
 from adapters.slack.config import SCOPES, SlackConfig
+from adapters.slack.web_api import install_pages
 from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
 from adapters.slack.web_api.installing import InstallationRecords
 from adapters.slack.web_api.rotation import InstalledTokens
@@ -83,9 +84,15 @@ class Office:
 
 
 @asynccontextmanager
-async def office(slack: FakeSlack, path: Path, *, state_seconds: int = 600, key: bytes = KEY) -> AsyncIterator[Office]:
+async def office(
+    slack: FakeSlack, path: Path, *, state_seconds: int = 600, key: bytes = KEY, teams: Iterable[str] = "*"
+) -> AsyncIterator[Office]:
     config = SlackConfig(
-        client_id="CLIENT", client_secret="client-secret", api_url=slack.api_url, public_url=PUBLIC_URL
+        client_id="CLIENT",
+        client_secret="client-secret",
+        api_url=slack.api_url,
+        public_url=PUBLIC_URL,
+        install_teams=frozenset(teams),
     )
     records = InstallationRecords(path, "CLIENT", Sealer(key), state_seconds=state_seconds)
     tokens = InstalledTokens(
@@ -93,6 +100,7 @@ async def office(slack: FakeSlack, path: Path, *, state_seconds: int = 600, key:
         client_id="CLIENT",
         client_secret="client-secret",
         api_url=slack.api_url,
+        allowed=config.may_install,
         clock=lambda: time.time() + slack.clock.moved,
     )
     pages = InstallPages(config, records, tokens.changed)
@@ -314,6 +322,100 @@ async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
     for secret in (good, bad, asked["state"], asked_again["state"], "xoxb-", "client-secret"):
         assert secret not in whole
     assert all("default-src 'none'" in page.headers["Content-Security-Policy"] for page in pages)
+
+
+# -------------------------------------------------------------------------------------------------- who may
+
+
+async def turned_away(house: Office, page: Page) -> None:
+    """Nothing is kept, and nobody has a token of it any more."""
+    await nothing_was_installed(house, page, 403)
+    assert "for certain workspaces only" in page.text
+    assert "Try again" not in page.text
+    granted = [token for name, token in house.slack.world.tokens.items() if name and token.team == "T2"]
+    assert granted
+    assert all(token.revoked for token in granted)
+
+
+async def test_a_workspace_that_is_not_listed_installs_nothing_and_its_token_is_revoked(
+    slack: FakeSlack, tmp_path: Path
+) -> None:
+    """Rule 9: whoever finds the address of the install page gets no bot that works with the tools behind it."""
+    async with office(slack, tmp_path / "records.db", teams=["T1", "E1"]) as house:
+        with structlog.testing.capture_logs() as logged:
+            await turned_away(house, await house.install(rotating=True))
+        assert (await house.install("T1")).status == 200
+        assert [row["team_id"] for row in house.rows()] == ["T1"]
+    refused = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert [(entry["reason"], entry["team"]) for entry in refused] == [("not_allowed", "T2")]
+
+
+@pytest.mark.parametrize("fault", [{"error": "internal_error"}, {"status": 503}, {"drop": True}, {}], ids=str)
+async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
+    slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, object]
+) -> None:
+    """Rules 10 and 13; the last fault is a Slack that never answers."""
+    monkeypatch.setattr(install_pages, "_REVOKE_SECONDS", 0.05)
+    if fault:
+        slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
+    else:
+        slack.hold("auth.revoke")
+    async with office(slack, tmp_path / "records.db", teams=["T1"]) as house:
+        with structlog.testing.capture_logs() as logged:
+            await nothing_was_installed(house, await house.install(), 403)
+    assert [entry["event"] for entry in logged] == ["slack_install_failed", "slack_token_not_revoked"]
+    assert "xox" not in str(logged)
+
+
+async def test_where_no_workspace_is_listed_the_page_says_what_to_set(slack: FakeSlack, tmp_path: Path) -> None:
+    """Rule 9: an empty list is nobody, not everybody."""
+    path = tmp_path / "records.db"
+    async with office(slack, path) as open_to_all:
+        asked, cookie = await open_to_all.begin()
+    async with office(slack, path, teams=[]) as house:
+        page = await house.get(INSTALL)
+        assert page.status == 403
+        assert "SLACK_INSTALL_TEAMS" in page.text
+        code = slack.issue_code("T2", redirect_uri=PUBLIC_URL + REDIRECT)
+        await turned_away(house, await house.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie))
+
+
+@pytest.mark.parametrize(
+    ("teams", "team", "enterprise", "may"),
+    [
+        ((), "T1", "E1", False),
+        (("T1",), "T1", "", True),
+        (("T1",), "T2", "", False),
+        (("E1",), "T5", "E1", True),
+        (("E1",), "", "E1", True),
+        (("E1",), "T5", "E2", False),
+        (("T5",), "", "E1", False),
+        (("T5",), "", "", False),
+        (("*",), "T9", "", True),
+        (("*",), "", "E9", True),
+    ],
+)
+def test_an_organisation_stands_for_its_workspaces_and_not_the_other_way_round(
+    teams: tuple[str, ...], team: str, enterprise: str, *, may: bool
+) -> None:
+    """Rule 9."""
+    assert SlackConfig(install_teams=frozenset(teams)).may_install(team, enterprise) is may
+
+
+async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack: FakeSlack, tmp_path: Path) -> None:
+    """Rule 9: who installed it while everybody could is out as well, and back once listed."""
+    path = tmp_path / "records.db"
+    async with office(slack, path) as house:
+        for team in ("T1", "T2"):
+            await house.install(team)
+    async with office(slack, path, teams=["T1"]) as house:
+        with structlog.testing.capture_logs() as logged:
+            assert await house.tokens.installed() == [("T1", "")]
+        assert [entry["teams"] for entry in logged] == [["T2"]]
+        assert await house.tokens.token("T1", "") is not None
+        assert await house.tokens.token("T2", "") is None
+    async with office(slack, path, teams=["T1", "T2"]) as house:
+        assert await house.tokens.token("T2", "") is not None
 
 
 # -------------------------------------------------------------------------------------------------- whose it is

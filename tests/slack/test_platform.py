@@ -114,6 +114,7 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             signing_secret=SECRET,
             client_id=slack.world.client_id,
             client_secret=slack.world.client_secret,
+            install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
         kept = Installations(tmp_path / "house.db", Sealer(Fernet.generate_key()))

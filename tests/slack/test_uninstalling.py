@@ -48,6 +48,7 @@ async def many(tmp_path: Path) -> AsyncIterator[Many]:
             signing_secret=SECRET,
             client_id=slack.world.client_id,
             client_secret=slack.world.client_secret,
+            install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
         path = tmp_path / "house.db"

@@ -19,7 +19,10 @@ from slack_bolt.oauth.async_oauth_settings import AsyncOAuthSettings
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 from slack_sdk.oauth import OAuthStateUtils
+from slack_sdk.oauth.installation_store import Installation
+from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
 
+from adapters.slack.api import ApiFailed
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.installing import STATE_SECONDS, InstallationRecords
 from adapters.slack.web_api.wire import QUIET, Wire
@@ -51,6 +54,37 @@ _FAILURES = {
     "storage_error": (500, "It could not be kept here."),
 }
 _OTHER_FAILURE = (400, "Slack did not allow it.")
+_CLOSED = (
+    "No workspace may install it yet. Whoever runs this Countersign has to name the workspaces that may, in "
+    "<code>SLACK_INSTALL_TEAMS</code>, and restart it."
+)
+_NOT_ALLOWED = "This Countersign is for certain workspaces only, and this is none of them."
+_REVOKE_SECONDS = 5.0
+"""What taking a token back may take: somebody waits for the page."""
+
+
+class _NotAllowed(Exception):  # noqa: N818  # no error: an answer
+    """The workspace may not install it."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__()
+        self.installation = installation
+
+
+class _AllowedOnly(AsyncInstallationStore):
+    """Keeps what may be kept, for Bolt's flow, which saves an installation as soon as it has it."""
+
+    def __init__(self, config: SlackConfig, records: InstallationRecords) -> None:
+        self._config = config
+        self._records = records
+
+    async def async_save(self, installation: Installation) -> None:
+        """Keep it. Raises `_NotAllowed`, and keeps nothing."""
+        whole = installation.is_enterprise_install
+        team = "" if whole else installation.team_id or ""
+        if not self._config.may_install(team, installation.enterprise_id or ""):
+            raise _NotAllowed(installation)
+        await self._records.async_save(installation)
 
 
 class InstallPages:
@@ -71,6 +105,8 @@ class InstallPages:
 
     async def install(self, request: web.Request) -> web.Response:
         """On to Slack, with a state that this browser alone can come back with."""
+        if not self._config.install_teams:
+            return await to_aiohttp_response(_page(403, "Countersign cannot be installed", _CLOSED))
         team = request.query.get("team", "")
         # Bolt puts the query's team into the address as it is, so only what can be one is let through.
         query = {"team": team} if _TEAM.fullmatch(team) else {}
@@ -81,6 +117,8 @@ class InstallPages:
         """Back from Slack, with a code that is worth a token."""
         try:
             answer = await self._flow().handle_callback(await to_bolt_request(request))
+        except _NotAllowed as refused:
+            answer = await self._turned_away(refused.installation)
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("slack_install_failed", reason="unreachable", error=type(error).__name__)
             answer = _failed("unreachable")
@@ -107,12 +145,25 @@ class InstallPages:
             redirect_uri_path=REDIRECT,
             callback_options=AsyncCallbackOptions(success=self._succeeded, failure=_refused),
             authorization_url=urljoin(config.api_url, "/oauth/v2/authorize"),
-            installation_store=self._records,
+            installation_store=_AllowedOnly(config, self._records),
             state_store=self._records.states,
             state_expiration_seconds=STATE_SECONDS,
             logger=QUIET,
         )
         return AsyncOAuthFlow(client=self._wire.client, logger=QUIET, settings=settings)
+
+    async def _turned_away(self, installation: Installation) -> BoltResponse:
+        """Say so, and give back what Slack gave us: nobody is to have a token for a workspace that is not served."""
+        where = {"team": installation.team_id, "enterprise": installation.enterprise_id}
+        log.warning("slack_install_failed", reason="not_allowed", **where)
+        for token in (installation.bot_token, installation.user_token):
+            if not token:
+                continue
+            try:
+                await self._wire.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
+            except ApiFailed as failure:
+                log.warning("slack_token_not_revoked", **where, error=failure.error)
+        return _page(403, "Nothing was installed", _NOT_ALLOWED)
 
     async def _succeeded(self, done: AsyncSuccessArgs) -> BoltResponse:
         self._installed()

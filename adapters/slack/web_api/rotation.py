@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 import aiohttp
@@ -46,11 +46,15 @@ class InstalledTokens:
         client_id: str,
         client_secret: str,
         api_url: str,
+        allowed: Callable[[str, str], bool],
         clock: Clock = system_clock,
     ) -> None:
+        """`allowed`: whether a workspace (empty: a whole organisation) of an organisation is served. What is kept of
+        others stays kept and is not used, so that allowing them is enough to have them back."""
         self._records = records
         self._client_id = client_id
         self._client_secret = client_secret
+        self._allowed = allowed
         self._wire = Wire(api_url)
         self._clock = clock
         self._known: Remembered[_Key, Installation | None] = Remembered(self._read, keep=inf)
@@ -78,8 +82,12 @@ class InstalledTokens:
         return installation.bot_token
 
     async def installed(self) -> Sequence[tuple[str, str]]:
-        """Workspace and organisation of every installation."""
-        return await self._records.installed()
+        """Workspace and organisation of every installation that is served; the others are named in the log."""
+        kept = await self._records.installed()
+        served = [owner for owner in kept if self._allowed(*owner)]
+        if left_out := sorted(team or enterprise for team, enterprise in set(kept) - set(served)):
+            log.warning("slack_installations_not_served", teams=left_out, note="not in SLACK_INSTALL_TEAMS")
+        return served
 
     def refused(self, team: str, token: str) -> None:
         """Perhaps the records know a newer one."""
@@ -101,7 +109,10 @@ class InstalledTokens:
         await self._wire.close()
 
     async def _read(self, key: _Key) -> Installation | None:
-        return await self._records.latest(*key)
+        installation = await self._records.latest(*key)
+        if installation and self._allowed(installation.team_id or "", installation.enterprise_id or ""):
+            return installation
+        return None
 
     async def _renew(self, owner: _Key, old: Installation) -> Installation:
         """A new token for the old one, kept before anybody speaks with it."""

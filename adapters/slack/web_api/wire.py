@@ -39,6 +39,8 @@ READING = frozenset(
 )
 """Methods that change nothing. Slack takes their arguments from the address only, not from a JSON body."""
 
+_IN_THE_ADDRESS = READING | {"auth.revoke"}
+
 _RATE_LIMITED = frozenset({"ratelimited", "rate_limited"})
 _NOTHING_DONE = frozenset({"request_timeout", "accesslimited", "team_added_to_org", "org_login_required"})
 """Slack's words for "not now": the request did not arrive whole, or the workspace is being moved."""
@@ -68,7 +70,7 @@ class Wire:
         # Causes are not kept: they hold the request, and with it texts and tokens.
         try:
             async with asyncio.timeout(min(seconds, REQUEST_SECONDS)):
-                if method in READING:
+                if method in _IN_THE_ADDRESS:
                     response = await self.client.api_call(method, http_verb="GET", params=given)
                 else:
                     response = await self.client.api_call(method, json=given)

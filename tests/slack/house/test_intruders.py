@@ -40,7 +40,7 @@ async def two_workspaces(home: HouseFolder, slack: FakeSlack) -> AsyncIterator[t
     slack.add_user("U8", team="T2", name="Zoe")
     slack.add_channel("C8", team="T2", members=["U8", "UBOT2"])
     home.variables |= {"SLACK_CLIENT_ID": slack.world.client_id, "SLACK_CLIENT_SECRET": slack.world.client_secret}
-    home.variables["PUBLIC_URL"] = "https://bot.example.com"
+    home.variables |= {"PUBLIC_URL": "https://bot.example.com", "SLACK_INSTALL_TEAMS": "T1,T2"}
     async with house_here(home) as url:
         door = HttpDoor(f"{url}/slack/events", SECRET)
         ana, zoe = SlackPerson(slack, "T1", "U1", door), SlackPerson(slack, "T2", "U8", door)
