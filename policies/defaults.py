@@ -14,6 +14,9 @@ DEEPEST = 100
 MOST_SCHEMAS = 5_000
 """Schemas that are looked at for one call (FastMCP's largest tools have some hundreds); beyond them nothing is filled
 either."""
+MOST_ENTRIES = 30_000
+"""Entries of mappings and lists, given and filled in, of one call; beyond them nothing is filled either: three
+times the values that a call of a model may have (10,000), which take 30 ms."""
 
 
 def with_defaults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -21,7 +24,7 @@ def with_defaults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Ma
 
     Leaving an argument out must not get a call around a rule about its value, nor must a `null` that many tools take
     for left out. Where it is not known which default applies (`anyOf` of several), a `Doubt` stands in its place;
-    where a schema cannot be followed, an `Undetermined` mapping.
+    where a schema cannot be followed, or there is more to fill than `MOST_ENTRIES`, an `Undetermined` mapping.
     """
     filled = _Filling(schema).filled(_Schemas((schema,)), dict(arguments), DEEPEST)
     return filled if isinstance(filled, Mapping) else arguments
@@ -53,50 +56,95 @@ class _Expanded:
     perhaps: list[Mapping[str, Any]] = field(default_factory=list)
     is_whole: bool = True
     """False: something in them could not be followed."""
+    properties: Mapping[str, _Schemas] = field(default_factory=dict)
+    """What they say of each name."""
+    others: Sequence[Any] = ()
+    """What they say of names that are not among the properties."""
 
 
 class _Filling:
-    """One filling: follows references within one schema, and counts what it looks at."""
+    """One filling: follows references within one schema, and counts what it looks at and fills in."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = MOST_SCHEMAS
+        self._entries = MOST_ENTRIES
+        self._found: dict[_Key, _Expanded] = {}
+        self._left_out: dict[tuple[_Key, int], tuple[Mapping[str, Any], int]] = {}
 
     def filled(self, schemas: _Schemas, value: Any, levels: int) -> Any:
         if not isinstance(value, Mapping | list):
             return value
-        if levels == 0:
-            return Undetermined(value) if isinstance(value, Mapping) else value
-        found = self._expanded(schemas, value)
+        if levels == 0 or self._left < 0 or not self._afford(len(value)):
+            return _unfilled(value, levels)
+        key = _Key(tuple(map(id, schemas.sure)), tuple(map(id, schemas.perhaps)), isinstance(value, Mapping))
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._described(schemas, value)
         if found.is_whole and not any(not _SAYING.isdisjoint(one) for one in (*found.sure, *found.perhaps)):
             return value
         if isinstance(value, Mapping):
-            return self._object(found, value, levels)
+            return self._object(key, found, value, levels)
+        if not self._afford(len(value) * (len(found.sure) + len(found.perhaps) - 1)):
+            return _unfilled(value, levels)
         return [self.filled(_item(found, at), item, levels - 1) for at, item in enumerate(value)]
 
-    def _object(self, found: _Expanded, value: Mapping[str, Any], levels: int) -> Mapping[str, Any]:
+    def _object(self, key: _Key, found: _Expanded, value: Mapping[str, Any], levels: int) -> Any:
+        defaults = self._defaults(key, found, levels)
+        if not self._afford(len(value) * len(found.others)):
+            return _unfilled(value, levels)
         filled: dict[str, Any] = dict(value) if found.is_whole else Undetermined(value)
-        names = dict.fromkeys([*value, *(name for one in (*found.sure, *found.perhaps) for name in _properties(one))])
-        for name in names:
-            described = _Schemas(
-                tuple(_properties(one)[name] for one in found.sure if name in _properties(one)),
-                tuple(_properties(one)[name] for one in found.perhaps if name in _properties(one)),
-            )
-            given = value.get(name)
+        for name, given in value.items():
             if given is not None:
-                inner = described if described.sure else _and_others(described, found)
-                filled[name] = self.filled(inner, given, levels - 1)
-                continue
-            default = self._default(described, levels)
-            if default is _NONE:
-                continue
+                filled[name] = self.filled(_of_name(name, found), given, levels - 1)
+        for name, default in defaults.items():
             if name not in value:
                 filled[name] = default
-            elif default is Blank.UNSET:
-                filled[name] = Blank.UNSET
-            else:
-                filled[name] = _one_of([None, default])
+            elif value[name] is None:
+                filled[name] = Blank.UNSET if default is Blank.UNSET else _one_of([None, default])
         return filled
+
+    def _defaults(self, key: _Key, found: _Expanded, levels: int) -> Mapping[str, Any]:
+        """What the properties of an object are when they are left out. Counted again for each object, though made once:
+        whatever goes through the arguments meets them as often."""
+        kept = self._left_out.get((key, levels))
+        if kept is not None:
+            self._afford(kept[1])
+            return kept[0]
+        before, defaults = self._entries, {}
+        for name, described in found.properties.items():
+            if not self._afford(1):
+                break
+            default = self._default(described, levels)
+            if default is not _NONE:
+                defaults[name] = default
+        self._left_out[key, levels] = defaults, before - self._entries
+        return defaults
+
+    def _afford(self, entries: int) -> bool:
+        """Count entries; false: these are more than are left."""
+        self._entries -= entries
+        return self._entries >= 0
+
+    def _described(self, schemas: _Schemas, value: Any) -> _Expanded:
+        """The schemas of a value with what they say of each name."""
+        found = self._expanded(schemas, value)
+        found.others = (*_others(found.sure), *_others(found.perhaps))
+        if not isinstance(value, Mapping):
+            return found
+        sure: dict[str, list[Any]] = {}
+        perhaps: dict[str, list[Any]] = {}
+        for ones, by_name in ((found.sure, sure), (found.perhaps, perhaps)):
+            for one in ones:
+                if not self._afford(len(_properties(one))):
+                    found.is_whole = False
+                    return found
+                for name, described in _properties(one).items():
+                    by_name.setdefault(name, []).append(described)
+        found.properties = {
+            name: _Schemas(tuple(sure.get(name, ())), tuple(perhaps.get(name, ()))) for name in {**sure, **perhaps}
+        }
+        return found
 
     def _default(self, described: _Schemas, levels: int) -> Any:
         """What a property is when it is left out; `_NONE` when nothing says so."""
@@ -175,6 +223,15 @@ class _Filling:
         return schema if isinstance(schema, Mapping) else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """Which schemas describe a value, by identity: they live as long as the filling; and of which kind it is."""
+
+    sure: tuple[int, ...]
+    perhaps: tuple[int, ...]
+    is_mapping: bool
+
+
 _ANY, _NONE = object(), object()
 _SAYING = frozenset(
     {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items", "prefixItems"}
@@ -200,10 +257,23 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return properties if isinstance(properties, Mapping) else {}
 
 
-def _and_others(described: _Schemas, found: _Expanded) -> _Schemas:
-    """With what describes values of names that are not among the properties."""
-    more = list(_others(found.sure)) + list(_others(found.perhaps))
-    return _Schemas(described.sure, (*described.perhaps, *more)) if more else described
+def _unfilled(value: Any, levels: int) -> Any:
+    """A value of which nobody knows what its mappings leave out."""
+    if not isinstance(value, Mapping | list):
+        return value
+    if levels == 0:
+        return Doubt(())
+    if isinstance(value, list):
+        return [_unfilled(item, levels - 1) for item in value]
+    return Undetermined({name: _unfilled(item, levels - 1) for name, item in value.items()})
+
+
+def _of_name(name: str, found: _Expanded) -> _Schemas:
+    """What describes the value of a name: its property, else perhaps what is said of the others."""
+    described = found.properties.get(name, _Schemas())
+    if described.sure or not found.others:
+        return described
+    return _Schemas(described.sure, (*described.perhaps, *found.others))
 
 
 def _others(schemas: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
