@@ -30,7 +30,7 @@ from bot.vocabulary import Notice, Unwelcome
 from bot.waits import Settlement, Waits
 from bot.written import Written
 from graph.models import ModelProblem
-from graph.ports import Live, Spoken
+from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, Look, Verb
 from graph.state import Silent, Turn
 
@@ -85,7 +85,7 @@ class Conversation:
                 await self._failing.after_outage(delivery, thread, failure)
             except ModelProblem as problem:
                 log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
-                await self._failing.give_up(delivery, problem.sentence)
+                await self._failing.give_up(delivery, problem, live.newest)
             except Exception as cause:
                 log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
                 await self._failing.after_failure(delivery, thread, cause)
@@ -300,7 +300,8 @@ class Conversation:
     # ------------------------------------------------------------------------------------------- stopping
 
     async def _stop(self, delivery: Delivery) -> None:
-        unfinished = self._broken_off.pop(delivery.thread_id, None)
+        said = self._broken_off.pop(delivery.thread_id, None)
+        unfinished = Unfinished(said, "stopped here") if said else None
         why = f"{delivery.body['name']} stopped the turn"
         look = await self._endings.settle(delivery, why, unfinished=unfinished)
         stopped = notice(f"stopped:{delivery.key}", delivery.thread_id, Notice("Stopped."))

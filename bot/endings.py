@@ -8,7 +8,7 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.waits import Waits
-from graph.ports import Spoken
+from graph.ports import Unfinished
 from graph.running import Agent, Look
 
 
@@ -21,7 +21,7 @@ class Endings:
         self._posts = posts
         self._waits = waits
 
-    async def settle(self, delivery: Delivery, why: str, *, unfinished: Spoken | None = None) -> Look:
+    async def settle(self, delivery: Delivery, why: str, *, unfinished: Unfinished | None = None) -> Look:
         """End whatever is unfinished without asking the model. `unfinished`: what it was saying."""
         async with self._database.writing() as tx:
             await self._waits.supersede(tx, delivery.thread_id, delivery.key, why)

@@ -15,7 +15,10 @@ from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
 from bot.waits import Waits
+from graph.models import ModelProblem, Trouble
+from graph.ports import Spoken, Unfinished
 
+_NOT_KEPT = frozenset({Trouble.FILTERED, Trouble.TOO_MUCH})
 STATE_LOST = "What I knew of this conversation is lost"
 
 log = structlog.get_logger(__name__)
@@ -53,10 +56,12 @@ class Failing:
             await deliveries.put_off(tx, delivery, due_at, cause_of(failure))
             tx.afterwards(self._engine.look_again)
 
-    async def give_up(self, delivery: Delivery, sentence: str) -> None:
-        """The turn cannot go on, and trying again would not help: say so in one sentence."""
-        look = await self._endings.settle(delivery, "the turn could not go on")
-        await self._endings.conclude(delivery, look, regret(delivery, sentence))
+    async def give_up(self, delivery: Delivery, problem: ModelProblem, said: Spoken | None) -> None:
+        """The turn cannot go on, and trying again would not help: say so in one sentence. `said`: the model's answer as
+        far as people saw it written, which stays, unless it is not to be seen or is too much."""
+        kept = Unfinished(said, "broken off here") if said and problem.trouble not in _NOT_KEPT else None
+        look = await self._endings.settle(delivery, "the turn could not go on", unfinished=kept)
+        await self._endings.conclude(delivery, look, regret(delivery, problem.sentence))
 
     async def state_lost(self, delivery: Delivery) -> None:
         """The records know of something that waits, and no checkpoint does: what it was about is gone. Nothing runs,

@@ -17,7 +17,7 @@ from langgraph.types import Command, StateSnapshot
 
 from graph.calls import current_turn, spoken_in
 from graph.interrupts import Answer, Asked, Superseded, asked_adapter
-from graph.ports import Live, Spoken
+from graph.ports import Live, Spoken, Unfinished
 from graph.state import RunContext, Turn
 from graph.workflow import Workflow
 
@@ -113,7 +113,7 @@ class Agent:
         await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
         return await self.look(thread_id)
 
-    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Spoken | None = None) -> Look:
+    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None) -> Look:
         """End whatever is unfinished without asking the model: every call gets its answer, in valid order.
 
         `unfinished`: what the model was saying when the run was broken off; it becomes the message that it would have

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 
-from graph.ports import Live, Spoken, TaskState
+from graph.ports import Live, TaskState, Unfinished
 
 
 class Turn(TypedDict):
@@ -104,7 +104,7 @@ class RunContext:
 
     settling: str | None = None
     """Why the turn is being ended, when it is: then no model is asked and no tool is started."""
-    unfinished: Spoken | None = None
+    unfinished: Unfinished | None = None
     """What the model had said of its answer when the turn was ended in the middle of it."""
     live: Live = field(default_factory=Silent)
     now: float = 0.0

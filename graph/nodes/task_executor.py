@@ -13,14 +13,12 @@ from langgraph.runtime import Runtime
 from graph.calls import TakingOut, next_step, own_ids, storable
 from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
-from graph.ports import Ports, Spoken
+from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
 from graph.quotes import taken_out
 from graph.state import RunContext, State, turn_of
 from policies.model import Annotations, Mode, Tool
 
-STOPPED_HERE = "*(stopped here)*"
-"""What stands below an answer that was stopped in the middle, in Markdown."""
 MAX_STEPS = 25
 """Times the model may speak in one turn; a model that goes round in circles is stopped."""
 
@@ -33,7 +31,7 @@ def task_executor(ports: Ports) -> Node:
         turn, step = turn_of(state), next_step(state["messages"])
         if runtime.context.settling:
             unfinished = runtime.context.unfinished
-            is_this = unfinished is not None and unfinished.message_id == f"{turn['delivery']}.{step}"
+            is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
             return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
         if step >= MAX_STEPS:
             text = f"I stopped after {MAX_STEPS} steps without coming to an end. Please ask for a smaller part of it."
@@ -60,11 +58,11 @@ def task_executor(ports: Ports) -> Node:
     return task_executor
 
 
-def _left(unfinished: Spoken) -> AIMessage:
-    """The message of an answer that was stopped: its reader keeps what was there, and the model knows of both."""
-    text = storable(unfinished.text)
+def _left(unfinished: Unfinished) -> AIMessage:
+    """The message of an answer that has no end: its reader keeps what was there, and the model knows of both."""
+    text = storable(unfinished.said.text)
     fence = "\n```" if text.count("```") % 2 else ""  # or the note would stand within the code
-    return AIMessage(f"{text}{fence}\n\n{STOPPED_HERE}", id=unfinished.message_id)
+    return AIMessage(f"{text}{fence}\n\n*({unfinished.note})*", id=unfinished.said.message_id)
 
 
 def _taking_out(ports: Ports, offered: Sequence[Tool]) -> TakingOut:

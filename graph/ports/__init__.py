@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.ports.agent import Picked, Ports, Router
-from graph.ports.asking import Approvals, SignIns, Spoken
+from graph.ports.asking import Approvals, SignIns, Spoken, Unfinished
 from graph.ports.audit import Audit, NotMade, Unmade
 from graph.ports.ledger import Beginning, Begun, CallRecord, Ledger, NotPermitted, Recorded, Skipped, Undecided
 from graph.ports.live import Live, TaskState
@@ -63,5 +63,6 @@ __all__ = [
     "Tools",
     "Unavailable",
     "Undecided",
+    "Unfinished",
     "Unmade",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from graph.interrupts import ApprovalAsked
 from graph.ports.tools import AccountNeeded, SignInNeeded
@@ -18,6 +18,15 @@ class Spoken:
     text: str
     final: bool = True
     """Whether the turn ends with it; false: a word on the way to its tool calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An answer that was broken off while it was written."""
+
+    said: Spoken
+    note: Literal["stopped here", "broken off here"]
+    """What stands below it: whether somebody stopped it, or the model's service ended it."""
 
 
 class Approvals(Protocol):

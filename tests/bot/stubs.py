@@ -34,7 +34,7 @@ from bot.redacting import PLAIN
 from bot.secrets import Sealer
 from bot.voting import FindTool, Voting
 from bot.waits import Waits
-from graph.ports import Live, Spoken
+from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, Look, Verb
 from graph.state import Turn
 
@@ -72,7 +72,7 @@ class FragileAgent:
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")
         return replace(REST, delivery=turn["delivery"], verb="run", turn=turn, spoken=(spoken,))
 
-    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Spoken | None = None) -> Look:
+    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None) -> Look:
         self.settled.append(why)
         if not self.settles:
             raise RuntimeError("cannot settle either")
