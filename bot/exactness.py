@@ -2,23 +2,23 @@
 keyed fingerprint of the call tells it from every other.
 
 Values are shown so that no two of them read alike (`bot.safe_text.argument_lines`). What eyes cannot tell apart even so
-(blanks at an end, tabs, two ways to write one letter) is not exact.
+(blanks at an end, tabs, letters that look like others, text from right to left) is not exact.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from bot.lookalikes import reads_one_way
 from bot.vocabulary import ApprovalView, GrantView, Hidden, OutcomeView
 
 _EXACT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 _EXACT_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
-_UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|\{\{|[\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e01ef]")
-"""Blanks that are not seen, or not told apart, what Teams may take for a function, and characters that stay invisible
-within an emoji or a word."""
+_UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|[^\S\n]\n|\n[^\S\n]|\n{3}|\{\{|&#?[A-Za-z0-9]+;")
+"""Blanks that are not seen, or not told apart, what Teams may take for a function, and what Slack may take for a
+character in another spelling (`&lt;`)."""
 _DEEPEST = 70
 """Levels; what is masked for a card has fewer."""
 _LARGEST = 10**15
@@ -58,7 +58,7 @@ def fingerprint_in_words(view: ApprovalView | OutcomeView | GrantView | Hidden) 
 def _is_clear(value: Any, levels: int) -> bool:
     match value:
         case str():
-            return not _UNCLEAR.search(value) and (value.isascii() or unicodedata.is_normalized("NFC", value))
+            return not _UNCLEAR.search(value) and reads_one_way(value)
         case None | bool():
             return True
         case int():

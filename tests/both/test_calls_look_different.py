@@ -29,6 +29,7 @@ from adapters.teams.render.overview import overview_card
 from adapters.teams.render.room import Room
 from adapters.web.render import content_json
 from adapters.web.render_mine import grants_json
+from bot.lookalikes import reads_one_way
 from bot.redacting import redacted
 from bot.vocabulary import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from policies.redaction import EMAILS, TOKENS, Redactor
@@ -151,6 +152,67 @@ def test_values_that_are_nearly_alike_look_different(alike: list[Any]) -> None:
     for place in range(len(made[0])):
         looks = [one[place][1] for one in made]
         assert len(set(looks)) == len(alike), f"{made[0][place][0]}: two of {alike} look alike"
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        ["/srv/א/1/2", "/srv/1/2/א"],
+        ["א 1", "1 א"],
+        ["100 شكرا 200", "200 شكرا 100"],
+        [["א", 1], [1, "א"]],
+        ["paypal", "раураl", "paypаl", "ｐａｙｐａｌ", "𝐩aypal", "ρaypal"],
+        ["to Ivan: a", "to Ivan: а"],
+        ["Отправь 3 штуки", "Отправь З штуки"],
+        ["Ж3", "Жз"],
+        ["Привет, а как", "Привет, a как"],
+        ["二回", "ニ回"],
+        ["ロ", "口"],
+        ["東京へ", "東京ヘ"],
+        ["a-b", "a‐b", "a−b", "a–b"],
+        ["a/b", "a∕b", "a⁄b"],
+        ["it's", "it’s", "itʹs"],
+        ["a\nb", "a \nb", "a\n b"],
+        ["a\n\n\nb", "a\n\n\n\nb"],
+        ["<b>", "&lt;b>", "&#60;b>"],
+        ["Đ", "Ð"],
+        ["i", "i\u0307"],
+        ["\ue000", "\ue001", "\u0378"],
+        ["[secret: github token, 40 characters, #6cd1d5f3]", "[ѕecret: github token, 40 characters, #6cd1d5f3]"],
+    ],
+)
+def test_of_calls_that_eyes_cannot_tell_apart_one_at_most_is_without_a_fingerprint(alike: list[Any]) -> None:
+    views = [approval({"to": value}) for value in alike]
+    assert sum(view.exact for view in views) <= 1, [view.arguments for view in views]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Größe — naïve façade, Łódź, İstanbul",
+        "Nguyễn Văn An",
+        "Привет, как дела у Анны и Ивана?",
+        "会議を設定する。第二回、一千万円",
+        "コーヒーを注文",
+        "안녕하세요",
+        "Deploy done 🎉",
+        "One.\n\nTwo.",
+        "a & b; c < d",
+    ],
+)
+def test_what_reads_one_way_only_has_no_fingerprint_beside_it(text: str) -> None:
+    assert approval({"to": text}).exact
+
+
+LOOKALIKES = "aаαoоοО0ЗзЗ3cсpрxхyукkκнhдДжЖzDdñé —1lІ"
+
+
+@given(st.text(st.sampled_from(LOOKALIKES), max_size=8), st.data())
+def test_a_text_that_reads_one_way_has_no_double(text: str, data: st.DataObject) -> None:
+    doubles = [set("aаα"), set("oоο"), set("О0"), set("Зз3"), set("cс"), set("pр"), set("xх"), set("yу"), set("кkκ")]
+    double = "".join(data.draw(st.sampled_from(sorted(next((s for s in doubles if c in s), {c})))) for c in text)
+    assume(double != text)
+    assert not (reads_one_way(text) and reads_one_way(double))
 
 
 def test_names_that_are_nearly_alike_look_different() -> None:
