@@ -100,8 +100,8 @@ _TOO_LARGE = (
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
-    # Keys that differ in NUL characters alone become one when they are kept.
-    if len({key.replace("\0", "") for key in value}) != len(pairs):
+    # Keys that differ in NUL characters or halves of characters alone become one when they are kept.
+    if len({key.replace("\0", "").encode("utf-8", "replace") for key in value}) != len(pairs):
         # Parsers take the first or the last of them; the server may take the other one.
         raise Unreadable("the same name twice in one object")
     return value

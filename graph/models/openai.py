@@ -185,13 +185,14 @@ class _Completions:
             function.get("arguments"),
             piece.get("id"),
         )
-        if isinstance(text, dict):  # some services parse them by themselves
+        if text is not None and not isinstance(text, str):
+            # Some services parse them by themselves; what is no object either is for their reader to refuse.
             text = json.dumps(text)
         self._calls.add(
             number if isinstance(number, int) else None,
             call_id=call_id if isinstance(call_id, str) else None,
             name=name if isinstance(name, str) else None,
-            text=text if isinstance(text, str) else None,
+            text=text,
         )
 
 

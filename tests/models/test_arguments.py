@@ -59,7 +59,16 @@ def test_the_largest_integers_zeros_and_small_fractions_stand() -> None:
     assert type(value["e"]) is float
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": [{"x": 1, "\\u0078": 2}]}', '{"a": 1, "a\\u0000": 2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        '{"b": [{"x": 1, "\\u0078": 2}]}',
+        '{"a": 1, "a\\u0000": 2}',
+        '{"a\\ud800": 1, "a\\udfff": 2}',
+        '{"a\\ud800": 1, "a?": 2}',
+    ],
+)
 def test_a_key_that_stands_twice_is_refused(text: str) -> None:
     with pytest.raises(Unreadable, match="twice"):
         read_arguments(text)

@@ -108,6 +108,16 @@ def streamed(text: str, size: int) -> Reply:
     return Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
 
 
+@pytest.mark.parametrize("written", [["all"], [], True, False, 7, 0])
+async def test_arguments_that_are_neither_text_nor_an_object_are_no_call(connect: Connect, written: Any) -> None:
+    """A service that parses them by itself: what it says was meant to be something, and is not "no arguments"."""
+    piece = {"index": 0, "id": "c0", "function": {"name": "crm__purge", "arguments": written}}
+    events = [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}, "finish_reason": "tool_calls"}]}]
+    message = await answered(connect, Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in events)))
+    assert message.tool_calls == []
+    assert "not a JSON object" in message.invalid_tool_calls[0]["error"]
+
+
 @pytest.mark.parametrize(("characters", "size", "seconds"), [(100_000, 10**6, 0.2), (100_000, 50, 1.0)])
 @pytest.mark.parametrize("broken", [True, False])
 async def test_long_arguments_cost_no_more_than_reading_them(
