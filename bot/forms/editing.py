@@ -62,7 +62,7 @@ def read_form(
     edited = dict(arguments)
     errors: dict[str, str] = {}
     for name, entry in values.items():
-        if _as_text(entry) == _as_text(made[name].shown) and not _is_needed_default(made[name], arguments):
+        if _is_untouched(entry, made[name].shown) and not _is_needed_default(made[name], arguments):
             continue
         try:
             _take(edited, made[name], entry)
@@ -125,6 +125,20 @@ def _styled(into: Input, value: Any) -> Any:
         return value
     moment = parse_time(value) if into.kind is FieldType.TIME else parse_date_time(value)
     return value if moment is None else str(moment.in_the_style_of(into.moment))
+
+
+def _is_untouched(entry: Any, shown: Any) -> bool:
+    return _as_text(entry) == _as_text(shown) or _is_the_same_number(entry, shown)
+
+
+def _is_the_same_number(entry: Any, shown: Any) -> bool:
+    """Whether a client wrote the number that it was given in its own way: JavaScript says 5 for 5.0."""
+    if isinstance(shown, bool) or not isinstance(shown, int | float) or isinstance(entry, bool):
+        return False
+    try:
+        return float(entry) == shown if isinstance(entry, str | int | float) else False
+    except (ValueError, OverflowError):
+        return False
 
 
 def _as_text(entry: Any) -> str:

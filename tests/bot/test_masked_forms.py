@@ -55,6 +55,20 @@ def test_what_is_not_touched_keeps_its_secret() -> None:
     assert read(count="2") == {**ARGUMENTS, "count": 2}
 
 
+@pytest.mark.parametrize("back", [5, "5", 5.0, "5.0"])
+def test_a_number_that_a_client_writes_in_its_own_way_is_not_touched(back: Any) -> None:
+    schema = {"type": "object", "properties": {"days": {"type": "number"}, "why": {"type": "string"}}}
+    read_back = read_form(schema, {"days": 5.0, "why": "a"}, None, {"days": back, "why": "b"})
+    assert repr(read_back) == repr({"days": 5.0, "why": "b"})
+
+
+def test_a_number_beyond_what_can_be_typed_may_stay() -> None:
+    """JavaScript writes 1e16 out, which is more than a whole number may be."""
+    schema = {"type": "object", "properties": {"size": {"type": "number"}, "on": {"type": "boolean"}}}
+    read_back = read_form(schema, {"size": 1e16, "on": True}, None, {"size": 10**16, "on": False})
+    assert repr(read_back) == repr({"size": 1e16, "on": False})
+
+
 @pytest.mark.parametrize(
     ("entry", "becomes"),
     [
