@@ -2,6 +2,9 @@
 
 import { freshId, h, icon, ICONS } from "./dom.js";
 
+/** For a text without characters; the server puts a text that reads so in quotes. */
+const EMPTY = "(empty)";
+
 /** "calendar · create_event", and then the server's own title, never alone. */
 export function what({ server, tool, title }) {
   const name = h("span", { className: "what-name" }, h("b", {}, server), h("span", { className: "sep", "aria-hidden": "true" }, " › "), h("b", {}, tool));
@@ -23,11 +26,11 @@ export function argumentList(lines, before = null, onChange = () => {}, showAll 
     const was = old.get(line.name);
     old.delete(line.name);
     const changed = before !== null && (was?.value ?? was?.digest) !== (line.value ?? line.digest);
-    const value = h("dd", { dir: "auto" }, changed && was ? [h("del", {}, was.shown), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()), showAll)) : longText(line, hidden, () => onChange(total()), showAll));
+    const value = h("dd", { dir: "auto" }, changed && was ? [struck(was), " "] : null, changed ? h("ins", {}, longText(line, hidden, () => onChange(total()), showAll)) : longText(line, hidden, () => onChange(total()), showAll));
     list.append(h("div", { className: changed ? "argument changed" : "argument" }, h("dt", {}, line.name), value));
   }
   for (const line of old.values()) {
-    list.append(h("div", { className: "argument changed" }, h("dt", {}, line.name), h("dd", { dir: "auto" }, h("del", {}, line.shown))));
+    list.append(h("div", { className: "argument changed" }, h("dt", {}, line.name), h("dd", { dir: "auto" }, struck(line))));
   }
   if (!lines.length && !old.size) list.append(h("div", { className: "argument" }, h("dt", {}, "Arguments"), h("dd", {}, "none")));
   return { node: list, hidden: total };
@@ -52,9 +55,14 @@ export function unseenText(view, count) {
   return `${count.toLocaleString("en")} characters are not shown above. ${view.unseen || fingerprint}`.trim();
 }
 
+/** What was asked before it was changed, with the count of what of it is left out. */
+function struck(line) {
+  return h("del", {}, line.hidden ? `${line.shown}… (${line.hidden.toLocaleString("en")} more characters)` : line.shown || EMPTY);
+}
+
 function longText(line, hidden, onChange, showAll) {
   if (line.value === null) return elsewhere(line, hidden, showAll);
-  if (!line.hidden) return [line.value || h("i", { className: "muted" }, "empty")];
+  if (!line.hidden) return [line.value || EMPTY];
   hidden.set(line.name, line.hidden);
   const id = freshId("value");
   const text = h("span", { id }, line.shown);

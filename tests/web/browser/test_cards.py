@@ -180,6 +180,20 @@ async def test_what_an_approver_changed_is_marked(house: House, window: Window) 
     await expect(window.log.locator("ins")).to_have_text("Standup")
 
 
+async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_the_word_for_it(
+    house: House, window: Window
+) -> None:
+    """Rule 12."""
+    asked = {"name": "word " * 200, "more": "", "less": "empty"}
+    now = {"name": "Standup", "more": "empty", "less": ""}
+    await house.desk.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
+    await window.open(THREAD)
+    await window.log.get_by_text("What was asked, and changed").click()
+    await expect(window.log.locator("del").first).to_contain_text("… (400 more characters)")
+    await expect(window.log.locator("del")).to_contain_text(["word", "(empty)", "empty"])
+    await expect(window.log.locator("ins")).to_have_text(["Standup", "empty", "(empty)"])
+
+
 async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, window: Window) -> None:
     house.desk.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
     await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
