@@ -287,9 +287,10 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
 
 
 async def test_whoever_may_not_look_is_told_so(house: House, window: Window) -> None:
-    house.desk.refusals["a"] = "web:ana"
     await house.desk.post(THREAD, an_approval("a", masks=1))
     await window.open(THREAD)
+    await expect(window.button("Look at what is hidden")).to_be_visible()
+    house.desk.refusals["a"] = "web:ana"  # since the card was drawn
     await window.button("Look at what is hidden").click()
     await expect(window.log).to_contain_text("You may not look at this.")
     await expect(window.dialog).to_have_count(0)
