@@ -40,8 +40,9 @@ class House:
         return await self.stage.asked_and_linked(person, call, needed=NEEDED)
 
     def records(self) -> list[str]:
-        """What is in the database, but for the posts, which go out in the background."""
-        return [line for line in self.stage.everything().splitlines() if not line.startswith('INSERT INTO "posts"')]
+        """What is in the database, but for the posts and where they are, which goes out in the background."""
+        posted = ('INSERT INTO "posts"', 'INSERT INTO "post_messages"')
+        return [line for line in self.stage.everything().splitlines() if not line.startswith(posted)]
 
     async def tokens(self, person: Person) -> Tokens | None:
         return await self.stage.tokens.current(person.person_id, "notes")

@@ -30,7 +30,7 @@ from tests.fakes.slack.server import FakeSlack, fake_slack
 QUICK = Pace(before=0.05, append=0.05, update=0.05, grace=0.3)
 NEVER = Pace(before=60.0)
 LINK = "https://sign.in/acme?state=very-secret"
-LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 40 for n in range(60))
+LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 30 for n in range(60))
 """An answer of several messages."""
 ANA, BEN = "slack:T1:U1", "slack:T1:U2"
 

@@ -26,7 +26,7 @@ IMPATIENT = replace(QUICK, grace=0.2)
 """Where no post comes, or is not waited for."""
 NEVER = Pace(before=60.0)
 LINK = "https://sign.in/acme?state=very-secret"
-LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 40 for n in range(60))
+LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 30 for n in range(60))
 """An answer of several messages."""
 
 

@@ -137,7 +137,13 @@ def test_nothing_of_a_line_that_is_too_large_is_kept() -> None:
 
 
 def endpoint(**more: Any) -> Endpoint:
-    about: dict[str, Any] = {"silence": 5.0, "patience": 5.0, "unreachable": lambda _: None, "asked": lambda *_: None}
+    about: dict[str, Any] = {
+        "silence": 5.0,
+        "patience": 5.0,
+        "unreachable": lambda _: None,
+        "asked": lambda *_: None,
+        "faults": {},
+    }
     return Endpoint(url=URL, **(about | more))
 
 
@@ -279,7 +285,7 @@ async def test_a_change_that_is_announced_too_early_is_not_forgotten(tmp_path: P
 
 
 async def read(*chunks: bytes, times: int = 1, intake: Intake | None = None) -> bytes:
-    words = LastWords(broken=as_event("broken"), too_large=as_event("too large"))
+    words = LastWords(broken=lambda: as_event("broken"), too_large=lambda: as_event("too large"))
     stream = BoundedStream(Sent(*chunks, times=times), intake or Intake(), words, lambda _: None, silence=5, patience=5)
     return b"".join([piece async for piece in stream])
 
