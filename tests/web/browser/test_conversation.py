@@ -66,6 +66,43 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, 
     await expect(window.button("Stop")).to_be_hidden()
 
 
+COUNT_EVERYWHERE = """(words) => {
+  const stage = document.getElementById("scroller");
+  window.counts = [];
+  const count = () => window.counts.push(stage.innerText.split(words).length - 1);
+  new MutationObserver(count).observe(stage, { childList: true, subtree: true, characterData: true });
+  const frame = () => { count(); requestAnimationFrame(frame); };
+  frame();
+}"""
+"""Counts the words after each change of the conversation, and in each frame that is drawn."""
+
+
+@pytest.mark.parametrize("at_rest_first", [False, True], ids=["post first", "rest first"])
+async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_place(
+    house: House, window: Window, *, at_rest_first: bool
+) -> None:
+    """Rule 8: what is shown is what was said, neither twice nor gone for a moment. The post may come a while after the
+    turn is over, or before."""
+    await window.open(THREAD)
+    live = house.platform.live(THREAD, PLACE, "web:ana")
+    await window.page.evaluate(COUNT_EVERYWHERE, "two meetings")
+    live.text("m1", "You have **two")
+    live.text("m1", " meetings** today.")
+    await expect(window.page.locator("#scroller").get_by_text("two meetings")).to_have_count(1)
+    if at_rest_first:
+        live.end(waiting=False)
+        await expect(window.button("Stop")).to_be_hidden()
+    await house.desk.post(THREAD, said("You have **two meetings** today."))
+    await expect(window.log.get_by_text("two meetings")).to_have_count(1)
+    if not at_rest_first:
+        live.end(waiting=False)
+        await expect(window.button("Stop")).to_be_hidden()
+    await house.desk.post(THREAD, said("The next."))
+    await expect(window.log.get_by_text("The next.")).to_have_count(1)
+    counts = await window.page.evaluate("window.counts")
+    assert set(counts[counts.index(1) :]) == {1}
+
+
 async def test_stop_is_there_while_something_runs(house: House, window: Window) -> None:
     await window.open(THREAD)
     await expect(window.button("Stop")).to_be_hidden()
