@@ -37,6 +37,7 @@ from bot.vocabulary import (
     Message,
     MessageView,
     OutcomeChoice,
+    OutcomeView,
     Place,
     Unknown,
 )
@@ -45,6 +46,14 @@ from policies.grants import DURATIONS
 _LONGEST_PAGE = 9
 """Digits of a page's number."""
 _THREAD = re.compile(r"web:[A-Za-z0-9_-]{1,80}")
+
+
+def _page_of(request: web.Request) -> int:
+    """Which page is wanted, from 0. Raises `RefusalError` (400)."""
+    page = request.query.get("page", "0")
+    if not (page.isascii() and page.isdecimal() and len(page) <= _LONGEST_PAGE):
+        raise RefusalError(400, "page: a number from 0.")
+    return int(page)
 
 
 def thread_id_of(text: str) -> str:
@@ -118,13 +127,29 @@ class Inbound:
 
     async def arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""
-        page = request.query.get("page", "0")
-        if not (page.isascii() and page.isdecimal() and len(page) <= _LONGEST_PAGE):
-            raise RefusalError(400, "page: a number from 0.")
+        page = _page_of(request)
         view = await self._desk.approval(id_of(request), "web:")
         if isinstance(view, Unknown):
             return click_answer(view)
-        return json_answer(argument_page_json(view.arguments, int(page)))
+        return json_answer(argument_page_json(view.arguments, page))
+
+    async def outcome_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/outcomes/{id}/arguments?page=N`: likewise, of a card of this page that the visitor may see."""
+        page = _page_of(request)
+        for shown in await self._desk.shown(id_of(request)):
+            post = shown.post
+            may_see = post.place.platform == "web" and post.only_for in {None, visitor.person.person_id}
+            if may_see and isinstance(post.content, OutcomeView):
+                return json_answer(argument_page_json(post.content.arguments, page))
+        return click_answer(Unknown("There is no such call here."))
+
+    async def grant_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/grants/{id}/arguments?page=N`: likewise, of the visitor's own."""
+        page, wanted = _page_of(request), id_of(request)
+        own = [grant for grant in await self._desk.grants(visitor.person) if grant.grant_id == wanted]
+        if not own:
+            return click_answer(Unknown("You allow no such call."))
+        return json_answer(argument_page_json(own[0].arguments, page))
 
     async def hand_over(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the desk says whether both may decide."""

@@ -261,7 +261,8 @@ def _vote(vote: Vote) -> Json:
 def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
     """Arguments as lines of a definition list: each whole, and how much of it a card shows at first.
 
-    What does not fit into the card's share has no `value`, but a `digest` to compare it by.
+    What does not fit into the card's share, and is more than is shown at first, has no `value`, but a `digest` to
+    compare it by.
     """
     lines = []
     room = VALUES_LIMIT
@@ -273,8 +274,11 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
             shown = first_part(value)
             lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
         else:
-            shown = visible(first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES]))
-            hidden = len(written) - len(first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES]))
+            part = first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES])
+            shown, hidden = visible(part), len(written) - len(part)
+            if not hidden:
+                lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0})
+                continue
             digest = blake2b(written.encode(errors="surrogatepass"), digest_size=16).hexdigest()
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines

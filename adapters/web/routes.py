@@ -44,6 +44,8 @@ def make_routes(
         web.post("/api/approvals/decisions", door.acting(inbound.decide)),
         web.post("/api/approvals/{id}/handover", door.acting(inbound.hand_over)),
         web.post("/api/approvals/{id}/withdrawal", door.acting(inbound.take_back)),
+        web.get("/api/grants/{id}/arguments", door.reading(inbound.grant_arguments)),
+        web.get("/api/outcomes/{id}/arguments", door.reading(inbound.outcome_arguments)),
         web.get("/api/grants", door.reading(inbound.grants)),
         web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
         web.post("/api/approvals/{id}/look", door.acting(inbound.look)),

@@ -34,6 +34,7 @@ from bot.vocabulary import (
     Refused,
     Said,
     Settled,
+    Shown,
     SignInReply,
     SignInView,
     ThreadSummary,
@@ -268,6 +269,10 @@ class StandInDesk:
         return (
             post.content if post and isinstance(post.content, ApprovalView) else Unknown("There is no such approval.")
         )
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        post = self.find(OutcomeView, "outcome_id", subject)
+        return (Shown(post, {}),) if post else ()
 
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         asked = self.find(ApprovalView, "approval_id", approval_id)

@@ -110,6 +110,24 @@ async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(house: Hou
     assert (await ana.get("/api/approvals/none/arguments"))[0] == 404
 
 
+async def test_so_are_those_of_a_broken_attempt_and_of_a_grant_of_ones_own(
+    house: House, ana: Browser, ben: Browser
+) -> None:
+    """Rules 8 and 11: what somebody always allows is nobody else's business."""
+    long = {"notes": "x" * 30_000}
+    await house.desk.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
+    secret = OutcomeView("o:2.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana")
+    await house.desk.post(THREAD, secret, only_for="web:ana")
+    house.desk.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", long, 0.0))
+    paths = {path: f"/api/{path}/arguments?page=1" for path in ("outcomes/o:1.0%2F1", "outcomes/o:2.0%2F1", "grants/g")}
+    for path in paths.values():
+        status, page = await ana.get(path)
+        assert (status, page["page"]) == (200, 1)
+    assert [(await ben.get(path))[0] for path in paths.values()] == [200, 404, 404]
+    assert (await ana.get("/api/outcomes/none/arguments"))[0] == 404
+    assert (await ana.get("/api/grants/g/arguments?page=x"))[0] == 400
+
+
 async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(house: House, ana: Browser) -> None:
     await house.desk.post(THREAD, an_approval("a"))
     house.desk.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}

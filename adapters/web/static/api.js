@@ -61,7 +61,8 @@ export const api = {
   handOver: (id, to) => call("POST", `/api/approvals/${part(id)}/handover`, { id: newId(), to }),
   withdraw: (id) => call("POST", `/api/approvals/${part(id)}/withdrawal`, { id: newId() }),
   decidable: (id) => call("GET", `/api/approvals/${part(id)}/together`),
-  argumentPage: (id, page) => call("GET", `/api/approvals/${part(id)}/arguments?page=${page}`),
+  /** A page of the arguments of a call; `kind`: "approvals", "outcomes" or "grants". */
+  argumentPage: (kind, id, page) => call("GET", `/api/${kind}/${part(id)}/arguments?page=${page}`),
   grants: () => call("GET", "/api/grants"),
   revoke: (id) => call("DELETE", `/api/grants/${part(id)}`),
   look: (id) => call("POST", `/api/approvals/${part(id)}/look`, { id: newId() }),

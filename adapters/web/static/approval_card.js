@@ -29,7 +29,7 @@ const CAME_OF_IT = { error: ["bad", "Approved, but failed"], warning: ["quiet", 
  * `memory` keeps the answer to a click on it.
  */
 export function approvalCard(view, { me, people, can, decides, memory }) {
-  return view.status === "pending" ? pending(view, { me, people, can, decides, memory }) : settled(view, memory);
+  return view.status === "pending" ? pending(view, { me, people, can, decides, memory }) : settled(view, can, memory);
 }
 
 function pending(view, { me, people, can, decides, memory }) {
@@ -78,9 +78,9 @@ function pending(view, { me, people, can, decides, memory }) {
   });
 }
 
-function settled(view, memory) {
+function settled(view, can, memory) {
   const [tone, word] = view.status === "approved" ? (CAME_OF_IT[view.result_tone] ?? ENDS.approved) : ENDS[view.status];
-  const list = callArguments(view, view.asked_arguments);
+  const list = callArguments(view, view.asked_arguments, () => can.showAll(view.id));
   const names = view.decided_by.join(", ");
   const ended = ENDS[view.status][1];
   const outcome = [names ? `${ended} by ${names}` : ended, view.decided_at === null ? null : [" · ", time(view.decided_at)]];

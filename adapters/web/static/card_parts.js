@@ -37,13 +37,13 @@ export function argumentList(lines, before = null, onChange = () => {}, showAll 
 }
 
 /** The same list with a line below it on what of the call is not shown letter by letter; `node` has both. */
-export function callArguments(view, before = null) {
+export function callArguments(view, before = null, showAll = null) {
   const unseen = h("p", { className: "unseen" });
   const show = (count) => {
     unseen.textContent = unseenText(view, count);
     unseen.hidden = !unseen.textContent;
   };
-  const list = argumentList(view.arguments, before, show);
+  const list = argumentList(view.arguments, before, show, showAll);
   show(list.hidden());
   return { node: [list.node, unseen] };
 }

@@ -21,7 +21,7 @@ export async function approveAll(views) {
     title: `Approve these ${views.length}?`,
     submit: `Approve ${views.length}`,
     tone: "approve",
-    body: h("ol", { className: "approving" }, views.map((view) => h("li", {}, what(view), h("p", { className: "muted small" }, `Asked by ${view.requester}`), callArguments(view).node))),
+    body: h("ol", { className: "approving" }, views.map((view) => h("li", {}, what(view), h("p", { className: "muted small" }, `Asked by ${view.requester}`), callArguments(view, null, () => showAll(view.id)).node))),
     async act() {
       try {
         said = (await api.decide({ approvals: views.map((view) => view.id), verb: "approve" })).results;
@@ -35,8 +35,8 @@ export async function approveAll(views) {
   return said;
 }
 
-/** All arguments of a call, on pages, where they are too long for its card. */
-export async function showAll(id) {
+/** All arguments of a call, on pages, where they are too long for its card; `kind` as for `api.argumentPage`. */
+export async function showAll(id, kind = "approvals") {
   const shown = h("div", { className: "pages" });
   const place = h("p", { className: "muted small", role: "status" });
   const turn = (text, step) => h("button", { type: "button", className: "button small", onclick: () => open(number + step) }, text);
@@ -44,7 +44,7 @@ export async function showAll(id) {
   let number = 0;
   async function open(wanted) {
     try {
-      const { page, pages, arguments: lines } = await api.argumentPage(id, wanted);
+      const { page, pages, arguments: lines } = await api.argumentPage(kind, id, wanted);
       number = page;
       place.textContent = `Page ${page + 1} of ${pages}`;
       previous.disabled = page === 0;
@@ -69,7 +69,7 @@ export async function always(view) {
     title: `Always allow ${view.server} › ${view.tool}?`,
     submit: "Approve",
     tone: "approve",
-    body: [callArguments(view).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
+    body: [callArguments(view, null, () => showAll(view.id)).node, h("div", { className: "field" }, h("label", { for: "always-for" }, "For"), menu, h("p", { className: "field-help" }, help))],
     async act() {
       said = await decided(view, { verb: "approve", always_for: menu.value });
       return true;

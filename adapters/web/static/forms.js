@@ -4,11 +4,12 @@ import { freshId, h } from "./dom.js";
 import { makeControl } from "./controls.js";
 
 /**
- * A form's inputs for `fields` and `values` (by name). Has `nodes` to show, `values()` to read (null when something
+ * A form's inputs for `fields` and `values` (by name); `kept` names what is too long to be changed here. Has `nodes` to show, `values()` to read (null when something
  * is wrong, and then it is shown), and `showErrors(errors)` for what the server found (by name; "" for the whole).
  */
-export function makeForm({ fields, values = {}, notes = {} }) {
+export function makeForm({ fields, values = {}, notes = {}, kept = [] }) {
   const summary = h("p", { className: "form-error", role: "alert" });
+  const unchanged = kept.length ? h("p", { className: "field-note" }, `Too long to be changed here, and so left as it is: ${kept.join(", ")}.`) : null;
   const rows = new Map();
   for (const field of fields) {
     rows.set(field.name, makeRow(field, own(values, field.name) ?? field.default, own(notes, field.name)));
@@ -27,7 +28,7 @@ export function makeForm({ fields, values = {}, notes = {} }) {
   }
 
   return {
-    nodes: [summary, ...[...rows.values()].map((row) => row.node)],
+    nodes: [summary, ...[...rows.values()].map((row) => row.node), unchanged],
     showErrors,
     values() {
       const read = {};

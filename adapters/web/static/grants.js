@@ -2,6 +2,7 @@
 
 import { api } from "./api.js";
 import { callArguments, what } from "./card_parts.js";
+import { showAll } from "./deciding.js";
 import { openDialog } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { short, time } from "./time.js";
@@ -39,5 +40,5 @@ function item(grant, list, said) {
       revoke.disabled = false;
     }
   }
-  return h("li", {}, what(grant), callArguments(grant).node, h("p", { className: "small muted" }, "Until ", time(grant.until, short)), revoke);
+  return h("li", {}, what(grant), callArguments(grant, null, () => showAll(grant.id, "grants")).node, h("p", { className: "small muted" }, "Until ", time(grant.until, short)), revoke);
 }

@@ -44,10 +44,10 @@ const OUTCOME_ENDS = {
 };
 
 /** Only a person can say what came of an attempt that broke off. */
-export function outcomeCard(view, { memory }) {
+export function outcomeCard(view, { can, memory }) {
   const open = view.status === "open";
   const choose = (choice) => () => api.settleOutcome(view.id, choice);
-  const list = callArguments(view);
+  const list = callArguments(view, null, () => can.showAll(view.id, "outcomes"));
   const foot = open
     ? [
         h("p", {}, "Nobody knows what came of this: it may or may not have happened. Please look, and say which."),

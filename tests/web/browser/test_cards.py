@@ -113,8 +113,10 @@ async def test_a_call_that_was_approved_and_failed_looks_failed(house: House, wi
 
 async def test_enormous_arguments_are_counted_and_whole_behind_show_all(house: House, window: Window) -> None:
     """Rule 8."""
-    await house.desk.post(THREAD, an_approval("a", arguments={"notes": "word " * 8_000 + "the end"}))
+    arguments = {"notes": "word " * 8_000 + "the end", "start": "today"}
+    await house.desk.post(THREAD, an_approval("a", arguments=arguments))
     await window.open(THREAD)
+    await expect(window.log.get_by_text("today", exact=True)).to_be_visible()
     await expect(window.log).to_contain_text("39,407 characters are not shown above.")
     await window.log.get_by_role("button", name="Show all").click()
     await expect(window.dialog).to_contain_text("Page 1 of 4")
@@ -228,6 +230,31 @@ async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: 
     await window.open(THREAD)
     await window.button(choice).click()
     await expect(window.log).to_contain_text("says Ana")
+
+
+async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_behind_show_all(
+    house: House, window: Window
+) -> None:
+    """Rule 8."""
+    long = {"notes": "word " * 8_000 + "the end"}
+    await house.desk.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
+    house.desk.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", long, NOW))
+    await window.open(THREAD)
+    await window.log.get_by_role("button", name="Show all").click()
+    await all_pages_end(window, "the end")
+    await window.dialog.get_by_role("button", name="Close", exact=True).click()
+    await window.button("Always allowed…").click()
+    await window.dialog.get_by_role("button", name="Show all").click()
+    await all_pages_end(window, "the end")
+
+
+async def all_pages_end(window: Window, words: str) -> None:
+    """Turn the pages of the newest dialog up to the last."""
+    dialog = window.dialog.last
+    await expect(dialog).to_contain_text("Page 1 of 4")
+    for _ in range(3):
+        await dialog.get_by_role("button", name="Next").click()
+    await expect(dialog).to_contain_text(words)
 
 
 async def test_always_allowing_asks_for_how_long(house: House, window: Window) -> None:

@@ -44,6 +44,17 @@ async def test_what_nobody_touched_goes_back_as_it_came(house: House, window: Wi
     assert values["all_day"] is False
 
 
+async def test_a_value_that_is_too_long_for_an_input_is_named_and_stays(house: House, window: Window) -> None:
+    """Rule 12: nobody is to believe that they changed all there is."""
+    arguments = {"name": "A" * 50_001, "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
+    await open_edit_form(house, window, arguments=arguments)
+    await expect(window.dialog).to_contain_text("left as it is: Name.")
+    await expect(window.dialog.get_by_label("Name")).to_have_count(0)
+    await approve_with_changes(window)
+    await expect(window.log).to_contain_text("Approved by Ana")
+    assert "name" not in values_of(house)
+
+
 async def test_typed_inputs_give_typed_values_back(house: House, window: Window) -> None:
     await open_edit_form(house, window)
     dialog = window.dialog
