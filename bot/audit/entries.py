@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.model import canonical_json
-from policies.redaction import DEEPEST, LARGE, Redactor, exceeds
+from policies.redaction import A_TEXT, DEEPEST, LARGE, Redactor, exceeds
 
 INPUT_LIMIT = 200
 """Characters of the short input."""
@@ -190,10 +190,16 @@ def _beginning_of(value: Any, room: int = LARGE) -> Any:
                 return None
             case str():
                 part = each[: min(LONGEST_SECRET, max(left, 0))]
-                left -= len(part) + 1
+                left -= len(part) + A_TEXT
                 return part
             case Mapping():
-                return {key: beginning(item, levels - 1) for key, item in each.items() if left > 0}
+                kept = {}
+                for key, item in each.items():
+                    left -= len(str(key)) + A_TEXT
+                    if left <= 0:
+                        break
+                    kept[key] = beginning(item, levels - 1)
+                return kept
             case list() | tuple():
                 return [beginning(item, levels - 1) for item in each if left > 0]
             case _:

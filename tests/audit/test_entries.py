@@ -14,7 +14,7 @@ from bot.audit.entries import CallEnd, VoteCast, entry_of
 from bot.audit.judgement import judged_again
 from policies.judging import judge
 from policies.model import Mode
-from policies.redaction import EMAILS, TOKENS, Redactor
+from policies.redaction import EMAILS, TOKENS, Redactor, exceeds
 from tests.audit.calls import NOON, POLICY, READING, TOKEN, ended, judged, tool
 
 
@@ -118,3 +118,24 @@ def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None
     assert entry["arguments_cut"]
     assert entry["arguments"]["a"].startswith("x [secret: github token, 40 characters, #")
     assert len(text) < 8_000
+
+
+@pytest.mark.parametrize(
+    "many",
+    [["x"] * 9_900, {f"{number}": number for number in range(9_900)}, {f"{'k' * 90}{n}": 1 for n in range(9_900)}],
+    ids=["texts", "names", "long names"],
+)
+def test_of_a_call_with_very_many_values_no_more_is_looked_through_either(many: Any) -> None:
+    """Rule 13: each text costs more than its characters, and none is too short for that."""
+    entry_of(ended(), Redactor())  # the patterns are compiled once
+    started = time.process_time()
+    entry = json.loads(entry_of(ended(arguments={"a": many}), Redactor()))
+    assert time.process_time() - started < 0.3
+    assert entry["arguments_cut"]
+
+
+@pytest.mark.parametrize("many", [["x"] * 9_900, {f"{number}": number for number in range(9_900)}, ["x" * 20_001]])
+def test_what_takes_long_to_look_through_is_large(many: Any) -> None:
+    """Rule 13: what is large is looked through in a thread."""
+    assert exceeds({"a": many})
+    assert not exceeds({"a": ["some words"] * 50, "b": "word " * 1_000})
