@@ -8,7 +8,7 @@ Values are shown so that no two of them read alike (`bot.safe_text.argument_line
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bot.lookalikes import reads_one_way
@@ -21,6 +21,8 @@ _UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|[^\S\n]\n|\n[^\S\n]|\n{3}|
 character in another spelling (`&lt;`)."""
 _DEEPEST = 70
 """Levels; what is masked for a card has fewer."""
+_MOST_FOREIGN = 10_000
+"""Characters of texts beyond ASCII that are looked at, some 10 ms; what has more is not on one card anyway."""
 _LARGEST = 10**15
 """Of a whole number: beyond it, many readers of JSON round."""
 
@@ -29,7 +31,10 @@ def is_exact(server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
     """Whether all of a call, its secrets masked, can be told from how it looks. Raises nothing."""
     if not (_EXACT_TOOL.fullmatch(server) and _EXACT_TOOL.fullmatch(tool)):
         return False
-    return all(_EXACT_NAME.fullmatch(name) and _is_clear(value, _DEEPEST) for name, value in arguments.items())
+    if not all(_EXACT_NAME.fullmatch(name) and _is_clear(value, _DEEPEST) for name, value in arguments.items()):
+        return False
+    foreign = [text for value in arguments.values() for text in _texts_in(value) if not text.isascii()]
+    return sum(map(len, foreign)) <= _MOST_FOREIGN and all(map(reads_one_way, foreign))
 
 
 def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str, advice: str = "") -> str:
@@ -55,10 +60,24 @@ def fingerprint_in_words(view: ApprovalView | OutcomeView | GrantView | Hidden) 
     return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
 
 
+def _texts_in(value: Any) -> Iterator[str]:
+    """All texts, names included, of a value that is not too deep."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, item in value.items():
+                yield str(name)
+                yield from _texts_in(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts_in(item)
+
+
 def _is_clear(value: Any, levels: int) -> bool:
     match value:
         case str():
-            return not _UNCLEAR.search(value) and reads_one_way(value)
+            return not _UNCLEAR.search(value)
         case None | bool():
             return True
         case int():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,7 @@ from adapters.teams.render.overview import overview_card
 from adapters.teams.render.room import Room
 from adapters.web.render import content_json
 from adapters.web.render_mine import grants_json
+from bot.exactness import is_exact
 from bot.lookalikes import reads_one_way
 from bot.redacting import redacted
 from bot.vocabulary import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
@@ -213,6 +215,13 @@ def test_a_text_that_reads_one_way_has_no_double(text: str, data: st.DataObject)
     double = "".join(data.draw(st.sampled_from(sorted(next((s for s in doubles if c in s), {c})))) for c in text)
     assume(double != text)
     assert not (reads_one_way(text) and reads_one_way(double))
+
+
+def test_of_much_text_beyond_ascii_nothing_is_looked_at() -> None:
+    """Rule 13: it would take half a second."""
+    started = time.process_time()
+    assert not is_exact("shop", "make", {"to": ["жж " * 6_000 + "ж"] * 50})
+    assert time.process_time() - started < 0.3
 
 
 def test_names_that_are_nearly_alike_look_different() -> None:
