@@ -270,9 +270,7 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
         name = visible(label)
         room -= len(written)
         if room >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
-            value = visible(written)
-            shown = first_part(value)
-            lines.append({"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)})
+            lines.append(_whole_line(name, visible(written)))
         else:
             part = first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES])
             shown, hidden = visible(part), len(written) - len(part)
@@ -282,6 +280,11 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
             digest = blake2b(written.encode(errors="surrogatepass"), digest_size=16).hexdigest()
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
+
+
+def _whole_line(name: str, value: str) -> Json:
+    shown = first_part(value)
+    return {"name": name, "value": value, "shown": shown, "hidden": len(value) - len(shown)}
 
 
 def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
@@ -295,8 +298,9 @@ def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
 
 
 def hidden_json(hidden: Hidden) -> Json:
-    """What is hidden in a call, for one person who may decide it."""
-    return {"secrets": arguments_json(hidden.secrets), "fingerprint": line(hidden.fingerprint, TITLE_LIMIT)}
+    """What is hidden in a call, whole, for one person who may decide it: nowhere else is there more of it."""
+    secrets = [_whole_line(visible(name), visible(text)) for name, text in written_arguments(hidden.secrets)]
+    return {"secrets": secrets, "fingerprint": line(hidden.fingerprint, TITLE_LIMIT)}
 
 
 def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:

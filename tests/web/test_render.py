@@ -15,12 +15,14 @@ from adapters.web.render import (
     click_json,
     content_json,
     first_part,
+    hidden_json,
     post_json,
 )
 from bot.vocabulary import (
     AlreadySettled,
     ClarificationView,
     Content,
+    Hidden,
     Invalid,
     Notice,
     OutcomeView,
@@ -98,6 +100,13 @@ def test_the_first_part_is_a_beginning_within_bounds(text: str) -> None:
     assert len(part.splitlines()) <= SHOWN_LINES
     if len(text) <= SHOWN_CHARACTERS and len(text.splitlines()) <= SHOWN_LINES:
         assert part == text
+
+
+def test_what_is_hidden_is_there_whole_however_long_it_is() -> None:
+    """Rule 12: whoever may decide can look at all of it."""
+    secrets = {f"[secret: jwt, 30,000 characters, #{number:08x}]": f"{number}" + "x" * 30_000 for number in range(3)}
+    sent = hidden_json(Hidden("a", "shop", "make", secrets, "#abc"))["secrets"]
+    assert {each["name"]: each["value"] for each in sent} == secrets
 
 
 def test_a_post_says_whether_it_is_private() -> None:
