@@ -36,7 +36,8 @@ LONGEST_CHALLENGE = 2_000
 """Characters of a `WWW-Authenticate` header."""
 
 MOST_REDIRECTS = 5
-"""That are followed for one request. The SDK would follow twenty, and end the session at the next."""
+"""That are followed for one message, none for a call of a tool. The SDK would follow twenty, and end the session at
+the next."""
 
 MOST_RESUMPTIONS = 20
 """Times that the answer to one request is taken up again after its stream broke off."""
@@ -114,6 +115,8 @@ class McpHttpClient(httpx.AsyncClient):
         self._intake = Intake()
         self._reconnecting = Reconnecting()
         self._resumed: dict[RequestId, Reconnecting] = {}
+        self._moved_to: httpx.URL | None = None
+        """Where the server sent a message other than a call; those that follow go there at once."""
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """As `httpx.AsyncClient.send`; a POST that carries a JSON-RPC request always gets a JSON-RPC answer."""
@@ -128,6 +131,8 @@ class McpHttpClient(httpx.AsyncClient):
         if request.method != "POST":
             return await self._other(request, **options)
         request_id = _request_id(await request.aread())  # one that follows a redirect has not been read
+        if self._moved_to is not None and request.extensions[_REDIRECTS] == 1:
+            request.url = self._moved_to
         _for_request.set(request_id)
         wire = _Wire()
         request.extensions["trace"] = wire.trace
@@ -218,9 +223,12 @@ class McpHttpClient(httpx.AsyncClient):
         self, response: httpx.Response, request: httpx.Request, request_id: RequestId | None
     ) -> httpx.Response:
         if response.is_redirect:
-            follow = request.extensions[_REDIRECTS] <= MOST_REDIRECTS and next_request_within_origin(response)
-            if follow:
+            following = next_request_within_origin(response)
+            if following and request.extensions[_REDIRECTS] <= MOST_REDIRECTS and not _calls_a_tool(request):
+                self._moved_to = following.url
                 return await _without_body(response, follow=True)
+            # A call is sent once: whoever sends it on may have acted. That a server has moved shows before, when the
+            # session is opened.
             await response.aclose()
             elsewhere = Fault(FaultKind.NO_ANSWER, "sent us elsewhere, where we do not go")
             return self._instead(request, request_id, elsewhere)

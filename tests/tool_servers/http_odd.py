@@ -47,6 +47,10 @@ class OddHttp:
     """When set, requests must bear it."""
     calls: list[str] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
+    moved: bool = False
+    """Whether it is elsewhere now, and sends there whoever comes to the old address."""
+    sent_on: list[str] = field(default_factory=list)
+    """Methods of the messages that came to the old address then."""
     written: int = 0
     """Bytes of the last body without an end."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,6 +62,9 @@ class OddHttp:
         if request.method != "POST":
             return web.Response(status=405)
         message = await request.json()
+        if self.moved and request.path == "/mcp":
+            self.sent_on.append(message["method"])
+            return web.Response(status=307, headers={"Location": "/mcp/moved"})
         if message["method"] == "initialize":
             session = f"s{next(self._ids)}"
             self.sessions.add(session)
@@ -155,6 +162,7 @@ async def odd_http(port: int = 0) -> AsyncIterator[OddHttp]:
     odd = OddHttp()
     app = web.Application()
     app.router.add_route("*", "/mcp", odd.handle)
+    app.router.add_route("*", "/mcp/moved", odd.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port)

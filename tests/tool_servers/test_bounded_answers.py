@@ -203,7 +203,7 @@ async def test_a_body_that_nobody_needs_is_not_read(method: str, status: int) ->
 
 async def test_a_redirect_within_the_origin_is_still_followed() -> None:
     client = client_of(lambda _: httpx.Response(307, headers={"Location": "/other"}, stream=Sent(b"a", times=10**9)))
-    response = await sent(client)
+    response = await sent(client, "GET")
     assert response.next_request is not None
     assert str(response.next_request.url) == "http://tools.example/other"
     assert await response.aread() == b""

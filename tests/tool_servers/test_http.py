@@ -217,3 +217,28 @@ async def test_an_address_without_a_server_is_reported(tmp_path: Path, path: str
         url = odd.url.replace("/mcp", path) if path != "/mcp" else "http://127.0.0.1:9/mcp"
         async with running(tmp_path, {"odd": {"url": url}}) as servers:
             assert reason in servers.unavailable()[0].reason
+
+
+async def test_a_call_is_sent_once_although_the_server_sends_it_on(tmp_path: Path) -> None:
+    """Rule 4: a redirect says nothing of whether the server has acted."""
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+        assert isinstance(await call(servers, "odd__in_circles"), BrokeOff)
+        assert odd.calls == ["in_circles"]
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+
+
+async def test_calls_go_at_once_to_where_a_server_has_moved(tmp_path: Path) -> None:
+    async with odd_http() as odd:
+        odd.moved = True
+        async with running(tmp_path, {"odd": {"url": odd.url}}) as servers:
+            assert await call(servers, "odd__echo") == Succeeded("echo done")
+            assert odd.sent_on == ["initialize"]
+
+
+async def test_a_server_that_moves_in_between_is_found_before_a_call_leaves(tmp_path: Path) -> None:
+    """Rule 4: the session is asked before a call that must not be made twice."""
+    timings = replace(QUICK, fresh=0.0)
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}, timings=timings) as servers:
+        odd.moved = True
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+        assert (odd.sent_on, odd.calls) == (["ping"], ["echo"])
