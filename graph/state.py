@@ -61,6 +61,8 @@ class ToolCallState(TypedDict, total=False):
     """What the tool asks in the middle of the call: the fields of a `QuestionPut`."""
     link: int
     """`SignInNeeded.number` of the link that is waited for; 0: no call waits for it."""
+    signed_in: int
+    """How often somebody signed in so that the call is made again, since a person last chose that it is."""
     answers: Annotated[list[dict[str, Any]], operator.add]
     """What the requester answered to such questions so far, each the fields of a `Given`."""
     over: int

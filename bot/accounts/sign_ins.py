@@ -152,10 +152,11 @@ class SignInBook:
         return Settled("Thank you, going on." if reply.done else "All right, without it."), row.thread_id
 
     async def completed(self, call_id: str) -> None:
-        """The server says that what its link led to is finished: the call that waits for it goes on."""
+        """The server says that what its link led to is finished: the call that waits for it goes on, once. After the
+        next link only its owner can say so, or a server that acts, and asks for yet another link, would need nobody."""
         async with self._s.database.writing_urgently() as tx:
             row = await sign_ins.open_of_call(tx, call_id)
-            if row is None or row.connection is not None:
+            if row is None or row.connection is not None or await sign_ins.count_of_call(tx, call_id) > 1:
                 return
             key = f"completed:{row.sign_in_id}"
             if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._s.clock()):

@@ -51,6 +51,12 @@ async def open_of_call(tx: Transaction, call_id: str) -> SignInRow | None:
     return _row(row) if row else None
 
 
+async def count_of_call(tx: Transaction, call_id: str) -> int:
+    """How many there have been for a call, whatever became of them."""
+    row = await tx.one(sa.select(sa.func.count()).select_from(sign_ins).where(sign_ins.c.call_id == call_id))
+    return int(row[0]) if row else 0
+
+
 async def open_in(tx: Transaction, thread_id: str) -> Sequence[SignInRow]:
     """What is open in a thread."""
     query = sa.select(sign_ins).where(sign_ins.c.thread_id == thread_id, sign_ins.c.status == OPEN)

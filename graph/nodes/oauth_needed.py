@@ -28,8 +28,9 @@ def oauth_needed(ports: Ports) -> Step:
         match sign_in_answer.validate_python(interrupt(asked.model_dump(mode="json"))):
             case SignedIn():
                 # Only a call that waits in the middle has been answered by this; another one begins anew.
-                opened = [asdict(Given(state["link"], "accept"))] if state.get("link") else []
-                return Command(goto="use_tools", update={"answers": opened})
+                if state.get("link"):
+                    return Command(goto="use_tools", update={"answers": [asdict(Given(state["link"], "accept"))]})
+                return Command(goto="use_tools", update={"signed_in": state.get("signed_in", 0) + 1})
             case Declined():
                 name = state["turn"]["requester_name"]
                 status, text = "failed", f"Failed: {name} did not want to sign in, so the call was not made."

@@ -31,6 +31,6 @@ def outcome_unknown(ports: Ports) -> Step:
         if isinstance(answer, Superseded):
             return answered(state, Undecided(state["attempt"], state.get("known", ""), state.get("known_to")))
         # Where it is tried again, nothing is left to find out about what was answered before.
-        return Command(goto="use_tools", update={"over": len(state.get("answers", []))})
+        return Command(goto="use_tools", update={"over": len(state.get("answers", [])), "signed_in": 0})
 
     return outcome_unknown

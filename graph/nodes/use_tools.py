@@ -50,6 +50,10 @@ from policies.model import Allow, Ask, Tool
 TRIES = 2
 """Times that a call is prepared when its request certainly never left."""
 
+MOST_SIGN_INS = 3
+"""Sign-ins after which a call is made again. That a server did nothing before is its own word: one that acts and then
+asks for another sign-in has its effect no more often than this, and once."""
+
 
 def use_tools(ports: Ports) -> Step:
     """The node. It never raises, cancellation aside: an exception in one branch would cancel its siblings."""
@@ -180,12 +184,21 @@ async def _concluded(
         case QuestionPut():
             await ports.ledger.waits(record.call_id, attempt)
             return _question(outcome)
+        case SignInNeeded(did_nothing=True, number=0) | AccountNeeded() if state.get("signed_in", 0) >= MOST_SIGN_INS:
+            failed = _insists(record.tool)
+            await ports.ledger.finish(record, attempt, failed)
+            return answered(state, failed)
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded():
             await ports.ledger.did_nothing(record.call_id, attempt)
             return await _sign_in(ports, record, outcome)
         case SignInNeeded():
             await ports.ledger.waits(record.call_id, attempt)
             return await _sign_in(ports, record, outcome)
+
+
+def _insists(tool: Tool) -> Failed:
+    asked = f"{tool.server} asked for another sign-in after {MOST_SIGN_INS} of them"
+    return Failed(f"{asked}, so {tool.title or tool.name} was not called again.")
 
 
 async def _unsent(ports: Ports, state: ToolCallState, record: CallRecord, failed: Failed) -> Command[str]:

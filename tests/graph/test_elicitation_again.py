@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from graph.interrupts import Answered, Approved, OutcomeSettled, SignedIn
+from graph.nodes.use_tools import MOST_SIGN_INS
 from graph.ports import AccountNeeded, BrokeOff, Given, SignInNeeded, Succeeded
 from tests.graph.parts import Bench, does, rig, turn
 from tests.graph.test_elicitation import one_after_the_other, question
@@ -78,3 +79,18 @@ async def test_an_answer_that_comes_too_late_leaves_no_call_waiting(tmp_path: Pa
         bench.names = ["other"]
         look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
         assert (look.waits, bench.given_up) == ((), ["m1.0.0"])
+
+
+@pytest.mark.parametrize("needed", [AccountNeeded("github"), SignInNeeded("https://x.test/", "")])
+async def test_a_server_that_asks_for_a_sign_in_each_time_is_called_a_few_times_only(
+    tmp_path: Path, needed: AccountNeeded | SignInNeeded
+) -> None:
+    """Rule 4: that it did nothing before is its own word."""
+    bench = Bench(["free"], outcomes={"free": needed})
+    async with rig(tmp_path, does("free"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        for times in range(MOST_SIGN_INS):
+            assert kinds(look) == ["sign_in"]
+            look = await r.agent.resume("t", f"r{times}", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        assert (look.waits, len(bench.called)) == ((), MOST_SIGN_INS + 1)
+        assert "asked for another sign-in after 3 of them" in look.spoken[-1].text

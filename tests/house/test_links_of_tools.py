@@ -7,7 +7,8 @@ import json
 
 import pytest
 from mcp.server.fastmcp import Context
-from mcp.types import ToolAnnotations
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp.types import ElicitRequestURLParams, ToolAnnotations
 
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.house import HouseFolder, house_here
@@ -52,6 +53,47 @@ async def test_the_call_goes_on_when_the_server_says_that_its_link_was_used(
         await bens.says("noted")
         await anas.says("paying: accept")
         await asked_to_sign_in(anas, "done")
+
+
+async def test_a_server_that_acts_and_asks_for_one_link_after_the_other_needs_a_person_for_each_time(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 4: that a link was used is the server's own word, and so is that it did nothing before."""
+    acted: list[str] = []
+
+    async def act() -> str:
+        acted.append("acted")
+        link = f"https://accounts.example.com/{len(acted)}"
+        wanted = ElicitRequestURLParams(mode="url", message="Go on", url=link, elicitationId=f"e{len(acted)}")
+        raise UrlElicitationRequiredError([wanted])
+
+    async def say_used(ctx: Context) -> str:  # type: ignore[type-arg]
+        many = len(acted)
+        await ctx.session.send_elicit_complete(f"e{many}")
+        return f"said of {many} links"
+
+    for tool in (act, say_used):
+        shop.server.tool()(tool)
+    workshop_home.policy(ALLOWED)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url, "ana") as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(within=COLD) as anas,
+        ben.thread(within=COLD) as bens,
+    ):
+        await anas.send("use act")
+        await asked_to_sign_in(anas)
+        await bens.send("use say_used")
+        await bens.says("said of 1 links")
+        await asked_to_sign_in(anas, "done")
+        (second,) = await asked_to_sign_in(anas)
+        await bens.send("use say_used")
+        await bens.says("said of 2 links")
+        assert (await ana.post(f"/api/sign-ins/{second['id']}", {"id": "k", "done": True})).status == 200
+        await asked_to_sign_in(anas, "done", 2)
+        await asked_to_sign_in(anas)
+        assert len(acted) == 3
 
 
 def accounting(shop: Workshop, kind: str, *, reads: bool) -> list[str]:
