@@ -7,9 +7,10 @@ from aiohttp import web
 from adapters.web.bodies import CodeBody, SignInBody, read_body
 from adapters.web.clicks import click_answer, click_key, id_of
 from adapters.web.door import Visitor, json_answer
+from adapters.web.render import passage
 from adapters.web.render_mine import connections_json
 from bot.platform import Desk
-from bot.vocabulary import CodeEntry, SignInReply
+from bot.vocabulary import CodeEntry, SignInReply, SignInView
 
 
 class Accounts:
@@ -19,9 +20,15 @@ class Accounts:
         self._desk = desk
 
     async def link(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """`GET /api/sign-ins/{id}/link`: for its owner alone; the desk says who that is."""
+        """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the desk says who that
+        is."""
         link = await self._desk.sign_in_link(id_of(request), visitor.person)
-        return json_answer({"url": link}) if isinstance(link, str) else click_answer(link)
+        if not isinstance(link, str):
+            return click_answer(link)
+        shown = await self._desk.shown(id_of(request))
+        view = shown[0].post.content if shown else None
+        said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
+        return json_answer({"url": link, "message": passage(said)})
 
     async def reply(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""

@@ -137,7 +137,7 @@ async def test_a_link_of_the_kind_that_the_operator_described_is_for_the_request
         assert (card["host"], card["owner"]) == ("accounts.example.com", "Ana")
         path = f"/api/sign-ins/{card['id']}"
         assert (await ben.get(f"{path}/link")).status == 403
-        assert (await ana.get(f"{path}/link")).body == {"url": LINK}
+        assert (await ana.get(f"{path}/link")).body == {"url": LINK, "message": ""}
         shop.signed_in = True
         assert (await ben.post(path, {"id": "k1", "done": True})).status == 403
         assert (await ana.post(path, {"id": "k2", "done": True})).status == 200
@@ -216,6 +216,10 @@ async def test_what_a_server_says_of_its_link_is_on_no_card_that_others_see(
         ben.thread(anas.thread_id, within=COLD) as seen,
     ):
         await anas.send("use pay_bill")
-        await asked_to_sign_in(anas)
+        (card,) = await asked_to_sign_in(anas)
         await seen.until(lambda: seen.contents("sign_in"))
         assert "Brown" not in json.dumps(list(seen.entries.values()))
+        private = {"url": "https://pay.example.com/bill", "message": "The bill of Dr. Brown"}
+        assert (await ana.get(f"/api/sign-ins/{card['id']}/link")).body == private
+        refused = await ben.get(f"/api/sign-ins/{card['id']}/link")
+        assert (refused.status, "Brown" in json.dumps(refused.body)) == (403, False)

@@ -53,6 +53,19 @@ async def test_who_opened_the_page_at_another_address_is_sent_to_the_one_that_kn
     assert "secret" not in await window.page.content()
 
 
+async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_its_name(
+    house: House, window: Window
+) -> None:
+    """Rules 7 and 8."""
+    house.desk.links["s"] = ("web:ana", "https://pay.example.com/bill")
+    await house.desk.post(THREAD, replace(SIGN_IN, service="", message="The <b>bill</b> of Dr. Brown"))
+    await window.open(THREAD)
+    await expect(window.button("Get my link")).to_be_visible()
+    assert "Brown" not in await window.page.content(), "before somebody asks for it"
+    await window.button("Get my link").click()
+    await expect(window.log).to_contain_text("issues says: The <b>bill</b> of Dr. Brown")
+
+
 async def test_a_refused_link_says_why_on_the_card(house: House, window: Window) -> None:
     house.desk.links["s"] = ("web:ben", "https://accounts.example.com/")
     await house.desk.post(THREAD, SIGN_IN)
