@@ -70,7 +70,9 @@ async def listening(application: web.Application, host: str, port: int, limits: 
     """
     connections = Connections(limits)
     application.middlewares.insert(0, connections.middleware)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    # Nobody who sends us something compresses it, and a kilobyte can become a megabyte: aiohttp would inflate it in the
+    # event loop, and even what no route wants.
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
     await runner.setup()
     loop, make = asyncio.get_running_loop(), runner.server
     assert make is not None  # noqa: S101  # after `setup`
@@ -106,6 +108,8 @@ class Connections:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The headers of a request have arrived. Outermost, so that all that is done for it counts as work."""
+        if request.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+            handler = _not_compressed
         watched = self._watched.get(request.protocol)
         if watched is None:
             return await handler(request)
@@ -159,6 +163,10 @@ class Connections:
         if now - self._said_at >= QUIET_SECONDS:
             self._said_at = now
             log.warning("connections_closed", why=why, open=len(self._resting) + len(self._working))
+
+
+async def _not_compressed(_: web.Request) -> web.StreamResponse:
+    return web.json_response({"error": "Send the body as it is: compressed ones are not read."}, status=415)
 
 
 class _Watched(asyncio.Protocol):

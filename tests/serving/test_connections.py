@@ -6,12 +6,14 @@ Over real sockets. Where a time has to pass, it is a short one, and the test wai
 from __future__ import annotations
 
 import asyncio
+import gzip
 import resource
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from composition.serving import Limits, limits_for, listening
@@ -178,6 +180,20 @@ async def test_requests_one_after_the_other_in_one_piece_are_all_answered() -> N
         connection = await connect()
         connection.send(GET * 3)
         assert [b"hello" in await connection.response() for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("path", ["echo", "nowhere"])
+async def test_a_compressed_body_is_refused_and_never_inflated(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def inflate(*_: object, **__: object) -> None:
+        raise AssertionError("inflated")
+
+    monkeypatch.setattr("aiohttp.http_parser.DeflateBuffer.__init__", inflate)
+    body = gzip.compress(b"a" * 1_000_000)
+    head = f"POST /{path} HTTP/1.1\r\nHost: here\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with serving(Limits()) as connect:
+        connection = await connect()
+        connection.send(head.encode() + body)
+        assert (await connection.response()).startswith(b"HTTP/1.1 415 ")
 
 
 async def test_the_one_that_has_rested_for_longest_makes_room() -> None:
