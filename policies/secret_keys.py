@@ -14,7 +14,7 @@ _NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?"
 _BREAK = r"(?:\s|\\+[nr])"
 _BLOCK = compiled(rf"-----BEGIN {_NAME}-----([^\"]*?)-----END {_NAME}-----")
 _CUT_OFF = compiled(rf"-----BEGIN {_NAME}-----((?:{_BREAK}*[A-Za-z0-9+/=]{{16,}})+)")
-_BREAKS = re.compile(rb"\s+|\\+[nr]")
+_BREAKS = re.compile(rb"\s+|(?<!\\)\\++[nr]")
 _HEADERS = re.compile(rb"(?:[A-Za-z-]{3,20}: [^\r\n\\]{1,80}(?:\s|\\+[nr])+)+")
 """Of RFC 1421 and of PGP: `Proc-Type`, `DEK-Info`, `Version`, `Comment`."""
 _OPENSSH = b"openssh-key-v1\0"

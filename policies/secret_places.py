@@ -56,7 +56,8 @@ def _places() -> tuple[SecretPattern, ...]:
 
 
 _COOKIES = compiled(r"(?i)\b(set-)?cookie2?\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?([^\r\n\"'\\]+)")
-_COOKIE = re.compile(rb"([^=;\s]+)=([^;\s]+)")
+_COOKIE = re.compile(rb"([^=;\s]++)(?:=([^;\s]++))?")
+"""A cookie, or a word that is none: it is passed over as a whole, so that looking is linear."""
 _SESSION = re.compile(rb"sess|sid|auth|token|jwt|csrf|xsrf|remember|login|secret|key", re.IGNORECASE)
 _ATTRIBUTES = frozenset((b"path", b"domain", b"expires", b"max-age", b"samesite", b"version", b"priority"))
 _BLOCK = compiled(
@@ -94,6 +95,8 @@ def place_spans(text: bytes) -> Iterator[Span]:
 def _cookies(text: bytes) -> Iterator[Span]:
     for found in _COOKIES.finditer(text):
         for cookie in _COOKIE.finditer(text, *found.span(2)):
+            if cookie[2] is None:
+                continue
             name, value = cookie[1].lower(), cookie[2]
             secret = len(value) >= 16 or (len(value) >= 6 and _SESSION.search(name) is not None)
             if secret and name not in _ATTRIBUTES and not is_placeholder(value):

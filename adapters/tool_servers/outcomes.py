@@ -47,12 +47,14 @@ class Reading:
 
     def sentence(self, said: str) -> str:
         """What the server says about a link, as it may be shown."""
+        said = said[: 16 * LONGEST_MESSAGE]
         return one_line(self.redact(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
 
     def broke_off(self, reason: str, said: str = "") -> BrokeOff:
         """Nobody knows what came of the call. `said`: what the server said, as it came."""
-        # Cut after taking secrets out: half a secret is no longer recognised.
-        shown = one_line(without_secrets(self.redact(clean(said)), self.secrets), LONGEST_MESSAGE)
+        # Cut to its length after taking secrets out: half a secret is no longer recognised.
+        beginning = clean(said[: 16 * LONGEST_MESSAGE])
+        shown = one_line(without_secrets(self.redact(beginning), self.secrets), LONGEST_MESSAGE)
         return broke_off(self.server, reason, shown, self.owner)
 
 

@@ -89,7 +89,8 @@ def link_question(server: str, message: str, url: str, elicitation_id: str, reda
     """A link that a person shall open."""
     if not is_web_link(url):
         return Refused(f"{server} wants somebody to open a link, but did not give a usable one, so nobody was asked.")
-    return SignInNeeded(url, one_line(redact(clean(message)), LONGEST_MESSAGE), elicitation_id)
+    said = redact(clean(message[:LONGEST_READ]))
+    return SignInNeeded(url, one_line(said, LONGEST_MESSAGE), elicitation_id)
 
 
 def _problem(schema: Mapping[str, Any]) -> str | None:

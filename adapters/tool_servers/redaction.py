@@ -22,17 +22,22 @@ _SECRET_NAMES = re.compile(
     r"key|token|secret|passw|passphrase|pwd|credential|auth|cookie|signature|(?:^|[_-])pat(?:$|[_-])", re.IGNORECASE
 )
 _USERINFO = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)")
-_GUESSES = (
+# Each in linear time: what a server says may be made to take long. Where nothing is found in a run of characters, the
+# run is passed over as a whole (the second alternative); what a name begins with is not looked at, since it stays.
+_GUESSES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (_USERINFO, REDACTED),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {REDACTED}"),
-    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), REDACTED),
+    (
+        re.compile(r"\b(eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+)|\beyJ[\w-]*+"),
+        lambda found: REDACTED if found[1] else found[0],
+    ),
     (
         re.compile(r"\b(?:sk|pk|rk|xox[abeprs]|xapp|gh[opsur]|github_pat|glpat|AKIA|AIza)[-_]?[A-Za-z0-9_-]{12,}"),
         REDACTED,
     ),
     (
         re.compile(
-            r"""(?<!\[)\b([\w-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?)["']?\s*[=:]\s*)"""
+            r"""(?<!\[)((?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?)["']?\s*[=:]\s*)"""
             r"""(?!\[redacted\]|\[secret: )("[^"]*"|'[^']*'|[^\s,;&"']+)""",
             re.IGNORECASE,
         ),

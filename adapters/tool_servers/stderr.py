@@ -22,6 +22,9 @@ LONGEST_LINE = 1_000
 MOST_LINES = 100
 """Lines in each period; what comes on top is counted and dropped."""
 
+PIECE = 4_096
+"""Bytes that are looked through before others have their turn."""
+
 PERIOD = 10.0
 """Seconds."""
 
@@ -68,9 +71,9 @@ class LineLog:
         self._rest = b""
 
     def _log(self, raw: bytes) -> None:
-        said = self._redact(clean(raw.decode("utf-8", "replace")))
-        line = one_line(without_secrets(said, self._secrets), LONGEST_LINE)
-        if not line:
+        # Cut, and counted, before anything is looked for in it: that takes longest.
+        said = clean(raw[: 4 * LONGEST_LINE].decode("utf-8", "replace"))
+        if not said.strip():
             return
         if self._now() - self._began >= PERIOD:
             if self._lines > MOST_LINES:
@@ -78,6 +81,7 @@ class LineLog:
             self._began, self._lines = self._now(), 0
         self._lines += 1
         if self._lines <= MOST_LINES:
+            line = one_line(without_secrets(self._redact(said), self._secrets), LONGEST_LINE)
             log.info("tool_server_stderr", server=self._server, line=line)
 
 
@@ -103,5 +107,6 @@ async def logged_stderr(lines: LineLog) -> AsyncIterator[TextIO]:
 
 
 async def _read(reader: asyncio.StreamReader, lines: LineLog) -> None:
-    while data := await reader.read(65_536):
+    while data := await reader.read(PIECE):
         lines.feed(data)
+        await asyncio.sleep(0)  # reading what has arrived already gives nobody else their turn

@@ -10,7 +10,8 @@ import re
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONE_SURROGATES = re.compile(r"[\ud800-\udfff]")
-_LINK = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
+_LINK = re.compile(r"[a-z][a-z0-9+.-]{0,40}://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
+"""The length of a scheme is bounded (the longest that is registered has 30 characters), so that looking is linear."""
 
 
 def clean(text: str) -> str:

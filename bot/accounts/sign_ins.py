@@ -24,8 +24,9 @@ from graph.ports import AccountNeeded, SignInNeeded
 
 MESSAGE_LIMIT = 300
 """Characters of what a server says about why it wants a sign-in."""
-_LINK = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
-"""Servers like to repeat the link in their message; everybody sees that."""
+_LINK = re.compile(r"[a-z][a-z0-9+.-]{0,40}://\S+", re.IGNORECASE)
+"""Servers like to repeat the link in their message; everybody sees that. A scheme is bounded, so that looking is
+linear."""
 NO_SUCH = Unknown("This sign-in does not exist (any more).")
 NOT_VALID = Refused("This link is not valid any more.")
 

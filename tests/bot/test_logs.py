@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +14,8 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.logs import Mask, configure_logs, log_context
+from bot.logs import MOST_LOOKED_THROUGH, Mask, configure_logs, log_context
+from policies.redaction import Redactor
 
 SECRET = 'p"ass/wörd\\1'
 
@@ -208,3 +210,31 @@ def test_a_masked_json_line_is_still_json(secret: str, text: str) -> None:
     structlog.get_logger("x").info(text, value=text + secret, url=f"https://x.example/?{text}")
     (line,) = [json.loads(line) for line in stream.getvalue().split("\n") if line]
     assert secret not in line["value"]
+
+
+HOSTILE = ["https://a:b@", ".a", "http://", "eyJaaaaaaaa-", "GET /", "\uff50\uff41\uff53\uff53\uff1d", '\\"']
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_rule_13_a_line_that_is_made_to_take_long_does_not(unit: str, form: Any) -> None:
+    configure_logs(form=form, stream=io.StringIO(), redactor=Redactor())
+    log = structlog.get_logger("x")
+    log.info("first", text=unit * 100)  # what is looked for is read and compiled when it is first needed
+    began = time.thread_time()
+    log.info("long", text=unit * 10_000, more={"list": [unit * 100] * 100})
+    assert time.thread_time() - began < 0.1
+
+
+def test_of_a_long_text_the_beginning_and_the_end_are_logged_without_half_a_secret() -> None:
+    stream = as_json()
+    word = "x" * 40
+    text = "begin " + f"{word} " * 1_000 + "last words"
+    structlog.get_logger("x").info("said", text=text)
+    (line,) = lines(stream)
+    assert line["text"].startswith(f"begin {word} {word}")
+    assert line["text"].endswith(f"{word} last words")
+    assert "characters left out" in line["text"]
+    assert {len(each) for each in line["text"].split() if set(each) == {"x"}} == {40}
+    assert len(line["text"]) < MOST_LOOKED_THROUGH + 100
+    assert (line["message"], line["level"]) == ("said", "info")

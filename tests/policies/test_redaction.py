@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -262,3 +263,20 @@ def test_patterns_of_the_operator_are_masked_too() -> None:
 def test_a_pattern_that_makes_no_sense_is_refused(kind: str, regex: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         SecretPattern(kind, regex)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Cookie: " + "a" * 50_000, f"-----BEGIN PRIVATE KEY-----\n{'MII' + chr(92) * 50_000}\n-----END PRIVATE KEY-----"],
+    ids=["a cookie without a value", "a key of backslashes"],
+)
+def test_rule_13_looking_is_linear(text: str) -> None:
+    redactor = Redactor()
+    redactor.redact("Cookie: a=b")  # the rules are read at the first use
+    began = time.thread_time()
+    redactor.redact(text)
+    assert time.thread_time() - began < 0.3
+
+
+def test_of_a_cookie_that_is_set_the_first_value_is_masked_whatever_stands_before_it() -> None:
+    assert LONG not in Redactor().redact(f"Set-Cookie: Secure; sid={LONG}; Path=/")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.tool_servers.outcomes import Reading
 from adapters.tool_servers.redaction import REDACTED, secret_parts, without_known, without_secrets
+from adapters.tool_servers.stderr import LONGEST_LINE, MOST_LINES, LineLog
+from adapters.tool_servers.text import without_links
 
 
 @pytest.mark.parametrize(
@@ -60,3 +66,38 @@ def test_ordinary_errors_stay_as_they_are(said: str) -> None:
 def test_a_known_secret_is_never_left(text: str, secrets: set[str]) -> None:
     got = without_known(text + "".join(secrets), secrets)
     assert not any(secret in got for secret in secrets)
+
+
+@pytest.mark.parametrize("unit", ["a-", "-é", "eyJ-", "key-", "token-", "Aa", "a.a", "a+", "token= ", '"token="'])
+@pytest.mark.parametrize("look", [lambda text: without_secrets(text, ()), without_links], ids=["secrets", "links"])
+def test_rule_13_no_text_of_a_server_is_made_to_take_long(look: Callable[[str], str], unit: str) -> None:
+    text = (unit * 16_000)[:16_000]
+    began = time.thread_time()
+    look(text)
+    assert time.thread_time() - began < 0.05
+
+
+def test_rule_13_of_an_error_no_more_is_looked_through_than_can_be_shown() -> None:
+    looked_at: list[str] = []
+
+    def redact(text: str) -> str:
+        looked_at.append(text)
+        return text
+
+    reading = Reading(server="s", limit=1_000, redact=redact)
+    reading.broke_off("broke", "x" * 1_000_000)
+    reading.sentence("x" * 1_000_000)
+    assert max(map(len, looked_at)) <= 10_000
+
+
+def test_rule_13_what_a_program_writes_to_its_log_is_cut_and_counted_before_it_is_looked_through() -> None:
+    looked_at: list[str] = []
+
+    def redact(text: str) -> str:
+        looked_at.append(text)
+        return text
+
+    lines = LineLog("s", (), now=lambda: 0.0, redact=redact)
+    lines.feed(b"x" * 60_000 + b"\n" + b"short\n" * 10_000)
+    assert max(map(len, looked_at)) <= 4 * LONGEST_LINE
+    assert len(looked_at) == MOST_LINES

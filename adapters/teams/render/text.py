@@ -27,7 +27,7 @@ _LINE_START = re.compile(
 """A heading, a list, a quotation, a rule, or what makes a heading or a table of the line before."""
 _FUNCTION = re.compile(r"\{(?=\{)")
 _LOST = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_MENTION = re.compile(r"<(?=\s*/?\s*at\b)", re.IGNORECASE)
+_MENTION = re.compile(r"<(?=\s*+/?\s*+at\b)", re.IGNORECASE)
 
 
 def line(text: str, limit: int) -> str:
