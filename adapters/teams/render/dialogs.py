@@ -30,6 +30,7 @@ from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.text import escape, label
 from bot.exactness import fingerprint_in_words, unseen_in_words
 from bot.vocabulary import ApprovalView, Form, Hidden
+from graph.calls import storable
 from policies.grants import DURATIONS
 
 _TITLE = 60
@@ -104,6 +105,7 @@ def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
 
 def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
     """The form for the reason of a rejection; `errors` by input, with what was typed."""
+    reason = storable(reason)
     fits = len(reason) <= LONGEST_REASON and weight(reason) < MAX_CARD_BYTES // 2
     given = {"value": reason} if reason and fits else {}
     body = [
