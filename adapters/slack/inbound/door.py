@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -14,6 +15,7 @@ from slack_sdk.signature import SignatureVerifier
 from adapters.slack.inbound.bolt import Inbound
 from adapters.slack.inbound.envelope import MalformedError, decode
 from bot.clock import Clock
+from bot.json_bodies import LONG
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +43,8 @@ class Door:
             log.warning("slack_signature_refused", remote=request.remote)
             return _refused(401, "The signature is missing, wrong, or too old.")
         try:
-            payload = decode(raw, request.content_type)
+            read = partial(decode, raw, request.content_type)
+            payload = await asyncio.to_thread(read) if len(raw) > LONG else read()
         except MalformedError as error:
             log.warning("slack_request_malformed", reason=str(error))
             return _refused(400, f"The request is malformed: {error}.")

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from bot.json_bodies import has_too_many_values
 from graph.calls import storable
 
 MAX_DEPTH = 64
 """How deep a payload may nest. Slack's own (a modal with its state) stay below 20."""
+
+MOST_FIELDS = 100
+"""Of a form. Slack's slash commands have 14."""
 
 _KINDS = {
     "event_callback": ("event",),
@@ -53,13 +57,19 @@ def decode(raw: bytes, content_type: str) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8")
         if content_type == "application/json":
-            return checked(json.loads(text))
-        form = dict(parse_qsl(text, keep_blank_values=True, errors="strict"))
-        return checked(json.loads(form["payload"]) if "payload" in form else form)
+            return checked(_parsed(text))
+        form = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        return checked(_parsed(form["payload"]) if "payload" in form else form)
     except UnicodeDecodeError as error:
         raise MalformedError("the body is not UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise MalformedError("the body is neither JSON nor a form") from error
+
+
+def _parsed(text: str) -> Any:
+    if has_too_many_values(text.encode()):
+        raise MalformedError("it holds too many values")
+    return json.loads(text)
 
 
 def checked(payload: object) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.listening import Listening
 from adapters.teams.inbound.visitors import Ears
 from bot.clock import Clock
+from bot.json_bodies import LONG
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +53,8 @@ class Door:
         arrived = asyncio.get_running_loop().time()
         try:
             await self._turns.look_at(request.headers)
-            activity = decode(await _read(request))
+            raw = await _read(request)
+            activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
             handle = partial(self._handle, activity, ears, arrived)
             answer = await self._turns.run(request.headers, request.remote, activity, handle)
         except _NotReadError as error:

@@ -6,6 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
+from bot.json_bodies import has_too_many_values
 from graph.calls import storable
 
 MAX_DEPTH = 64
@@ -18,6 +19,8 @@ class MalformedError(Exception):
 
 def decode(raw: bytes) -> dict[str, Any]:
     """The activity, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
+    if has_too_many_values(raw):
+        raise MalformedError("it holds too many values")
     try:
         activity = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:

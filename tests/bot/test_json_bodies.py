@@ -1,0 +1,55 @@
+"""Rule 13: a body that would take long to read is not read."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from adapters.slack.inbound import envelope as of_slack
+from adapters.teams.inbound import envelope as of_teams
+from bot.json_bodies import MOST_VALUES, has_too_many_values
+
+INSIDE = {
+    "lists": "[" + "[]," * 300_000 + "[]]",
+    "texts": "[" + '"",' * 300_000 + '""]',
+    "numbers": "[" + "1," * 480_000 + "1]",
+    "nested lists": "[" + ("[" * 50 + "]" * 50 + ",") * 9_000 + "[]]",
+    "members": json.dumps({str(number): 0 for number in range(80_000)}),
+}
+
+
+@pytest.mark.parametrize("inside", INSIDE.values(), ids=INSIDE)
+def test_a_body_of_a_hundred_thousand_values_is_refused_at_once(inside: str) -> None:
+    activity = f'{{"type": "message", "value": {inside}}}'.encode()
+    event = f'{{"type": "event_callback", "event": {{"type": "message", "it": {inside}}}}}'.encode()
+    began = time.thread_time()
+    with pytest.raises(of_teams.MalformedError, match="too many values"):
+        of_teams.decode(activity)
+    with pytest.raises(of_slack.MalformedError, match="too many values"):
+        of_slack.decode(event, "application/json")
+    assert time.thread_time() - began < 0.1
+
+
+def test_a_form_of_a_hundred_thousand_fields_is_refused_at_once() -> None:
+    began = time.thread_time()
+    with pytest.raises(of_slack.MalformedError):
+        of_slack.decode(b"command=/x&user_id=U&channel_id=C" + b"&a=" * 300_000, "application/x-www-form-urlencoded")
+    assert time.thread_time() - began < 0.05
+
+
+@pytest.mark.parametrize("text", ["a, [b], {c} " * 40_000, '\\", [' * 40_000, '"' * 100_000])
+def test_a_text_is_one_value_whatever_signs_are_in_it(text: str) -> None:
+    assert not has_too_many_values(json.dumps({"text": text}).encode())
+
+
+def test_unfinished_texts_take_no_longer() -> None:
+    began = time.thread_time()
+    has_too_many_values(b'"' + rb"\"," * 300_000)
+    assert time.thread_time() - began < 0.05
+
+
+def test_as_many_values_as_may_be_are_read() -> None:
+    assert not has_too_many_values(json.dumps([1] * MOST_VALUES).encode())
+    assert has_too_many_values(json.dumps([1] * (MOST_VALUES + 1)).encode())
