@@ -180,6 +180,8 @@ class _Filling:
                 return found
             seen.add((id(schema), is_sure))
             (found.sure if is_sure else found.perhaps).append(schema)
+            if not _DYNAMIC.isdisjoint(schema):
+                found.is_whole = False
             if "$ref" in schema:
                 target = self._at(schema["$ref"])
                 if target is None:
@@ -190,9 +192,10 @@ class _Filling:
                 branches = [one for one in _schemas_in(schema, key) if self._may_be(one, value)]
                 waiting += [(one, is_sure and len(branches) == 1) for one in branches]
             waiting += [(schema[key], False) for key in ("then", "else") if key in schema]
-            dependent = schema.get("dependentSchemas")
-            if isinstance(dependent, Mapping):
-                waiting += [(one, False) for one in dependent.values()]
+            for key in ("dependentSchemas", "dependencies"):
+                dependent = schema.get(key)
+                if isinstance(dependent, Mapping):
+                    waiting += [(one, False) for one in dependent.values()]
         return found
 
     def _may_be(self, schema: Any, value: Any) -> bool:
@@ -233,6 +236,8 @@ class _Key:
 
 
 _ANY, _NONE = object(), object()
+_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
+"""References that nobody follows here."""
 _SAYING = frozenset(
     {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items", "prefixItems"}
     | {"additionalItems"}

@@ -29,6 +29,7 @@ class _Program:
 
 
 _VALUE = r"[A-Za-z0-9._:/@+,-]*[A-Za-z0-9._:/+,-]"
+_OF_GITHUB = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)?"
 _NAMING = re.compile(
     r"--[a-z]+(?:-?[a-z]+)*-?(?:id|ids|name|names|identifier|arn|arns|url|title|type|email)", re.IGNORECASE
 )
@@ -55,11 +56,12 @@ _PROGRAMS = {
         None,
         frozenset({"json", "yaml", "wide", "name"}),
     ),
-    # `--jq` and `--template` read the environment, `--web` opens a browser.
+    # `--jq` and `--template` read the environment, `--web` opens a browser. A repository with three parts, or with a
+    # scheme, is on a host of its own, which is sent a token.
     "gh": _Program(
         re.compile(
-            rf"(?:pr|issue|run|release|workflow|label) list|repo list(?: {_VALUE})?|issue status"
-            rf"|(?:pr|issue|run|release|repo|workflow) view(?: {_VALUE})?|pr (?:diff|checks|status)(?: [0-9]+)?"
+            rf"(?:pr|issue|run|release|workflow|label) list|repo list(?: {_OF_GITHUB})?|issue status"
+            rf"|(?:pr|issue|run|release|repo|workflow) view(?: {_OF_GITHUB})?|pr (?:diff|checks|status)(?: [0-9]+)?"
         ),
         _words("--comments --log --log-failed"),
         _words("-R --repo -L --limit -s --state --json -a --assignee -A --author -l --label -S --search -b --branch"),
@@ -95,9 +97,13 @@ _PROGRAMS = {
 }
 
 _HANDS_OUT = re.compile(
-    r"(?:^|[^a-z])(?:access)?(?:secrets?|tokens?|passwords?|credentials?|keys?|kubeconfig)(?:$|[^a-z])"
+    r"(?:^|[^a-z])(?:access)?(?:secrets?|tokens?|passwords?|credentials?|keys?|kubeconfig|connection-?strings?"
+    r"|(?:app-?)?settings|publishing|auth|user-pool-client|vpn-connections?|sas)(?:$|[^a-z])"
+    r"|(?:^|[ /])\.\./",
+    re.IGNORECASE,  # kubectl takes `Secrets` for `secrets`
 )
-"""Whoever may look at everything may not for that look at credentials."""
+"""Whoever may look at everything may not for that look at credentials, nor at what shows them beside other things, nor
+beyond the folder where the program runs."""
 _SHELL_PATTERN = frozenset("*?[]~")
 
 
@@ -133,6 +139,8 @@ def _only_known_options(program: _Program, rest: list[str]) -> bool:
                 return False
             value = rest.pop(0)
         if not (value in program.formats if formats else _is_harmless(value)):
+            return False
+        if option in ("-R", "--repo") and not re.fullmatch(_OF_GITHUB, value):
             return False
     return True
 

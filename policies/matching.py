@@ -144,12 +144,12 @@ def _argument(argument: Argument) -> Check:
 
     def fits(subject: Subject) -> bool | None:
         held = values(subject)
-        return None if held is None else condition.fits(held)
+        return None if held is None or subject.is_too_much(key, held) else condition.fits(held)
 
     def found(subject: Subject) -> str:
         held = values(subject)
-        if held is None:
-            return "not readable: of another kind, under another name, or nested too deeply"
+        if held is None or subject.is_too_much(key, held):
+            return "not readable: of another kind, under another name, nested too deeply, or too much"
         return ", ".join(map(shown, held[:5])) + (f" and {len(held) - 5} more" if held[5:] else "") or "left out"
 
     doubt = f"What {key} holds (not written as the rule compares it: {condition})"

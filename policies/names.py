@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from policies.spellings import composed
+from policies.spellings import unmarked
+
+LONGEST = 200
+"""Characters of a name that are compared."""
 
 
 def other_spellings(name: str, given: Mapping[str, Any], own: Set[str] = frozenset()) -> bool:
@@ -16,8 +19,9 @@ def other_spellings(name: str, given: Mapping[str, Any], own: Set[str] = frozens
 
 
 def folded_name(name: str) -> str:
-    """A name in lower case without signs between its words: the same for `calendar_id`, `calendarId`, `Calendar-ID`."""
-    return composed(name).casefold().translate(_BETWEEN)
+    """A name in lower case without signs between its words: the same for `calendar_id`, `calendarId`, `Calendar-ID`,
+    and for `calendar_id[]`, which many servers take for a list of that name."""
+    return unmarked(name[:LONGEST]).casefold().translate(_BETWEEN)
 
 
-_BETWEEN = dict.fromkeys(map(ord, "_-. \t\r\n\u200b\u200c\u200d\u2060\ufeff\xad"))
+_BETWEEN = dict.fromkeys(map(ord, "_-. \t\r\n\0[]\u200b\u200c\u200d\u2060\ufeff\xad"))

@@ -41,7 +41,7 @@ _OF_OTHERS = (
 )
 """Mentions, which go on to the end of the line for all that anybody can tell; names of channels; addresses; what is
 struck out; and files."""
-_LINK = re.compile(r"(?:\]\(|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*\)?", re.IGNORECASE)
+_LINK = re.compile(r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*\)?", re.IGNORECASE)
 _END_OF_SENTENCE = re.compile(
     r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
     r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])\s)"

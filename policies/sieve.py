@@ -58,6 +58,7 @@ class Wanted:
 class Question:
     """What many rules ask of one argument."""
 
+    key: str
     values: Values
     may_be_text: Likeness
     wants_text: bool
@@ -69,7 +70,9 @@ class Question:
     def excludes(self, subject: Subject) -> bool:
         """Whether no value can be what any of them wants."""
         values = self.values(subject)
-        return values is not None and not any(map(self._may_be, values))
+        if values is None or subject.is_too_much(self.key, values):
+            return False
+        return not any(map(self._may_be, values))
 
     def _may_be(self, value: Any) -> bool:
         match value:
@@ -113,17 +116,17 @@ def sieve_of(matches: Sequence[Match]) -> Sieve:
     for number, match in enumerate(matches):
         for key, values, wanted in _questions_of(match):
             asked[key].append((1 << number, values, wanted))
-    together = (_together(askings) for askings in asked.values() if len(askings) >= WORTH_IT)
+    together = (_together(key.removeprefix("args."), each) for key, each in asked.items() if len(each) >= WORTH_IT)
     return Sieve(tuple(question for question in together if question is not None), (1 << len(matches)) - 1)
 
 
-def _together(askings: Sequence[tuple[int, Values, Wanted]]) -> Question | None:
+def _together(key: str, askings: Sequence[tuple[int, Values, Wanted]]) -> Question | None:
     wanted, asking = Wanted(), 0
     for bit, _, each in askings:
         wanted, asking = wanted | each, asking | bit
     try:
         return Question(
-            askings[0][1], perhaps(wanted.texts or (NOTHING,)), bool(wanted.texts), wanted.low, wanted.high, asking
+            key, askings[0][1], perhaps(wanted.texts or (NOTHING,)), bool(wanted.texts), wanted.low, wanted.high, asking
         )
     except ValueError:
         return None  # together they are too large for RE2

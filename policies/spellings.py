@@ -24,8 +24,11 @@ the square of more."""
 _ROUNDS = 4
 """How often decoding is tried on what was decoded."""
 
+_PHRASES = {"\ufdfa": "\u0635", "\ufdfb": "\u062c"}
+"""Single characters that become 18 and 8 in form NFKC (of all others none becomes more than 6), and their first
+letters: a text must not grow by that much."""
 _MANY_MARKS = re2.compile(rf"(\pM{{{_MARKS}}})\pM+")
-_NOT_PLAIN = re.compile(r"[^ -~]|[%&\\<>()\[\]{}\"'`]|^ | $|  |(?:^|/)\.{0,2}/|/\.{0,2}$")
+_NOT_PLAIN = re.compile(r"[^ -~]|[%&\\<>()\[\]{}\"'`]|^ | $|  |(?:^|/)\.{0,2}/|/\.{0,2}$|^[Ff][Ii][Ll][Ee]:")
 _QUOTES = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}<>"
 _SEPARATORS = ",;|\t\r\n\f\v\0\u2028\u2029，；、｜"
 _OF_A_DOCUMENT = "\"'[]{}:"
@@ -42,16 +45,19 @@ def composed(text: str) -> str:
     """A text in Unicode's form NFKC, with at most 30 combining marks in a row. Linear, whatever the text."""
     if text.isascii():
         return text
-    encoded = text.encode("utf-8", "replace")
-    if _MANY_MARKS.search(encoded) is not None:
-        text = _MANY_MARKS.sub(rb"\1", encoded).decode("utf-8", "replace")
+    if len(text) > _MARKS:
+        encoded = text.encode("utf-8", "replace")
+        if _MANY_MARKS.search(encoded) is not None:
+            text = _MANY_MARKS.sub(rb"\1", encoded).decode("utf-8", "replace")
+    for phrase, short in _PHRASES.items():
+        text = text.replace(phrase, short)
     return unicodedata.normalize("NFKC", text)
 
 
 def is_plain(text: str) -> bool:
     """Whether a text has no other spelling than in upper and lower case: printable ASCII without escapes, quotes,
     brackets, or spaces at its ends or two in a row."""
-    return _NOT_PLAIN.search(text) is None
+    return _NOT_PLAIN.search(text) is None and not _is_address_written_otherwise(text)
 
 
 def spellings(text: str) -> tuple[str, ...] | None:
@@ -170,6 +176,31 @@ def _unwrapped(text: str) -> str:
     return text.strip(_QUOTES).strip("/")
 
 
+def _is_address_written_otherwise(text: str) -> bool:
+    return "@" in text and (" " in text or "?" in text or text.endswith(".") or text[:7].lower() == "mailto:")
+
+
+def _as_address(text: str) -> str:
+    """`mailto:a @ b.example.?cc=c` → a@b.example, with a plain full stop for the ideographic one."""
+    if "@" not in text:
+        return text
+    address = "".join(text.split()).replace("\u3002", ".")
+    address = address[7:] if address[:7].lower() == "mailto:" else address
+    return address.partition("?")[0].rstrip(".")
+
+
+def _from_root(text: str) -> str:
+    """`file:///etc/x` and `../../etc/x` → /etc/x: where a relative path begins is not known."""
+    path = text.replace("\\", "/")
+    if path[:5].lower() == "file:":
+        path = path[5:]
+        if path.startswith("//"):
+            path = path[2:].partition("/")[2]
+    elif ".." not in path:
+        return text
+    return "/" + re.sub(r"^(?:\.\./)+|^/+", "", posixpath.normpath(path))
+
+
 def _normal_path(text: str) -> str:
     """`/tmp/../etc//x` → /etc/x; the scheme of an address stays."""
     if "/" not in text and "\\" not in text:
@@ -190,6 +221,8 @@ _MAKERS = (
     str.casefold,
     _unescaped,
     _normal_path,
+    _from_root,
+    _as_address,
     _one_space,
     _unwrapped,
 )

@@ -12,11 +12,16 @@ from typing import Any
 from policies.commands import Command, command_of
 from policies.defaults import with_defaults
 from policies.model import Call, Facts
-from policies.names import folded_name
+from policies.names import LONGEST, folded_name
 from policies.paths import Path
 from policies.schedule import local_time
 from policies.trust import believed, call_known_to_read
-from policies.values import Undetermined
+from policies.values import Undetermined, cost_of_reading
+
+MOST_NAMES = 20_000
+"""Characters of the names in the arguments that are not ASCII, and 10 for each such name: folding them takes 20 ms."""
+MOST_READ = 50_000
+"""What reading the arguments that rules are about may cost for one call (`cost_of_reading`): about 50 ms."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Subject:
 
     def _looked_up(self, name: str) -> Sequence[Any] | None:
         given = self.arguments
-        if any(other != name for other in self._spelled.get(folded_name(name), ())):
+        if self._has_too_many_names or any(other != name for other in self._spelled.get(folded_name(name), ())):
             return None
         if name in given:
             return (given[name],)
@@ -60,8 +65,45 @@ class Subject:
     def values(self, path: Path) -> list[Any] | None:
         """What a path into the arguments yields, looked up once; `None`: could not be found out (`Path.values`)."""
         if path.text not in self._found:
-            self._found[path.text] = path.values(self.arguments)
+            self._found[path.text] = None if self._has_too_many_names else path.values(self.arguments)
         return self._found[path.text]
+
+    @cached_property
+    def _has_too_many_names(self) -> bool:
+        """Whether comparing the names in the arguments would take too long, so that nothing is known of them."""
+        cost = 0
+        waiting: list[Any] = [self.call.arguments]
+        while waiting and cost <= MOST_NAMES:
+            one = waiting.pop()
+            if isinstance(one, Mapping):
+                cost += sum(10 + min(len(name), LONGEST) for name in one if not name.isascii())
+                waiting += one.values()
+            elif isinstance(one, list | tuple):
+                waiting += one
+        return cost > MOST_NAMES
+
+    def is_too_much(self, key: str, values: Sequence[Any]) -> bool:
+        """Whether these values of an argument, or a path, are more than can be read in all the ways in which a tool may
+        read them, after what was read for this call before."""
+        if key not in self._costs:
+            self._costs[key] = cost_of_reading(values, MOST_READ - self._spent[0])
+            self._spent[0] += self._costs[key]
+            if self._spent[0] > MOST_READ:
+                self._too_much.add(key)
+                self._spent[0] -= self._costs[key]
+        return key in self._too_much
+
+    @cached_property
+    def _costs(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _spent(self) -> list[int]:
+        return [0]
+
+    @cached_property
+    def _too_much(self) -> set[str]:
+        return set()
 
     def local_time(self, zone: str) -> datetime:
         """When it is, by the wall clock of a zone."""

@@ -1,0 +1,126 @@
+"""Rule 9 and rule 13: arguments that somebody hostile chose slip past no stricter rule, and are judged in no time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from policies.judging import judge
+from policies.known_commands import reads
+from policies.model import Allow, Call, Deny
+from policies.quoting import is_quoted, own_words
+from tests.policies.builders import a_call, a_policy, a_tool, facts
+
+SCHEMA = {"type": "object", "properties": {"to": {}, "env": {}, "attendees": {}, "amount": {"type": "number"}}}
+ALLOW = "match: {}, decide: allow"
+
+
+def judged(condition: str, arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> Any:
+    rules = a_policy(f"match: {{args: {{{condition}}}}}, decide: deny", ALLOW)
+    return judge(rules, Call(a_tool(schema=schema), arguments), facts())
+
+
+OTHERWISE = [
+    ("to: '*@evil.example'", "x@evil.example."),
+    ("to: '*@evil.example'", "x@evil\u3002example"),
+    ("to: '*@evil.example'", "x @ evil.example"),
+    ("to: x@evil.example", "mailto:x@evil.example?cc=y@acme.example"),
+    ("to: /etc/*", "file:///etc/passwd"),
+    ("to: /etc/*", "FILE:/etc/passwd"),
+    ("to: /etc/*", "file://localhost/etc/passwd"),
+    ("to: /etc/*", "../../etc/passwd"),
+    ("to: /etc/*", "..%2f..%2fetc%2fpasswd"),
+    ("to: /etc/*", "~/../../etc/passwd"),
+]
+
+
+@pytest.mark.parametrize(("condition", "value"), OTHERWISE)
+def test_an_address_or_a_path_that_is_written_otherwise_passes_no_stricter_rule(condition: str, value: str) -> None:
+    assert isinstance(judged(condition, {"to": value}), Deny)
+
+
+@pytest.mark.parametrize("value", ["x@acme.example", "Ana <ana@acme.example>", "/home/ana/x", "notes/today.md"])
+def test_what_is_plainly_another_one_passes(value: str) -> None:
+    assert isinstance(judged("to: '*@evil.example'", {"to": value}), Allow)
+    assert isinstance(judged("to: /etc/*", {"to": value}), Allow)
+
+
+@pytest.mark.parametrize("name", ["amount[]", "\u0430mount", "amount\0"])
+def test_a_name_that_servers_read_as_another_is_one_of_which_nothing_is_known(name: str) -> None:
+    assert isinstance(judged("amount: {min: 1000}", {name: 5_000}), Deny)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"o": {"$dynamicRef": "#o"}}},
+        {"properties": {"o": {"dependencies": {"a": {"properties": {"force": {"default": True}}}}}}},
+    ],
+)
+def test_defaults_behind_what_is_not_followed_are_not_known(schema: dict[str, Any]) -> None:
+    assert isinstance(judged('"$.o.force": true', {"o": {"a": 1}}, schema), Deny)
+
+
+RULES = (
+    'match: {args: {"$.attendees[*].email": {any: {glob: "*@evil.example"}}}}, decide: deny',
+    'match: {args: {"$..x": {any: {min: 5}}}}, decide: deny',
+    "match: {args: {env: production}}, decide: deny",
+    "match: {args: {to: {regex: '(a+)+b.*'}}}, decide: deny",
+    ALLOW,
+)
+COSTLY: dict[str, dict[str, Any]] = {
+    "many texts that are not plain": {
+        "attendees": [{"email": "\u200b%25&amp;\\u0061" * 1_100 + str(n)} for n in range(50)]
+    },
+    "many plain texts": {"attendees": [{"email": f"a{n}@acme.example"} for n in range(5_000)]},
+    "a character that grows": {"env": "\ufdfa" * 19_000, "to": "\ufdfa" * 19_000},
+    "many names": {f"k{n}\u0301": "x\u200b" for n in range(9_000)},
+    "long names": {"\ufdfa" * 100 + str(n): 1 for n in range(2_000)},
+    "names within": {"attendees": [{f"\u00e9{n}": n} for n in range(4_500)]},
+}
+
+
+@pytest.mark.parametrize("arguments", COSTLY.values(), ids=COSTLY)
+def test_what_takes_too_long_to_read_is_not_known(arguments: dict[str, Any]) -> None:
+    rules = a_policy(*RULES)
+    rules.prepare()
+    began = time.process_time()
+    verdict = judge(rules, Call(a_tool(schema=SCHEMA), arguments), facts())
+    assert time.process_time() - began < 0.1  # up to 1.6 s before; 50 ms on a machine of its own
+    assert isinstance(verdict, Deny)
+
+
+def test_a_thousand_guests_can_be_read() -> None:
+    guests = [{"email": f"guest{n}@acme.example"} for n in range(1_000)]
+    assert isinstance(judge(a_policy(RULES[0], ALLOW), a_call(a_tool(schema=SCHEMA), attendees=guests), facts()), Allow)
+
+
+HANDING_OUT = [
+    "kubectl get Secrets -o yaml",
+    "kubectl get Secret x -o json",
+    "az iot hub connection-string show --name x",
+    "az webapp config connection-string list --name x",
+    "az webapp config appsettings list --name x",
+    "aws cognito-idp describe-user-pool-client --user-pool-id x --client-id y",
+    "aws ec2 describe-vpn-connections",
+    "gh pr view 1 -R evil.example/a/b",
+    "gh issue view https://evil.example/a/b/issues/1",
+    "gh repo view evil.example/a/b",
+    "git diff ../../root/.git-credentials x",
+]
+
+
+@pytest.mark.parametrize("line", HANDING_OUT)
+def test_commands_that_hand_out_credentials_are_not_known_to_read(line: str) -> None:
+    tokens = line.split()
+    words = tokens[: next((at for at, token in enumerate(tokens) if token.startswith("-")), len(tokens))]
+    assert not reads(tokens, words)
+
+
+@pytest.mark.parametrize(
+    "text", ["[delete the blue lamp]: https://x.example", "[delete the blue lamp][1] is the title"]
+)
+def test_the_label_of_a_link_that_is_written_elsewhere_is_nobody_s_wish(text: str) -> None:
+    assert not is_quoted("delete the blue lamp", own_words(text))
