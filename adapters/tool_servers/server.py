@@ -325,8 +325,7 @@ def not_to_be_sent(tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool],
         return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
     if problem := still_offered(tool, tools):
         return problem
-    if complaint := complaint_about(arguments, tool.input_schema):
-        complaint = redact(complaint)  # it may repeat the arguments, which are shown masked
+    if complaint := complaint_about(arguments, tool.input_schema, redact):
         return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
     return None
 

@@ -20,6 +20,9 @@ from bot.schemas.validating import Format, TooMuchError, errors_in
 
 _MOST_ERRORS = 50
 _LONGEST_SENTENCE = 300
+_LONGEST_REPEATED = 190
+"""Characters of a sentence with the value itself in it, so that it is not cut."""
+_LONGEST_PLACE = 100
 _LONGEST_READ = 2_000
 """Characters of a message or a list of options that are looked at."""
 _MOST_OPTIONS = 50
@@ -72,11 +75,13 @@ def _by_field(errors: Iterable[ValidationError], fields: Collection[str]) -> dic
             told_already.add((path, sentence))
             field = str(path[0]) if path and path[0] in fields else ""
             where = " › ".join(map(str, path[1:] if field else path))
+            where = where if len(where) <= _LONGEST_PLACE else "Within it"
             told = one_line((f"{where}: {sentence}" if where else sentence)[:_LONGEST_READ], _LONGEST_SENTENCE)
             if field not in found:
                 found[field] = told
             elif field == "":
-                found[""] = one_line(f"{found['']} {told}", _LONGEST_SENTENCE)
+                both = f"{found['']} {told}"
+                found[""] = both if len(both) <= _LONGEST_SENTENCE else found[""]
     return found
 
 
@@ -126,4 +131,5 @@ def _sentence(error: ValidationError) -> str:
         case str() as rule if rule in _BOUNDS:
             return _BOUNDS[rule].format(limit)
         case _:
-            return error.message
+            # It may repeat what is masked elsewhere, and half a secret is not recognised.
+            return error.message if len(error.message) <= _LONGEST_REPEATED else "Does not fit the tool's description."

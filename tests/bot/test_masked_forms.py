@@ -152,3 +152,12 @@ def test_whatever_order_the_parts_of_a_text_are_put_in_each_stays_what_it_was(pa
     read_back = read_form(SCHEMA, asked, None, {"what": entry}, masked=masked)
     if entry == "|".join(shown) + "!" or shown != parts:
         assert read_back == {"what": "|".join(parts[at] for at in order) + "!", "count": 1}
+
+
+@pytest.mark.parametrize("before", range(200, 300, 9))
+def test_a_mistake_that_repeats_a_value_tells_no_half_of_what_is_masked_in_it(before: int) -> None:
+    schema = {"type": "object", "properties": {"what": {"not": {"type": "string"}}, "n": {"type": "integer"}}}
+    arguments = {"what": "y " * (before // 2) + TOKEN, "n": 1}
+    answer = read_form(schema, arguments, None, {"n": 2}, masked=REDACTOR.for_card(arguments))
+    assert isinstance(answer, FormErrors)
+    assert TOKEN[:12] not in REDACTOR.redact(str(dict(answer.errors)))
