@@ -1,9 +1,11 @@
 """A model's text while it is being written, as Markdown for a stream (`markdown_text`).
 
-Slack parses it, so it is defused rather than parsed: what is streamed is shown for seconds only, and then replaced by
-what `markdown` makes of the whole text. Nothing in it may ping, load an image, or hide where a link leads. Nor may
-anything in it be an address: a stream cannot be told not to unfurl, and Slack, which fetches what it unfurls, would
-carry out whatever a prompt was made to write into it.
+Slack parses it, so it is defused rather than parsed: what is streamed is shown for seconds only. Where that changed
+anything (`file.py` and `evil.example` both get a blank, since either may be a host), the finished post replaces the
+stream with what `markdown` makes of the text as it was written; a stream stays only where it reads as that does.
+Nothing in it may ping, load an image, or hide where a link leads. Nor may anything in it be an address: a stream
+cannot be told not to unfurl, and Slack, which fetches what it unfurls, would carry out whatever a prompt was made to
+write into it.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from tests.support.tools import Workshop
 SLOWLY = 0.05
 """Seconds between two words."""
 STORY = "\n".join(f"Line {n} of a story that takes its time to be told." for n in range(8))
+FILES = "\n".join(f"Step {n}: run setup.py and install.sh, then read README.md at docs.example.com." for n in range(8))
 HOSTILE = """Dear <!channel> and <!here> and <@U2>, and @channel, @here, @everyone,
 look at [this page](https://good.example/?data=secret) or <https://evil.example/?data=secret|good.example>
 and at ![a picture](https://evil.example/x.png?data=secret), or see [the notes][1] and www.evil.example/x.png
@@ -30,7 +31,7 @@ This is the end of it."""
 def brain(request: Request) -> Reply:
     """Stories are told slowly; everything else is done at once."""
     text = str(request["messages"][-1]["content"])
-    for order, told in (("story", STORY), ("hostile", HOSTILE)):
+    for order, told in (("story", STORY), ("hostile", HOSTILE), ("files", FILES)):
         if text.endswith(order):
             return Reply(text=told, pause=SLOWLY)
     return obedient(request)
@@ -81,6 +82,21 @@ async def test_a_slow_answer_streams_and_ends_as_one_message(talk: Talk, slack: 
     assert len(slack.calls_of("chat.appendStream")) >= 2
     assert len(slack.calls_of("chat.stopStream")) == 1
     assert slack.calls_of("chat.update") == slack.calls_of("chat.postMessage") == []
+
+
+async def test_what_a_stream_shows_with_blanks_stands_as_it_was_written_in_the_end(
+    talk: Talk, slack: FakeSlack
+) -> None:
+    """Rule 8: what could be a host is none while it streams, and nobody's text is changed for good."""
+    await talk.mentions("tell me of the files")
+    begun = await streaming(talk)
+    assert "setup. py" in words(begun)
+    assert "setup.py" not in words(begun)
+    answer = await finished(talk, "Step 0", "Step 7")
+    assert answer["ts"] == begun["ts"]
+    assert "run setup.py and install.sh, then read README.md at docs.example.com." in words(answer)
+    assert "setup. py" not in words(answer)
+    assert len(talk.of_the_bot()) == 1
 
 
 async def test_a_direct_message_streams_too(slack: FakeSlack, ana: SlackPerson) -> None:
