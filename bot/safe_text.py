@@ -23,6 +23,8 @@ LONGEST_NAME = 200
 LONGEST_WIDENING = 10
 """Characters that `visible` makes of one at most: `⟨U+10FFFF⟩`."""
 
+_MARK = "⟨U+"
+"""How a mark begins."""
 _LARGE = 20_000
 """Characters of JSON up to which a nested value is written with blanks, as people read it."""
 _MORE = 500
@@ -64,6 +66,13 @@ def visible(text: str) -> str:
         shown += (text[done:index], f"⟨U+{ord(text[index]):04X}⟩")
         done = index + 1
     return "".join([*shown, text[done:]]) if shown else text
+
+
+def apart_from_marks(text: str) -> str:
+    """The text with marks that somebody wrote themselves told apart from those that `visible` makes: a written
+    `⟨U+202E⟩` becomes `⟨U+27E8⟩U+202E⟩`. For a text as it was written, once: `visible` comes later, any number of
+    times."""
+    return text.replace(_MARK, f"⟨U+{ord(_MARK[0]):04X}⟩{_MARK[1:]}")
 
 
 def holds_unseen(text: str) -> bool:

@@ -13,7 +13,7 @@ from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import PostRow
 from bot.records.sign_ins import SignInRow
-from bot.safe_text import one_line, shorten
+from bot.safe_text import apart_from_marks, one_line, shorten
 from bot.vocabulary import (
     ApprovalView,
     ClarificationView,
@@ -51,9 +51,9 @@ async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | Non
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
-            return Said(kept["text"], final=kept.get("final", True))
+            return Said(apart_from_marks(kept["text"]), final=kept.get("final", True))
         case "notice":
-            return Notice(kept["text"], kept["tone"])
+            return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
             return await approval_view(tx, subject, _workspace_of(row.place) if row.place else "", now=now)
         case "clarification":
@@ -214,12 +214,12 @@ async def clarification_view(tx: Transaction, clarification_id: str) -> Clarific
     return ClarificationView(
         clarification_id=clarification_id,
         status=row.status,  # type: ignore[arg-type]  # the column holds only these words
-        question=row.question,
-        context=row.context,
+        question=apart_from_marks(row.question),
+        context=apart_from_marks(row.context),
         fields=row.fields,
         requester=names[row.requester],
         requester_id=row.requester,
-        answer=answer_text(row),
+        answer=apart_from_marks(answer_text(row)),
         server=row.server or "",
     )
 

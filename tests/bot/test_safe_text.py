@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.safe_text import argument_lines, labels, link_host, one_line, shorten, visible
+from bot.safe_text import apart_from_marks, argument_lines, labels, link_host, one_line, shorten, visible
 
 HIDDEN = [
     ("a right-to-left override", "invoice\u202egpj.exe", "invoice⟨U+202E⟩gpj.exe"),
@@ -73,6 +73,20 @@ ORDINARY = [
 @pytest.mark.parametrize("text", [o[1] for o in ORDINARY], ids=[o[0] for o in ORDINARY])
 def test_ordinary_text_of_all_scripts_stays_as_it_is(text: str) -> None:
     assert visible(text) == text
+
+
+def test_a_mark_that_somebody_wrote_does_not_look_like_one_of_ours() -> None:
+    """Rule 8: what looks like a mark stands for a character that is there."""
+    assert apart_from_marks("pay⟨U+202E⟩001, ⟨x⟩, U+202E") == "pay⟨U+27E8⟩U+202E⟩001, ⟨x⟩, U+202E"
+
+
+@given(st.text("⟨⟩U+20E\u202e", max_size=30), st.text("⟨⟩U+20E\u202e", max_size=30))
+@example("⟨U+202E⟩", "\u202e")
+@example("⟨U+27E8⟩U+202E⟩", "⟨U+202E⟩")
+def test_two_texts_that_differ_never_read_alike(one: str, other: str) -> None:
+    """Rule 8."""
+    alike = visible(apart_from_marks(one)) == visible(apart_from_marks(other))
+    assert alike == (one == other)
 
 
 def test_line_ends_of_windows_become_newlines() -> None:
