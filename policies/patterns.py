@@ -7,7 +7,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
-from policies.spellings import certain_pieces, composed, decoded, in_pieces, spellings, unmarked
+from policies.spellings import certain_pieces, composed, decoded, in_pieces, may_lead_elsewhere, spellings, unmarked
 
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
@@ -55,7 +55,8 @@ def perhaps(patterns: Iterable[str]) -> Likeness:
 
 def certainly(pattern: str) -> Likeness:
     """Whether a text fits a regular expression as a whole, however a tool reads it: with escapes decoded, without what
-    cannot be seen, and each of its parts where it is plainly several. In another case, or trimmed, it need not."""
+    cannot be seen, and each of its parts where it is plainly several. In another case, or trimmed, it need not. An
+    address that mail programs may read as another one's fits nothing surely."""
     fitting = whole(pattern)
 
     def surely(text: str) -> bool:
@@ -63,6 +64,8 @@ def certainly(pattern: str) -> Likeness:
             return False
         readings, pieces = decoded(text), certain_pieces(text)
         if readings is None or len(pieces) > MOST_PIECES:
+            return False
+        if any(map(may_lead_elsewhere, pieces or [text])):
             return False
         return all(map(fitting, pieces)) and all(map(fitting, readings))
 

@@ -33,6 +33,7 @@ _QUOTES = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}
 _SEPARATORS = ",;|\t\r\n\f\v\0\u2028\u2029，；、｜"
 _OF_A_DOCUMENT = "\"'[]{}:"
 _LINES = str.maketrans(dict.fromkeys(_SEPARATORS, "\n"))
+_LEADING_ELSEWHERE = re.compile(r"[@!%\"]")
 _ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,6})\}?|x([0-9A-Fa-f]{2})|([0-7]{3})|(.))", re.DOTALL)
 _ALIKE = str.maketrans(
     "аеорсухіјѕԁԛԝһѵАВЕКМНОРСТХУІЈЅαορνικτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıøłđ",
@@ -103,6 +104,13 @@ def certain_pieces(text: str) -> list[str]:
         return [piece.strip(_QUOTES) for piece in pieces if "@" in piece]
     pieces = [piece.strip(_QUOTES) for piece in re.split("[,;|]", text)]
     return pieces if len(pieces) > 1 and not any(re.search(r"\s", piece) for piece in pieces) else []
+
+
+def may_lead_elsewhere(text: str) -> bool:
+    """Whether mail to an address may go to another host than the one after its last `@`: there is one before it, as in
+    `x@evil.example#@acme.example`, or a route (`x%evil.example@…`, `evil.example!x@…`, RFC 5321, appendix C)."""
+    before, at, _ = text.rpartition("@")
+    return bool(at) and _LEADING_ELSEWHERE.search(before) is not None and re.search(r"\s", text) is None
 
 
 @lru_cache(maxsize=32)  # many rules ask about one value

@@ -9,7 +9,7 @@ import pytest
 
 from policies.judging import judge
 from policies.known_commands import reads
-from policies.model import Allow, Call, Deny
+from policies.model import Allow, Ask, Call, Deny
 from policies.quoting import is_quoted, own_words
 from tests.policies.builders import a_call, a_policy, a_tool, facts
 
@@ -45,6 +45,28 @@ def test_an_address_or_a_path_that_is_written_otherwise_passes_no_stricter_rule(
 def test_what_is_plainly_another_one_passes(value: str) -> None:
     assert isinstance(judged("to: '*@evil.example'", {"to": value}), Allow)
     assert isinstance(judged("to: /etc/*", {"to": value}), Allow)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "x@evil.example#@acme.example",
+        '"x@evil.example"@acme.example',
+        "x@evil.example%00@acme.example",
+        "x%evil.example@acme.example",
+        "evil.example!x@acme.example",
+        "a@acme.example, x@evil.example#@acme.example",
+    ],
+)
+def test_an_address_that_may_lead_elsewhere_is_not_surely_one_that_is_allowed(address: str) -> None:
+    inside = a_policy("match: {args: {to: '*@acme.example'}}, decide: allow")
+    assert isinstance(judge(inside, a_call(a_tool(schema=SCHEMA), to=address), facts()), Ask)
+    assert isinstance(judge(inside, a_call(a_tool(schema=SCHEMA), to="ana.b@acme.example"), facts()), Allow)
+
+
+def test_of_prose_with_an_address_in_it_nothing_else_is_asked() -> None:
+    anything = a_policy("match: {args: {to: '*'}}, decide: allow")
+    assert isinstance(judge(anything, a_call(a_tool(schema=SCHEMA), to="Hello! I am ana@acme.example"), facts()), Allow)
 
 
 @pytest.mark.parametrize("name", ["amount[]", "\u0430mount", "amount\0"])
