@@ -45,6 +45,10 @@ class WrittenByThread(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a line; never waits for its reader."""
+        with self._changed:
+            if len(self._lines) >= MOST_LINES:  # not worth the time that it takes to write and to mask it
+                self._dropped += 1
+                return
         try:
             line = self.format(record) + "\n"
         except Exception:  # noqa: BLE001  # as every handler: what cannot be formatted stops nobody

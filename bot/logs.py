@@ -34,6 +34,10 @@ _END = 2_000
 """Of these, at the end, where a traceback says what went wrong."""
 _LONGEST_WORD = 500
 """Characters without a blank that may be left out where a text is cut, so that no half of a secret stays."""
+_LONGEST_REMEMBERED = 100
+"""Characters of a text that is remembered to hold no secret."""
+_MOST_REMEMBERED = 1_000
+"""Such texts; then it begins anew."""
 
 # Each in linear time: where there is nothing in a run of characters, it is passed over as a whole.
 _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -84,9 +88,21 @@ class Mask:
         # The longest first, so that a secret within a secret does not leave the rest of it.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._known = re.compile("|".join(re.escape(form) for form in ordered)) if ordered else None
+        self._clean: set[str] = set()
+        """Short texts in which nothing was found, and no others: names and events come again on every line."""
 
     def __call__(self, text: str) -> str:
         """The text, with `***` in place of each secret."""
+        if text in self._clean:
+            return text
+        masked = self._masked(text)
+        if masked == text and len(text) <= _LONGEST_REMEMBERED:
+            if len(self._clean) >= _MOST_REMEMBERED:
+                self._clean = set()
+            self._clean.add(text)
+        return masked
+
+    def _masked(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub(HIDDEN, text)
         for pattern, replacement in _PATTERNS:

@@ -24,7 +24,7 @@ from typing import Any
 from policies.secret_fields import kind_of_field, name_of_entry
 from policies.secret_rules import Span
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
-from policies.secret_spans import certain_spans, secret_spans
+from policies.secret_spans import Shapes, certain_spans, secret_spans
 from policies.secret_spellings import spellings
 
 __all__ = [
@@ -114,8 +114,7 @@ class Redactor:
         """`patterns` are looked for beside fields that are called like secrets (`TOKENS`, perhaps `GUIDS`, `EMAILS`
         and the operator's own); `values` are secrets of this process, from eight characters on. `key` is what the
         fingerprints are made with (`fingerprint_key`); `None`: one that lasts as long as this redactor."""
-        self._patterns = tuple(patterns)
-        self._values = _all_spellings(values)
+        self._shapes = Shapes(patterns, _all_spellings(values))
         self._key = key or secrets.token_bytes(32)
         self._large: dict[str, Masked] = {}
         """By a keyed hash of the value, the last large ones."""
@@ -127,7 +126,7 @@ class Redactor:
 
     def _found(self, text: str, look: Callable[..., Iterator[Span]]) -> list[Secret]:
         raw = text.encode("utf-8", "surrogatepass")
-        found = set(look(raw, self._patterns, self._values))
+        found = set(look(raw, self._shapes))
         if len(raw) == len(text):
             return [Secret(*each) for each in sorted(found)]
         at = _in_characters(raw, {edge for start, end, *_ in found for edge in (start, end)})

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
+from policies.needles import Needles
 from policies.patterns import compiled
 from policies.placeholders import is_placeholder
 
@@ -87,8 +88,7 @@ class _Rule:
 
 def rule_spans(text: bytes) -> Iterator[Span]:
     """What the rules find, in no order; spans may overlap. Linear in time."""
-    needles = _needles()
-    for rule in {rule for index in needles.found_in(text) for rule in needles.rules[index]}:
+    for rule in _needles().whose_are_in(text):
         yield from rule.spans(text)
 
 
@@ -134,38 +134,9 @@ def _translated(source: str) -> Mapping[str, Any]:
     return data
 
 
-class _Needles:
-    """All needles of all rules, looked for at once."""
-
-    def __init__(self, rules: Iterable[_Rule]) -> None:
-        found: dict[bytes, list[_Rule]] = {}
-        for rule in rules:
-            for needle in rule.needles:
-                found.setdefault(needle, []).append(rule)
-        self._needles = tuple(found)
-        self.rules = tuple(found.values())
-        options = re2.Options()
-        options.log_errors = False
-        options.never_capture = True
-        options.case_sensitive = False
-        self._set = re2.Set.SearchSet(options)
-        for needle in self._needles:
-            self._set.Add(re2.escape(needle))
-        self._set.Add("")  # in every text: so that "none" is RE2's word for "not enough memory" alone
-        self._set.Compile()
-
-    def found_in(self, text: bytes) -> Sequence[int]:
-        """Which of them a text holds, in capitals or not."""
-        found: Sequence[int] | None = self._set.Match(text)
-        if found:
-            return [index for index in found if index < len(self._needles)]
-        lowered = text.lower()
-        return [index for index, needle in enumerate(self._needles) if needle in lowered]
-
-
 @cache
-def _needles() -> _Needles:
-    return _Needles(map(_Rule, _data()["rules"]))
+def _needles() -> Needles[_Rule]:
+    return Needles((rule, rule.needles) for rule in map(_Rule, _data()["rules"]))
 
 
 @cache

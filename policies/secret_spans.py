@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 
+from policies.needles import Needles
 from policies.secret_fields import fields
 from policies.secret_keys import key_spans
 from policies.secret_places import place_spans
@@ -12,23 +14,44 @@ from policies.secret_readings import place_in, readings
 from policies.secret_rules import Span, looks_random, rule_spans
 from policies.secret_shapes import SecretPattern
 
+_Look = Callable[[bytes], Iterator[Span]]
 
-def secret_spans(text: bytes, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> Iterator[Span]:
+
+class Shapes:
+    """What gives itself away: tokens of certain shapes, private keys, and values that are known."""
+
+    def __init__(self, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> None:
+        """`patterns` are looked for beside private keys; `values` are known secrets, in every spelling."""
+        known = [(partial(_known, value), (value,)) for value in values]
+        keys = (key_spans, (b"PRIVATE KEY",))
+        each = [(pattern, (partial(_of_pattern, pattern), _needles_of(pattern))) for pattern in patterns]
+        self._all: Needles[_Look] = Needles([*known, keys, *(sought for _, sought in each)])
+        self._certain: Needles[_Look] = Needles([*known, keys, *(sought for one, sought in each if one.certain)])
+
+    def spans(self, text: bytes) -> list[Span]:
+        """Where they are, in order, each once; some may overlap. Linear in time."""
+        return _sorted_spans(self._all, text)
+
+    def certain_spans(self, text: bytes) -> list[Span]:
+        """Those of them that may be secrets for certain."""
+        return _sorted_spans(self._certain, text)
+
+
+def secret_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
     """What in the UTF-8 of a text is or may be a secret, in no order; spans may overlap. Linear in time.
 
-    `patterns` are looked for beside what always is: tokens by the rules of services, private keys, fields and places of
-    secrets. `values` are secrets that are known, in every spelling.
+    Beside the `shapes` always: tokens by the rules of services, fields and places of secrets.
     """
-    return _in_all_readings(text, lambda read: _whatever(read, patterns, values))
+    return _in_all_readings(text, lambda read: _whatever(read, shapes))
 
 
-def certain_spans(text: bytes, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> Iterator[Span]:
+def certain_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
     """Those of `secret_spans` that are certain, for much less."""
-    found = _in_all_readings(text, lambda read: _tokens(read, patterns, values))
+    found = _in_all_readings(text, lambda read: _tokens(read, shapes))
     return (span for span in found if span.certain)
 
 
-def _in_all_readings(text: bytes, look: Callable[[bytes], Iterator[Span]]) -> Iterator[Span]:
+def _in_all_readings(text: bytes, look: _Look) -> Iterator[Span]:
     yield from look(text)
     for read, steps in readings(text):
         for span in look(read):
@@ -39,36 +62,38 @@ def _in_all_readings(text: bytes, look: Callable[[bytes], Iterator[Span]]) -> It
                 yield Span(start, end, span.kind, span.certain and plain)
 
 
-def _whatever(text: bytes, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> Iterator[Span]:
-    shapes = _shapes(text, patterns, values)
-    named = sorted({*shapes, *_beside(shapes, (Span(*span) for span in fields(text)))})
+def _whatever(text: bytes, shapes: Shapes) -> Iterator[Span]:
+    own = shapes.spans(text)
+    named = sorted({*own, *_beside(own, (Span(*span) for span in fields(text)))})
     yield from named
     yield from _beside(named, place_spans(text))
     yield from _beside(named, rule_spans(text))
 
 
-def _tokens(text: bytes, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> Iterator[Span]:
-    shapes = _shapes(text, [pattern for pattern in patterns if pattern.certain], values)
-    yield from shapes
-    yield from _beside(shapes, rule_spans(text))
+def _tokens(text: bytes, shapes: Shapes) -> Iterator[Span]:
+    own = shapes.certain_spans(text)
+    yield from own
+    yield from _beside(own, rule_spans(text))
 
 
-def _shapes(text: bytes, patterns: Sequence[SecretPattern], values: Collection[bytes]) -> list[Span]:
-    return sorted({*_known(text, values), *_of_patterns(text, patterns), *key_spans(text)})
+def _sorted_spans(sought: Needles[_Look], text: bytes) -> list[Span]:
+    return sorted({span for look in sought.whose_are_in(text) for span in look(text)})
 
 
-def _known(text: bytes, values: Collection[bytes]) -> Iterator[Span]:
-    for value in values:
-        at = text.find(value)
-        while at >= 0:
-            yield Span(at, at + len(value), "known value", certain=True)
-            at = text.find(value, at + len(value))
+def _needles_of(pattern: SecretPattern) -> Sequence[bytes]:
+    return [needle.encode() for needle in pattern.needles]
 
 
-def _of_patterns(text: bytes, patterns: Sequence[SecretPattern]) -> Iterator[Span]:
-    for pattern in patterns:
-        for start, end, kind in pattern.spans(text):
-            yield Span(start, end, kind, pattern.certain and (not pattern.random or looks_random(text[start:end])))
+def _known(value: bytes, text: bytes) -> Iterator[Span]:
+    at = text.find(value)
+    while at >= 0:
+        yield Span(at, at + len(value), "known value", certain=True)
+        at = text.find(value, at + len(value))
+
+
+def _of_pattern(pattern: SecretPattern, text: bytes) -> Iterator[Span]:
+    for start, end, kind in pattern.spans(text):
+        yield Span(start, end, kind, pattern.certain and (not pattern.random or looks_random(text[start:end])))
 
 
 def _beside(own: Sequence[Span], others: Iterable[Span]) -> Iterator[Span]:
