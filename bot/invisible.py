@@ -18,6 +18,10 @@ MOST_STACKED_MARKS = 8
 
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _KEYCAP = "\u20e3"
+_LOOK_BACK = 3
+"""Characters before a joiner that matter: a picture, its skin tone and its style."""
+_LONGEST_RUN = 4_096
+"""Characters of a run that are looked at together."""
 _VIRAMA = 9
 """Canonical combining class of the signs that join two Indic consonants."""
 
@@ -56,6 +60,9 @@ def unseen_in(text: str) -> Iterator[int]:
     """Positions of the characters that are to be marked, in order: those that a reader would not see, and marks that
     are stacked into towers. Linear in time; text without any such character costs next to nothing."""
     for found in _patterns().needs_a_look.finditer(text, _first_odd(text)):
+        if len(found[0]) <= _LONGEST_RUN and all(map(_is_never_kept, set(found[0]))):
+            yield from range(*found.span())
+            continue
         stacked, is_unseen = 0, False
         for index in range(*found.span()):
             stacks, suspicious, keepable = _kind_of(text[index])
@@ -89,6 +96,11 @@ def _kind_of(character: str) -> tuple[bool, bool, bool]:
     """Whether it stands on the letter before it, whether it is suspicious, and whether there is any context for it."""
     stacks = unicodedata.category(character) in ("Mn", "Me")
     return stacks, is_suspicious(character), _KEEPABLE.match(character) is not None
+
+
+def _is_never_kept(character: str) -> bool:
+    _, suspicious, keepable = _kind_of(character)
+    return suspicious and not keepable
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +156,32 @@ def is_suspicious(character: str) -> bool:
 def is_kept_in_context(text: str, index: int) -> bool:
     """Whether the suspicious character at `index` does there what it was made for, and nothing else."""
     character = text[index]
-    before = text[index - 1] if index > 0 else ""
-    after = text[index + 1] if index + 1 < len(text) else ""
+    if "\U000e0020" <= character <= "\U000e007f":
+        return _in_a_flag(text, index)
+    return _is_kept_between(text[max(index - _LOOK_BACK, 0) : index], character, text[index + 1 : index + 2])
+
+
+@lru_cache(maxsize=4_096)
+def _is_kept_between(earlier: str, character: str, after: str) -> bool:
+    """`earlier`: up to three characters before it; `after`: the one behind it, or nothing."""
+    before = earlier[-1:]
     if character == "\ufe0f" and before and before in "#*0123456789":
         return after == _KEYCAP
     if character in "\ufe0e\ufe0f":
         return bool(_PICTURE.match(before))
     if character in (_ZWJ, _ZWNJ):
-        joins_pictures = character == _ZWJ and _ends_in_a_picture(text, index) and bool(_PICTURE.match(after))
+        joins_pictures = character == _ZWJ and _ends_in_a_picture(earlier) and bool(_PICTURE.match(after))
         return joins_pictures or _joins_letters(before, after)
     if "\ufe00" <= character <= "\ufe02" or "\U000e0100" <= character <= "\U000e01ef":
         return bool(_IDEOGRAPH.match(before))
     if "\u180b" <= character <= "\u180d":
         return "\u1820" <= before <= "\u18aa"
-    if "\U000e0020" <= character <= "\U000e007f":
-        return _in_a_flag(text, index)
     return False
 
 
-def _ends_in_a_picture(text: str, end: int) -> bool:
-    """Whether a picture, perhaps with its skin tone or style, stands right before `end`."""
-    at = end - 1
+def _ends_in_a_picture(text: str) -> bool:
+    """Whether a picture, perhaps with its skin tone or style, stands at the end."""
+    at = len(text) - 1
     if at > 0 and text[at] == "\ufe0f":
         at -= 1
     if at > 0 and _SKIN.match(text[at]):

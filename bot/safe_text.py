@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,14 +59,29 @@ def visible(text: str) -> str:
     and tab, and towers of combining marks. Joiners and variation selectors stay where a script or an emoji needs
     them; `\\r\\n` becomes `\\n`. Doing it twice changes nothing more.
     """
+    return _visible_beginning(text, len(text) * LONGEST_WIDENING)[0]
+
+
+def _visible_beginning(text: str, most: int) -> tuple[str, int]:
+    """`visible`, and how many characters come after it: of a text that grows to more than `most` characters by its
+    marks, what stands behind the mark that goes beyond that."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     shown: list[str] = []
-    done = 0
+    done = length = 0
     for index in unseen_in(text):
-        shown += (text[done:index], f"⟨U+{ord(text[index]):04X}⟩")
+        mark = _mark(text[index])
+        shown += (text[done:index], mark)
+        length += index - done + len(mark)
         done = index + 1
-    return "".join([*shown, text[done:]]) if shown else text
+        if length > most:
+            return "".join(shown), len(text) - done
+    return ("".join([*shown, text[done:]]) if shown else text), 0
+
+
+@lru_cache(maxsize=1_024)
+def _mark(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
 
 
 def apart_from_marks(text: str) -> str:
@@ -88,7 +104,8 @@ def shorten(text: str, limit: int, unseen: int = 0) -> str:
     """
     if len(text) <= limit and not unseen:
         return text
-    for end in range(min(limit, len(text)), 0, -1):
+    least = len(f"… ({max(len(text) - limit, 0) + unseen:,} more characters)")
+    for end in range(min(limit - least, len(text)), 0, -1):
         kept = _before_a_whole_character(text, end) if end < len(text) else end
         cut = f"{text[:kept]}… ({len(text) - kept + unseen:,} more characters)"
         if len(cut) <= limit:
@@ -105,21 +122,20 @@ def visible_line(text: str, limit: int) -> str:
     """`one_line` of `visible`, whatever the length of the text: of a long one only the beginning is looked at, and what
     comes after that is counted as it was written."""
     text = text.lstrip() if text[:1].isspace() else text
-    beginning, unseen = _beginning(text, 2 * limit, limit)
-    return shorten(" ".join(visible(beginning).split()), limit, unseen)
+    shown, unseen = _beginning(text, 2 * limit, limit)
+    return shorten(" ".join(shown.split()), limit, unseen)
 
 
 def visible_passage(text: str, limit: int) -> str:
     """`shorten` of `visible`, likewise."""
-    beginning, unseen = _beginning(text, limit, limit)
-    return shorten(visible(beginning), limit, unseen)
+    shown, unseen = _beginning(text, limit, limit)
+    return shorten(shown, limit, unseen)
 
 
 def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
     """At most `limit` characters and `lines` lines of a text made visible, with the count of what is left out, and
     whether anything is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
-    beginning, unseen = _beginning(text, limit, limit)
-    shown = visible(beginning)
+    shown, unseen = _beginning(text, limit, limit)
     if not shown.strip() and not (unseen and text.strip()):
         return (f"({len(text):,} blanks)" if text else "(empty)"), False
     rows = shown.split("\n", lines)
@@ -130,11 +146,12 @@ def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
 
 
 def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
-    """As much of a text, about `most` characters, as has to be looked at to show `limit` of it, and how many come after
-    that. Where many are suspicious it is less, since each has to be judged by its neighbours."""
+    """As much of a text, about `most` characters, as has to be looked at to show `limit` of it, made visible, and how
+    many come after that. Where many are suspicious it is less, since each has to be judged by its neighbours."""
     beginning = text if len(text) <= most + _MORE else text[: most + _MORE]
     end = before_suspicious(beginning, min(max(limit // 2, 200), _MOST_SUSPICIOUS))
-    return beginning[:end], len(text) - end
+    shown, unseen = _visible_beginning(beginning[:end], most + _MORE)
+    return shown, unseen + len(text) - end
 
 
 def argument_lines(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
