@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -253,6 +255,12 @@ def _by_id(approval_id: str) -> sa.Select[Any]:
     return sa.select(approvals).where(approvals.c.approval_id == storable(approval_id))
 
 
+@lru_cache(maxsize=256)
+def _ask(written: str) -> Ask:
+    """Read once for all approvals that a rule asks for: that takes longer than the rest of a row."""
+    return Ask.model_validate_json(written)
+
+
 def _row(r: Any) -> ApprovalRow:
     asked = ApprovalAsked(
         call_id=r.call_id,
@@ -263,7 +271,7 @@ def _row(r: Any) -> ApprovalRow:
         arguments=r.arguments,
         digest=r.digest,
         risk=tuple(Risk(x) for x in r.risk),
-        ask=Ask.model_validate(r.ask),
+        ask=_ask(json.dumps(r.ask)),
         requesters=tuple(r.requesters),
         quote=r.quote,
     )

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.records.account_tables import connections
 from bot.records.database import Transaction
 
-COUNTED = 10_000
+COUNTED = 1_000
 """Accounts of a connection: how many more there are is for nobody to know within a request."""
 
 
