@@ -264,10 +264,6 @@ class StandInDesk:
         owner, link = self.links[sign_in_id]
         return link if owner == person.person_id else Refused("This link is for somebody else.")
 
-    async def shown(self, subject: str) -> tuple[Shown, ...]:
-        post = self.find(SignInView, "sign_in_id", subject)
-        return (Shown(post, None),) if post else ()
-
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
         post = self.find(ApprovalView, "approval_id", approval_id)
         return (
@@ -275,8 +271,8 @@ class StandInDesk:
         )
 
     async def shown(self, subject: str) -> tuple[Shown, ...]:
-        post = self.find(OutcomeView, "outcome_id", subject)
-        return (Shown(post, {}),) if post else ()
+        post = self.find(OutcomeView, "outcome_id", subject) or self.find(SignInView, "sign_in_id", subject)
+        return (Shown(post, None),) if post else ()
 
     async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
         asked = self.find(ApprovalView, "approval_id", approval_id)

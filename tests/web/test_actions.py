@@ -182,7 +182,7 @@ async def test_a_sign_in_link_is_for_its_owner_alone(house: House, ana: Browser,
     await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     assert await ana.get("/api/sign-ins/s/link") == (
         200,
-        {"url": "https://accounts.example.com/authorize?state=secret"},
+        {"url": "https://accounts.example.com/authorize?state=secret", "message": ""},
     )
     status, refusal = await ben.get("/api/sign-ins/s/link")
     assert status == 403
