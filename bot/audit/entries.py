@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.model import canonical_json
-from policies.redaction import A_TEXT, DEEPEST, LARGE, Redactor, exceeds
+from policies.redaction import A_TEXT, DEEPEST, Redactor, exceeds
 
 INPUT_LIMIT = 200
 """Characters of the short input."""
@@ -21,6 +21,9 @@ OUTPUT_BYTES = 4_096
 """Of the output, that its hash covers."""
 LONGEST_SECRET = 4_000
 """Characters of a text that are looked through for secrets, where a call has much of it."""
+LOOKED_THROUGH = 10_000
+"""Characters of a call that are looked through: more than twice as many as are kept. It is done where the entry is written, and a
+thousand characters that somebody has made for it take up to 4 ms of CPU."""
 LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 REASON_LIMIT = 200
@@ -78,7 +81,7 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
     whole = dict(end.arguments)
-    beginning = _beginning_of(whole) if exceeds(whole) else whole
+    beginning = _beginning_of(whole) if exceeds(whole, LOOKED_THROUGH) else whole
     arguments = redactor.for_audit(beginning).value
     kept, cut = _bounded(arguments)
     cut = cut or beginning is not whole
@@ -103,7 +106,7 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
             "fingerprint": redactor.fingerprint_of_call(end.server, end.tool, end.arguments),
             "duration": None if end.duration is None else round(end.duration, 3),
             "status": end.status,
-            "note": shortened(redactor.redact(end.note), INPUT_LIMIT),
+            "note": shortened(redactor.redact(end.note[:LONGEST_SECRET]), INPUT_LIMIT),
             "settled": dict(end.settled),
             "output": None if end.output is None else output_hash(end.output),
             "arguments": kept,
@@ -178,7 +181,7 @@ def _texts_cut(value: Any) -> Any:
             return value
 
 
-def _beginning_of(value: Any, room: int = LARGE) -> Any:
+def _beginning_of(value: Any, room: int = LOOKED_THROUGH) -> Any:
     """As much of a large value as may be kept: the beginnings of its texts, long enough for a secret that begins in
     what is kept of them to be seen whole; nothing of what comes when there is no more room."""
     left = room

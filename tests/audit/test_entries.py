@@ -69,7 +69,7 @@ def test_long_arguments_are_cut_and_it_says_so() -> None:
 
 
 def test_too_many_arguments_are_left_out() -> None:
-    entry = said(ended(arguments={f"field{n}": n for n in range(2_000)}))
+    entry = said(ended(arguments={f"field{n}": 10**15 + n for n in range(2_000)}))
     assert entry["arguments_cut"]
     assert entry["arguments"] is None
 
@@ -139,3 +139,13 @@ def test_what_takes_long_to_look_through_is_large(many: Any) -> None:
     """Rule 13: what is large is looked through in a thread."""
     assert exceeds({"a": many})
     assert not exceeds({"a": ["some words"] * 50, "b": "word " * 1_000})
+
+
+@pytest.mark.parametrize("unit", ["\uff50\uff41\uff53\uff53\uff1d", '\\"', "https://a:b@", "password=abc123 "])
+def test_rule_13_a_call_that_is_made_to_take_long_holds_up_nobody(unit: str) -> None:
+    arguments = {f"a{number}": unit * (3_900 // len(unit)) for number in range(5)}
+    end = ended(arguments=arguments, note=unit * 100_000)
+    entry_of(end, Redactor())  # the patterns are compiled once
+    started = time.thread_time()
+    entry_of(end, Redactor())
+    assert time.thread_time() - started < 0.1

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from adapters.tool_servers.catalogue import REMEMBERED, Catalogue
+from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED
 from adapters.tool_servers.personal_session import PersonalSession, Unopened
 from adapters.tool_servers.server import still_offered
 from graph.ports import BrokeOff, Failed, Succeeded
@@ -117,3 +118,16 @@ def test_a_tool_is_forgotten_when_nobody_has_it_any_more() -> None:
     assert catalogue.entries == [two, one]
     catalogue.lacks(REMEMBERED, "one")
     assert catalogue.entries == [two]
+
+
+def test_rule_13_what_a_server_shows_to_many_people_is_not_kept_without_bound() -> None:
+    catalogue = Catalogue()
+    for person in range(20):
+        catalogue.listed(str(person), [{"name": f"{person}-{number}"} for number in range(MOST_LISTED // 4)])
+    assert len(catalogue.entries) == MOST_LISTED
+    assert catalogue.entries[0] == {"name": "19-0"}
+    for person in range(4):
+        catalogue.listed(str(person), [{"name": f"large-{person}", "description": "x" * (LARGEST_LISTING // 2 - 100)}])
+    assert [entry["name"] for entry in catalogue.entries] == ["large-3", "large-2"]
+    catalogue.lacks("1", "large-1")
+    assert len(catalogue.entries) == 2
