@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -49,7 +49,7 @@ _SHORTEST_MARK = 3
 
 def main() -> None:
     """Prints the rules."""
-    from kingfisher_sdk import Rules  # type: ignore[import-untyped]  # noqa: PLC0415 - only here, and lazily
+    from kingfisher_sdk import Rules  # noqa: PLC0415  # only here, and lazily
 
     rules = Rules(confidence="low", cache=False)
     details = [rules.detail(entry["id"]) for entry in rules.metadata()]
@@ -113,7 +113,7 @@ def _filters(node: Any) -> tuple[float, list[str]]:
     return entropy, [each for each in harmless if _is_regex(each)]
 
 
-def _common(details: list[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+def _common(details: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     regexes: list[str] = []
     words: list[str] = []
     for part in _alternatives(details[0]["betterleaks_filter"]):
