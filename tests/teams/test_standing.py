@@ -173,6 +173,19 @@ async def test_guests_are_not_vouched_for_even_where_they_are_welcome(teams: Fak
         assert await standing.account_of(person(CHLOE)) == AccountFacts(is_member=None)  # whom no roster has shown
 
 
+async def test_whoever_was_a_member_hours_ago_still_is_where_graph_may_not_be_asked(teams: FakeTeams) -> None:
+    """Rule 9: an approver is somebody else than a member; where guests are welcome, of the others nobody knows."""
+    teams.world.graph_permissions.clear()
+    moments = Moments()
+    async with parts_of(teams, moments, allow_guests=True) as (people, standing):
+        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
+        for user in (ANA, GUS):
+            await people.admitted(spot, Caller(TENANT, user, teams.address(user)))
+        moments.now += 3_600
+        assert await standing.account_of(person(ANA)) == AccountFacts(is_member=True)
+        assert await standing.account_of(person(GUS)) == AccountFacts(is_member=False)
+
+
 async def test_the_name_of_an_account_is_an_address_that_it_claims(teams: FakeTeams) -> None:
     """Rule 9: another platform may know somebody by the name of their account here."""
     teams.world.users[ANA].mail = "aa@example.com"
