@@ -22,8 +22,8 @@ OUTPUT_BYTES = 4_096
 LONGEST_SECRET = 4_000
 """Characters of a text that are looked through for secrets, where a call has much of it."""
 LOOKED_THROUGH = 10_000
-"""Characters of a call that are looked through: more than twice as many as are kept. It is done where the entry is written, and a
-thousand characters that somebody has made for it take up to 4 ms of CPU."""
+"""Characters of a call that are looked through, more than twice as many as are kept. It is done where the entry is
+written, and a thousand characters that somebody has made for it take up to 4 ms of CPU."""
 LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
 REASON_LIMIT = 200
