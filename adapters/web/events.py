@@ -44,6 +44,7 @@ class EventStreams:
         self._desk = desk
         self._hub = hub
         self._board = board
+        self._lists = ThreadLists(desk, hub)
 
     async def events(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
@@ -68,7 +69,7 @@ class EventStreams:
         view = await self._desk.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
         thread = thread_json(view) | {"live": self._board.snapshot(thread_id)}
         me = frame("session", {"me": person_json(visitor.person)})
-        return me + await self._threads(visitor.person) + frame("thread", thread)
+        return me + await self._lists.now(visitor.person) + frame("thread", thread)
 
     async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:
         threads_from = monotonic() + THREADS_EVERY_SECONDS
@@ -88,12 +89,44 @@ class EventStreams:
             if threads_due and monotonic() >= threads_from:
                 threads_due = False
                 threads_from = monotonic() + THREADS_EVERY_SECONDS
-                yield await self._threads(person)
+                yield await self._lists.since_the_change(person)
 
-    async def _threads(self, person: Person) -> bytes:
-        """All threads, and what others have asked this person, wherever it is, to decide."""
+
+class ThreadLists:
+    """The list of threads, with what others have asked a person to decide, as that person's pages show it.
+
+    Read for one person after the other, and at each change once for all pages of a person: hundreds of open pages that
+    all read at once would hold up everybody.
+    """
+
+    def __init__(self, desk: Desk, hub: Hub) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._turn = asyncio.Lock()
+        self._as_of = hub.changes
+        self._frames: dict[str, bytes] = {}
+
+    async def now(self, person: Person) -> bytes:
+        """The list as it is at this moment."""
+        async with self._turn:
+            return await self._read(person)
+
+    async def since_the_change(self, person: Person) -> bytes:
+        """The list as it was read for this person since it last changed."""
+        async with self._turn:
+            if self._as_of != self._hub.changes:
+                self._as_of = self._hub.changes
+                self._frames.clear()
+            if person.person_id not in self._frames:
+                self._frames[person.person_id] = await self._read(person)
+            return self._frames[person.person_id]
+
+    async def _read(self, person: Person) -> bytes:
         asked = await self._desk.asked(person)
-        return frame("threads", {**threads_json(await self._desk.threads("web")), **asked_json(asked)})
+        threads = await self._desk.threads("web")
+        # Reading from the database does not yield, so that the next in turn would follow within the same step.
+        await asyncio.sleep(0)
+        return frame("threads", {**threads_json(threads), **asked_json(asked)})
 
 
 async def _write(response: web.StreamResponse, chunk: bytes) -> None:

@@ -80,6 +80,8 @@ class Hub:
     def __init__(self) -> None:
         self._readers: set[Reader] = set()
         self._closed = False
+        self.changes = 0
+        """How often the list of threads has changed."""
 
     @contextmanager
     def reading(self, thread_id: str, person_id: str, session_id: str) -> Iterator[Reader]:
@@ -110,6 +112,7 @@ class Hub:
 
     def threads_changed(self) -> None:
         """Have every page read the list of threads again."""
+        self.changes += 1
         for reader in self._readers:
             reader.offer_threads_changed()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from time import monotonic
 
 import pytest
 
 from adapters.web import events
-from bot.vocabulary import ApprovalView, Notice, Place
+from bot.vocabulary import ApprovalView, Notice, Person, Place, Post
 from tests.web.serving import Browser, House
 from tests.web.stand_in_desk import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of
@@ -150,6 +151,28 @@ async def test_many_changes_do_not_read_the_list_of_threads_as_often(
             await asyncio.sleep(0)  # lets the stream notice each
         await stream.until("threads")
         assert reads <= 2 + (monotonic() - began) / events.THREADS_EVERY_SECONDS
+
+
+async def test_a_change_is_read_once_for_all_pages_of_a_person(
+    house: House, ana: Browser, ben: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: two hundred open pages that all read at once held everybody up for 0.3 s."""
+    read: list[str] = []
+    asked = house.desk.asked
+
+    async def counted(person: Person) -> tuple[Post, ...]:
+        read.append(person.person_id)
+        return await asked(person)
+
+    async with AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(stream_of(who, THREAD)) for who in (ana, ana, ana, ben, ben)]
+        for stream in streams:
+            await snapshot(stream)
+        monkeypatch.setattr(house.desk, "asked", counted)
+        await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
+        for stream in streams:
+            assert (await stream.until("threads"))["threads"][0]["thread_id"] == THREAD
+    assert sorted(read) == ["web:ana", "web:ben"]
 
 
 async def test_a_silent_stream_says_now_and_then_that_it_lives(ana: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
