@@ -18,6 +18,8 @@ DEEPEST = 100
 """Levels that `..` goes down."""
 
 _ENVIRONMENT = JSONPathEnvironment()
+_AROUND = " \t\r\n\f\v\0\ufeff\\\"'`"
+"""What may stand around JSON in a text."""
 
 
 def is_path(key: str) -> bool:
@@ -55,8 +57,9 @@ class Path:
         """What it yields: nothing where a mapping or list does not go on, and `Blank.MISSING` for each of several
         values that does not.
 
-        `None`, could not be found out: it met another kind of value (a text where it wants a list), a name that is
-        written otherwise, a mapping or value of which not all is known, or more than 100 levels below `..`.
+        `None`, could not be found out: it met another kind of value (a text where it wants a list; below `..`, a text
+        that a tool may read as an object or a list), a name that is written otherwise, a mapping or value of which not
+        all is known, or more than 100 levels below `..`.
         """
         found: list[Any] = [arguments]
         several = False
@@ -91,11 +94,17 @@ def _descendants(value: Any) -> Iterator[Any]:
     waiting = [(value, 0)]
     while waiting:
         one, level = waiting.pop()
-        if isinstance(one, Doubt | Undetermined) or level > DEEPEST:
+        if isinstance(one, Doubt | Undetermined) or level > DEEPEST or (isinstance(one, str) and _is_document(one)):
             raise _OtherKindError
         yield one
         inner = list(one.values()) if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ()
         waiting += [(item, level + 1) for item in reversed(inner)]
+
+
+def _is_document(text: str) -> bool:
+    """Whether a text is written like an object or a list of JSON, which many servers read as such (FastMCP does)."""
+    bare = text.strip(_AROUND)
+    return bare[:1] + bare[-1:] in ("{}", "[]")
 
 
 def _selected(selector: Any, value: Any, *, descends: bool, several: bool) -> Sequence[Any]:

@@ -34,7 +34,7 @@ _SEPARATORS = ",;|\t\r\n\f\v\0\u2028\u2029，；、｜"
 _OF_A_DOCUMENT = "\"'[]{}:"
 _LINES = str.maketrans(dict.fromkeys(_SEPARATORS, "\n"))
 _LEADING_ELSEWHERE = re.compile(r"[@!%\"]")
-_ESCAPE = re.compile(r"\\(?:u\{?([0-9A-Fa-f]{4,6})\}?|x([0-9A-Fa-f]{2})|([0-7]{3})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u(?:\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{4}))|x([0-9A-Fa-f]{2})|([0-7]{3})|(.))", re.DOTALL)
 _ALIKE = str.maketrans(
     "аеорсухіјѕԁԛԝһѵАВЕКМНОРСТХУІЈЅαορνικτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıøłđ",
     "aeopcyxijsdqwhvABEKMHOPCTXYIJSaopviktuxABEZHIKMNOPTYXiold",
@@ -139,10 +139,10 @@ def _unescaped(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    number = match[1] or match[2]
-    code = int(number, 16) if number else int(match[3], 8) if match[3] else None
+    number = match[1] or match[2] or match[3]
+    code = int(number, 16) if number else int(match[4], 8) if match[4] else None
     if code is None:
-        return {"n": "\n", "t": "\t", "r": "\r"}.get(match[4], str(match[4]))
+        return {"n": "\n", "t": "\t", "r": "\r"}.get(match[5], str(match[5]))
     return chr(code) if code < 0x110000 else ""
 
 
@@ -163,7 +163,7 @@ def _spaced(text: str) -> str:
 def _is_invisible(c: str) -> bool:
     return (
         unicodedata.category(c)[0] == "C"
-        or c in "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+        or c in "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
         or "\ufe00" <= c <= "\ufe0f"
     )
 

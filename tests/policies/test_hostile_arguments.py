@@ -30,6 +30,8 @@ OTHERWISE = [
     ("to: /etc/*", "file:///etc/passwd"),
     ("to: /etc/*", "FILE:/etc/passwd"),
     ("to: /etc/*", "file://localhost/etc/passwd"),
+    ("to: production", r"\u{70}roduction"),
+    ("to: production", "produc\u2800tion"),
     ("to: /etc/*", "../../etc/passwd"),
     ("to: /etc/*", "..%2f..%2fetc%2fpasswd"),
     ("to: /etc/*", "~/../../etc/passwd"),
@@ -72,6 +74,21 @@ def test_of_prose_with_an_address_in_it_nothing_else_is_asked() -> None:
 @pytest.mark.parametrize("name", ["amount[]", "\u0430mount", "amount\0"])
 def test_a_name_that_servers_read_as_another_is_one_of_which_nothing_is_known(name: str) -> None:
     assert isinstance(judged("amount: {min: 1000}", {name: 5_000}), Deny)
+
+
+@pytest.mark.parametrize(
+    "payment",
+    [
+        '{"amount": 5000}',
+        ['{"amount": 5000}'],
+        ' [{"amount": 5000}]\n',
+        '"{\\"amount\\": 5000}"',
+        "\ufeff{'amount': 5000}",
+    ],
+)
+def test_below_two_dots_nothing_is_known_of_a_text_that_tools_read_as_json(payment: Any) -> None:
+    assert isinstance(judged('"$..amount": {any: {min: 1000}}', {"payment": payment}), Deny)
+    assert isinstance(judged('"$..amount": {any: {min: 1000}}', {"payment": "[x](y) {z} 5000"}), Allow)
 
 
 @pytest.mark.parametrize(
