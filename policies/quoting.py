@@ -19,7 +19,10 @@ MOST_SENTENCES = 4
 FILE = "\ufffc"
 """Stands for a file in a message (U+FFFC, OBJECT REPLACEMENT CHARACTER)."""
 
-_QUOTED_LINE = re.compile(r"\s*(?:>|&gt;|＞|❯|[|│┃▏▎▌])")
+_QUOTED_LINE = re.compile(
+    r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff]|(?:[-*•+]|[0-9]{1,3}[.)])\s)*+(?:>|&gt;|＞|❯|[|│┃▏▎▌])"
+)
+"""Also in a list."""
 _QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;|＞){3}")
 """Slack's mark of a quote that goes on to the end of the message."""
 _CODE, _TILDE = "```", "~~~"
@@ -60,9 +63,13 @@ _NEGATIONS = """
 _NEGATION = re.compile(
     r"(?<!\w)(?:" + "|".join(_NEGATIONS.split()) + r")(?!\w)|n't(?!\w)|(?<!\w)n'"
     r"|[不没沒别別勿未无無莫禁]|ない|ません|なく|ずに|않|못|지\s?마|지\s?말|아니|안\s|ไม่|อย่า|ห้าม|[🚫❌⛔🛑✋❎✖]"
+    r"|:(?:x|octagonal[_ ]sign|(?:raised[_ ])?hand|negative[_ ]squared[_ ]cross[_ ]mark|heavy[_ ]multiplication[_ ]x):"
 )
 """Words that negate in the languages that most people write; there are more of them than any list has."""
+_EMPHASIS = re.compile(r"[*_~]+")
+"""Marks of bold, italic and struck-out letters: `do _not_ delete` negates."""
 _AROUND = "\"'«»"
+_AFTER_COLON = " \t\r\n*_~"
 _ALIKE = str.maketrans(dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟″", '"') | dict.fromkeys("‐‑‒–—−", "-"))
 """Typographic signs that platforms, keyboards and models put in place of plain ones."""
 _WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -77,14 +84,18 @@ def own_words(text: str) -> tuple[str, ...]:
     Left out is what they may have from others, or may not mean: lines that quote (`> …`, from `>>>` on everything),
     code of every kind, everything between the first and the last quotation mark, names that are mentioned (whatever
     follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
-    in their line (their label), what is struck out, and every sentence with a word that negates. In doubt it is left
-    out. What was pasted without any sign of it cannot be told from what was typed.
+    in their line (their label), what is struck out, every sentence with a word that negates, and what comes after such
+    a one that ends in a colon. In doubt it is left out. What was pasted without any sign of it cannot be told from what
+    was typed.
     """
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
     outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
     for sentence in _sentences(outside):
-        if _NEGATION.search(_folded(outside[sentence])):
+        if _negates(outside[sentence]):
+            if outside[sentence].rstrip(_AFTER_COLON).endswith((":", "：")):
+                kept[sentence.start :] = [False] * (len(kept) - sentence.start)
+                break
             kept[sentence] = [False] * len(kept[sentence])
     for pattern in _OF_OTHERS:
         for found in pattern.finditer(outside):
@@ -129,6 +140,11 @@ def is_quoted(quote: str, said: Iterable[str]) -> bool:
     wanted = _folded(quote).strip(_AROUND).strip()
     words = len(_WORD.findall(wanted))
     return words >= FEWEST_OF_A_MESSAGE and any(_is_in(wanted, words, _folded(text)) for text in said)
+
+
+def _negates(sentence: str) -> bool:
+    folded = _folded(sentence)
+    return any(_NEGATION.search(_EMPHASIS.sub(instead, folded)) for instead in ("", " "))
 
 
 def _leave_out_blocks(text: str, kept: list[bool]) -> None:
@@ -193,5 +209,5 @@ def _joined(before: str, after: str) -> bool:
 def _folded(text: str) -> str:
     if not text.isascii():
         seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
-        text = composed(seen.casefold()).translate(_ALIKE)
+        text = composed(seen.casefold().translate(_ALIKE)).translate(_ALIKE)  # form NFKC makes a space of ´
     return " ".join(text.casefold().replace("`", "'").split())

@@ -119,6 +119,9 @@ NOT_THEIR_WISH = [
         f"do\nnot\n{WISH}",
         f"{WISH}, no, keep it",
     ),
+    *(f"do _not_ {WISH}", f"do n**o**t {WISH}", f"don´t {WISH}", f"{WISH} :no_entry:", f":x: {WISH}"),
+    *(f"Never do this:\n- {WISH}", f"not these:\n\n1. {WISH}\n2. {WISH}"),
+    *(f"- > {WISH}", f"1. > {WISH}", f"\u200b> {WISH}"),
     *(f"please do not, e.g. {WISH}", f'do "not" {WISH}', f"do `not` {WISH}", f"DO N\u200bOT {WISH}", f"ｎｏｔ {WISH}"),
     *(f"bitte nicht {WISH}", f"niemals {WISH}", f"ne pas {WISH}", f"n'allez pas {WISH}", f"no {WISH}", f"nunca {WISH}"),
     *(
