@@ -182,8 +182,19 @@ async def test_whoever_was_a_member_hours_ago_still_is_where_graph_may_not_be_as
         for user in (ANA, GUS):
             await people.admitted(spot, Caller(TENANT, user, teams.address(user)))
         moments.now += 3_600
-        assert await standing.account_of(person(ANA)) == AccountFacts(is_member=True)
-        assert await standing.account_of(person(GUS)) == AccountFacts(is_member=False)
+        assert (await standing.account_of(person(ANA))).is_member is True
+        assert (await standing.account_of(person(GUS))).is_member is False
+
+
+async def test_an_address_of_hours_ago_is_enough_to_doubt_and_vouches_for_nobody(teams: FakeTeams) -> None:
+    """Rule 9: a member's second account with the same address is nobody's second pair of eyes an hour later either."""
+    teams.world.graph_permissions.clear()
+    moments = Moments()
+    async with parts_of(teams, moments) as (people, standing):
+        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
+        await people.admitted(spot, Caller(TENANT, ANA, teams.address(ANA)))
+        moments.now += 3_600
+        assert await standing.account_of(person(ANA)) == AccountFacts("", (MAIL,), is_member=True)
 
 
 async def test_the_name_of_an_account_is_an_address_that_it_claims(teams: FakeTeams) -> None:

@@ -74,7 +74,7 @@ class People:
         self._profiles: Remembered[_Key, _Profile] = Remembered(keep=_keep, clock=clock)
         self._vouched = Vouching(config)
         self._accounts: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP, clock=clock)
-        self._members: Remembered[str, bool] = Remembered(keep=lambda _is_member: KEEP_MET, clock=clock)
+        self._were: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP_MET, clock=clock)
         self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
 
     async def admitted(self, spot: Spot, caller: Caller, *, patience: float = AT_ONCE) -> Person | Unwelcome:
@@ -114,13 +114,11 @@ class People:
         return Person(person, (profile.name if profile else "") or (shown_name(met.name) if met else ""))
 
     def known_account(self, person: str) -> AccountFacts:
-        """Whose the account is of somebody whom a roster has shown lately; of a roster seen in the last day, whether it
-        is a member's. Where none was seen and only members may use the bot, it is one."""
-        known = self._accounts.known(person.lower())
-        if known is not None:
-            return known
-        is_member = self._members.known(person.lower())
-        return AccountFacts(is_member=True if is_member is None and not self._config.allow_guests else is_member)
+        """Whose the account is of somebody whom a roster has shown lately. Of a roster seen in the last day: whether it
+        is a member's, and its addresses, vouched for no more. Where none was seen and only members may use the bot, it
+        is one."""
+        known = self._accounts.known(person.lower()) or self._were.known(person.lower())
+        return known or AccountFacts(is_member=None if self._config.allow_guests else True)
 
     async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
         """The addresses (`29:…`) of those who could be found, by person id. Raises nothing. Of people in local clients
@@ -171,7 +169,7 @@ class People:
         await self._profiles.close()
         await self._met.close()
         await self._accounts.close()
-        await self._members.close()
+        await self._were.close()
 
     async def _profile(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
         key = (tenant, channel_of(spot.conversation), user.lower())
@@ -225,7 +223,9 @@ class People:
         user, email = words(member, "aadObjectId"), facts.email
         if user:
             self._accounts.put(person_id(tenant, user).lower(), facts)
-            self._members.put(person_id(tenant, user).lower(), facts.is_member is True)
+            # An address that was theirs hours ago may be enough to doubt that two accounts are two people's.
+            addresses = (*([email] if email else []), *facts.claimed)
+            self._were.put(person_id(tenant, user).lower(), AccountFacts("", addresses, facts.is_member is True))
         return _Profile(words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email)
 
     def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:
