@@ -24,13 +24,19 @@ log = structlog.get_logger(__name__)
 
 _AT_ONCE = 20
 """Pieces that are taken one after the other before others get their turn, some 5 ms: they may all be there already."""
-_REASONS = ("finish_reason", "stop_reason", "done_reason", "status")
-"""Where services say why an answer ended: chat completions and Google, Anthropic, Ollama, OpenAI's responses."""
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "status", "native_finish_reason")
+"""Where services say why an answer ended: chat completions and Google, Anthropic, Ollama, OpenAI's responses, and
+OpenRouter in the words of the service behind it."""
 _PROPERLY = frozenset(
     {"stop", "tool_calls", "function_call", "completed", "tool_use", "end_turn", "stop_sequence", "eos_token"}
 )
 """What they say when the model had said all that it wanted to. Anything else (`length`, `max_tokens`, `incomplete`, a
 word that we do not know) means that the answer may have been cut."""
+_CUT = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "incomplete", "model_length"}
+    | {"model_context_window_exceeded"}
+)
+"""What they say when it was cut for certain, whatever else they say beside it or afterwards: gateways translate."""
 _FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "spii", "recitation"})
 """What they say when a filter ended it."""
 
@@ -160,6 +166,8 @@ class _Answer:
         self._calls = WrittenCalls()
         self._usage: UsageMetadata | None = None
         self._metadata: dict[str, Any] = {}
+        self._is_cut = False
+        """Whether any piece said so."""
         self._id: str | None = None
         self._whole = True
         """Whether all of it came as whole messages, not as pieces of one."""
@@ -176,6 +184,7 @@ class _Answer:
         if piece.usage_metadata is not None:
             self._usage = add_usage(self._usage, piece.usage_metadata)
         self._metadata |= {key: value for key, value in piece.response_metadata.items() if value is not None}
+        self._is_cut = self._is_cut or not _CUT.isdisjoint(_reasons(piece.response_metadata))
         self._id = self._id or piece.id
 
     def _add_calls(self, piece: AIMessage) -> None:
@@ -202,7 +211,7 @@ class _Answer:
             # A connection that closes between two events looks like the end of the stream; only the reason tells.
             raise ModelProblem(Trouble.BROKE_OFF)
         # Pieces without a reason for their end may be some of the pieces.
-        cut = ended not in _PROPERLY if ended else not self._whole
+        cut = self._is_cut or (ended not in _PROPERLY if ended else not self._whole)
         calls, unreadable = await self._calls.read(cut=cut)
         text = "".join(self._text)
         if not text and not calls and not unreadable:
@@ -222,5 +231,10 @@ def _ended(metadata: Mapping[str, Any]) -> str:
     details = metadata.get("incomplete_details")
     if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
         return reason.lower()
-    found = [metadata[key] for key in _REASONS if isinstance(metadata.get(key), str)]
-    return found[0].lower() if found else ""
+    found = _reasons(metadata)
+    return found[0] if found else ""
+
+
+def _reasons(metadata: Mapping[str, Any]) -> list[str]:
+    """All that it says about that, the first of `_REASONS` first, in lower case."""
+    return [metadata[key].lower() for key in _REASONS if isinstance(metadata.get(key), str)]

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from pydantic import Field
 
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
@@ -62,6 +63,7 @@ class AnotherProvider(BaseChatModel):
     """Streams pieces of LangChain's own, with what it says at the end."""
 
     metadata: dict[str, Any]
+    afterwards: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def _llm_type(self) -> str:
@@ -75,6 +77,7 @@ class AnotherProvider(BaseChatModel):
             piece = tool_call_chunk(name="crm__call", args=text, id=f"c{index}", index=index)
             yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[piece]))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=self.metadata))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=self.afterwards))
 
 
 @pytest.mark.parametrize(
@@ -88,12 +91,24 @@ class AnotherProvider(BaseChatModel):
         ({"stop_reason": "max_tokens"}, 1),
         ({"done_reason": "length"}, 1),
         ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, 1),
+        ({"finish_reason": "tool_calls", "stop_reason": "max_tokens"}, 1),
+        ({"finish_reason": "stop", "status": "incomplete"}, 1),
+        ({"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}, 1),
+        ({"finish_reason": "stop", "native_finish_reason": "STOP"}, 2),
+        ({"finish_reason": "stop", "stop_reason": "<|eot_id|>"}, 2),
         ({}, 1),
     ],
 )
 async def test_other_providers_say_it_in_words_of_their_own(metadata: dict[str, Any], stand: int) -> None:
     message = await stream_message(AnotherProvider(metadata=metadata), ASK, lambda _: None, retry=ONCE)
     assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (stand, 2 - stand)
+
+
+async def test_what_was_cut_stays_cut_whatever_a_gateway_says_afterwards() -> None:
+    """Rule 12: nobody approves the rest of a call that the model never wrote."""
+    said = AnotherProvider(metadata={"finish_reason": "length"}, afterwards={"finish_reason": "stop"})
+    message = await stream_message(said, ASK, lambda _: None, retry=ONCE)
+    assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (1, 1)
 
 
 # ------------------------------------------------------------------------------------------------ how much
