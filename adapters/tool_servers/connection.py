@@ -47,6 +47,13 @@ MOST_PAGES = 32
 LONGEST_STATUS = 200
 """Characters of a progress message."""
 
+MOST_QUESTIONS = 50
+"""Questions in the course of one call, those that are put to nobody included; whatever is asked beyond is cancelled,
+and the time of the call runs on."""
+
+MOST_UNREAD = 4
+"""Questions of a call that nobody has taken up yet: a call may wait for half an hour, and a question be 4 MB."""
+
 
 @dataclass(slots=True, eq=False)
 class OngoingCall:
@@ -57,8 +64,10 @@ class OngoingCall:
     """Who is told how far it is: the run that waits for it now."""
     request_id: int | None = None
     """`None`: not sent yet."""
-    questions: asyncio.Queue[Question] = field(default_factory=asyncio.Queue)
+    questions: asyncio.Queue[Question] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))
     """What the server asked in its course and nobody has taken up yet."""
+    asked: int = 0
+    """Questions that were taken into `questions` so far."""
     answer: asyncio.Task[CallResult] = field(init=False, repr=False)
 
 
@@ -225,13 +234,19 @@ class Connection:
             self._withdraw(call)
 
     def ask(self, question: Question) -> None:
-        """Give a question of the server to the call that it belongs to; it is cancelled when that is not certain."""
+        """Give a question of the server to the call that it belongs to; it is cancelled when that is not certain, or
+        when the call has asked more than anybody answers."""
         self.has_asked = True
         call = self._call_of(question)
-        if call is not None:
+        if call is None:
+            open_calls = len(self._calls)
+            log.warning("tool_server_question_belongs_to_no_call", server=self._server.name, open_calls=open_calls)
+        elif call.asked < MOST_QUESTIONS and not call.questions.full():
+            call.asked += 1
             call.questions.put_nowait(question)
             return
-        log.warning("tool_server_question_belongs_to_no_call", server=self._server.name, open_calls=len(self._calls))
+        else:
+            log.debug("tool_server_asks_too_much", server=self._server.name, tool=call.tool)
         self._do(self._reply(question, types.ElicitResult(action="cancel")))
 
     @property

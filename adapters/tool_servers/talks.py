@@ -93,7 +93,8 @@ class Talk:
             put = self._read(happened)
             if isinstance(put, Refused):
                 log.warning("tool_server_question_refused", server=self.tool.server, tool=self.tool.name)
-                self._notices.append(put.notice)
+                if put.notice not in self._notices:  # one that asks again and again is told of once
+                    self._notices.append(put.notice)
                 progress(put.notice, None)
                 await _reply(happened, ElicitResult(action="decline"))
             elif given := self._known_answer(put):

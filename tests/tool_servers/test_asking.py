@@ -265,6 +265,26 @@ async def test_a_form_that_asks_for_a_secret_is_refused_with_a_notice(tmp_path: 
 
 
 @BOTH
+async def test_a_call_that_asks_again_and_again_is_answered_so_often_and_told_of_once(
+    tmp_path: Path, transport: str
+) -> None:
+    """Rule 13: what the model reads of it, and how long it may last, does not grow with what is asked."""
+    async with asking(tmp_path, transport) as (servers, _):
+        got = await call(servers, "shop__insist", times=60)
+        assert isinstance(got, Succeeded)
+        assert got.text.endswith("declined 50, cancelled 10")
+        assert got.text.count("looks like a secret") == 1
+
+
+@BOTH
+async def test_what_a_call_asks_while_it_waits_is_kept_only_so_far(tmp_path: Path, transport: str) -> None:
+    """Rule 13: a call waits for half an hour, in which its server may go on asking."""
+    async with asking(tmp_path, transport) as (servers, done):
+        put(await call(servers, "shop__ask_at_once", times=20))
+        await until(lambda: lines(done).count("cancel") >= 15, "the answers to what nobody will read")
+
+
+@BOTH
 async def test_a_link_in_the_middle_of_a_call_is_waited_for(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, done):
         got = await call(servers, "shop__link")

@@ -93,6 +93,24 @@ async def log_in(ctx: Context) -> str:  # type: ignore[type-arg]
 
 
 @mcp.tool()
+async def insist(times: int, ctx: Context) -> str:  # type: ignore[type-arg]
+    """Asks for a password again and again."""
+    answers = [(await ctx.elicit(message="Please log in", schema=Login)).action for _ in range(times)]
+    return f"declined {answers.count('decline')}, cancelled {answers.count('cancel')}"
+
+
+@mcp.tool()
+async def ask_at_once(times: int, ctx: Context) -> str:  # type: ignore[type-arg]
+    """Asks many things at the same time."""
+
+    async def ask(number: int) -> None:
+        did((await ctx.elicit(message=f"Which size of {number}?", schema=Size)).action)
+
+    await asyncio.gather(*map(ask, range(times)))
+    return "asked"
+
+
+@mcp.tool()
 async def link(ctx: Context) -> str:  # type: ignore[type-arg]
     """Wants a link to be opened in the middle of the call."""
     answer = await ctx.elicit_url(message="Pay here", url="https://pay.test/bill?id=7", elicitation_id="bill-7")
