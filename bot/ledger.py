@@ -211,6 +211,8 @@ class AttemptLedger:
                 case "unknown", _:
                     return _undecided(latest)
                 case _:
+                    # Its card says what it waited for: it waits no more.
+                    await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
                     return None
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:

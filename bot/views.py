@@ -169,8 +169,15 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
         case "unknown":
             return _unknown(attempt), "warning"
         case _:
-            asked = await clarifications.open_of_tool(tx, attempt.call_id)
-            return ("Waiting for an answer." if asked else "Waiting for a sign-in."), "info"
+            return await _waiting(tx, attempt), "info"
+
+
+async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
+    if await clarifications.open_of_tool(tx, attempt.call_id):
+        return "Waiting for an answer."
+    if attempt.status == "asking" or await sign_ins.open_of_call(tx, attempt.call_id):
+        return "Waiting for a sign-in."
+    return "Nothing was done."
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:

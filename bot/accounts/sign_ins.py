@@ -12,7 +12,7 @@ from bot.clock import Clock
 from bot.ids import NewId
 from bot.inbox.resuming import Resuming
 from bot.posts import Posts
-from bot.records import attempts, connections, sign_ins
+from bot.records import approvals, attempts, connections, sign_ins
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
@@ -74,6 +74,7 @@ class SignInBook:
                 await self._s.links.begin(tx, person, needed.connection, needed.challenge)
             card = NewPost(f"sign_in:{row.sign_in_id}", thread_id, "sign_in", subject=row.sign_in_id)
             await self._s.posts.say(tx, card)
+            await self._s.posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
         return row.sign_in_id
 
     def _is_for(self, known: SignInRow, needed: SignInNeeded | AccountNeeded) -> bool:

@@ -15,7 +15,7 @@ from tests.support.house import HouseFolder, house_here
 from tests.support.notes import ALLOWED, asked_to_sign_in
 from tests.support.planted import COLD, files_of
 from tests.support.tools import Workshop, entry
-from tests.support.visitor import visiting
+from tests.support.visitor import Thread, visiting
 
 SECRET = "s3cr3t-st4te-of-a-grant"
 LINK = f"https://accounts.example.com/oauth/authorize?client_id=c&response_type=code&state={SECRET}"
@@ -223,3 +223,14 @@ async def test_what_a_server_says_of_its_link_is_on_no_card_that_others_see(
         assert (await ana.get(f"/api/sign-ins/{card['id']}/link")).body == private
         refused = await ben.get(f"/api/sign-ins/{card['id']}/link")
         assert (refused.status, "Brown" in json.dumps(refused.body)) == (403, False)
+
+
+async def test_after_not_now_the_card_of_the_approval_waits_for_no_sign_in(at_work: Thread) -> None:
+    """Rule 12: a card says how things are now."""
+    await at_work.send("use make_with_account what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"])
+    (sign_in,) = await asked_to_sign_in(at_work)
+    await at_work.card(card["id"], "approved", result="waiting for a sign-in")
+    await at_work.visitor.post(f"/api/sign-ins/{sign_in['id']}", {"id": "not-now", "done": False})
+    await at_work.card(card["id"], "approved", result="nothing was done")
