@@ -280,3 +280,10 @@ def test_rule_13_looking_is_linear(text: str) -> None:
 
 def test_of_a_cookie_that_is_set_the_first_value_is_masked_whatever_stands_before_it() -> None:
     assert LONG not in Redactor().redact(f"Set-Cookie: Secure; sid={LONG}; Path=/")
+
+
+@pytest.mark.parametrize("before", ["", "x"])
+def test_a_long_value_is_masked_to_its_end_wherever_its_escapes_stand(before: str) -> None:
+    r"""Rule 7: the first look at a value may end within an escape (`\-`), and the rest of it is a secret too."""
+    value = before + r"\-" * 200
+    assert Redactor().redact(f"password={value} and more") == "password=[secret: password] and more"
