@@ -17,14 +17,14 @@ import re
 import secrets
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from policies.secret_fields import kind_of_field, name_of_entry
 from policies.secret_rules import Span
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
-from policies.secret_spans import Shapes, certain_spans, secret_spans
+from policies.secret_spans import Shapes, certain_spans, in_order, secret_spans
 from policies.secret_spellings import spellings
 
 __all__ = [
@@ -122,20 +122,21 @@ class Redactor:
 
     def find(self, text: str) -> list[Secret]:
         """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
-        return self._found(text, secret_spans)
+        return [Secret(*span) for span in self._found(text, secret_spans)]
 
-    def _found(self, text: str, look: Callable[..., Iterator[Span]]) -> list[Secret]:
+    def _found(self, text: str, look: Callable[..., Iterator[Span]]) -> list[Span]:
+        """In characters of the text, by where they begin."""
         raw = text.encode("utf-8", "surrogatepass")
-        found = set(look(raw, self._shapes))
+        found = in_order(look(raw, self._shapes))
         if len(raw) == len(text):
-            return [Secret(*each) for each in sorted(found)]
-        at = _in_characters(raw, {edge for start, end, *_ in found for edge in (start, end)})
-        return [Secret(at[start], at[end], kind, certain) for start, end, kind, certain in sorted(found)]
+            return found
+        at = _in_characters(raw, (edge for start, end, *_ in found for edge in (start, end)))
+        return [(at[start], at[end], kind, certain) for start, end, kind, certain in found]
 
     def redact(self, text: str) -> str:
         """The text without anything that may be a secret. Linear in time, and doing it twice is doing it once."""
         for _ in range(_MOST_PASSES):
-            spans = _outside_masks(self.find(text), text)
+            spans = _outside_masks(self._found(text, secret_spans), text)
             if not spans:
                 break
             text = _without(text, spans)
@@ -144,7 +145,9 @@ class Redactor:
     def for_audit(self, value: Any) -> Masked:
         """A JSON value without anything that may be a secret: in its texts, its keys, and its fields that are called
         like secrets. Every entry of an object stays one of its own."""
-        masking = _Masking(self._key, lambda text: _outside_masks(self.find(text), text), _kind_of_field)
+        masking = _Masking(
+            self._key, lambda text: _outside_masks(self._found(text, secret_spans), text), _kind_of_field
+        )
         return Masked(masking.within(value, DEEPEST), masking.hidden)
 
     def for_card(self, value: Any) -> Masked:
@@ -236,7 +239,7 @@ class _Masking:
     """Masks one value. Of two different secrets whose masks would read alike the second gets a longer fingerprint."""
 
     key: bytes
-    secrets_in: Callable[[str], list[Secret]]
+    secrets_in: Callable[[str], list[Span]]
     """What of a text is masked, in order and without overlaps."""
     kind_of_field: Callable[[str, Any], str | None]
     """The kind of secret that a field is by its name, if it is masked whole for that."""
@@ -256,10 +259,10 @@ class _Masking:
     def text(self, text: str) -> str:
         pieces: list[str] = []
         done = 0
-        for secret in self.secrets_in(text):
-            pieces.append(_marked(text[done : secret.start]))
-            pieces.append(self._mask(_OPENING, secret.kind, text[secret.start : secret.end]))
-            done = secret.end
+        for start, end, kind, _ in self.secrets_in(text):
+            pieces.append(_marked(text[done:start]))
+            pieces.append(self._mask(_OPENING, kind, text[start:end]))
+            done = end
         return "".join([*pieces, _marked(text[done:])])
 
     def _entries(self, entries: Mapping[Any, Any], levels: int) -> dict[str, Any]:
@@ -351,11 +354,11 @@ def _all_spellings(values: Collection[str]) -> tuple[bytes, ...]:
     return tuple(sorted({spelling for value in long_enough for spelling in spellings(value)}))
 
 
-def _in_characters(raw: bytes, edges: Collection[int]) -> Mapping[int, int]:
+def _in_characters(raw: bytes, edges: Iterable[int]) -> Mapping[int, int]:
     """Where these bytes of a text in UTF-8 are in its characters; an edge within one counts as before it."""
     found: dict[int, int] = {}
     characters = done = 0
-    for edge in sorted(edges):
+    for (edge,) in in_order((edge,) for edge in edges):
         whole = edge
         while 0 < whole < len(raw) and raw[whole] & 0xC0 == 0x80:
             whole -= 1
@@ -365,27 +368,27 @@ def _in_characters(raw: bytes, edges: Collection[int]) -> Mapping[int, int]:
     return found
 
 
-def _merged(found: Iterator[Secret]) -> list[Secret]:
+def _merged(found: Iterator[Span]) -> list[Span]:
     """In order and without overlaps; of those that overlap the first says the kind."""
-    merged: list[Secret] = []
+    merged: list[Span] = []
     for each in found:
-        if merged and each.start < merged[-1].end:
-            first = merged[-1]
-            merged[-1] = Secret(first.start, max(first.end, each.end), first.kind, first.certain)
+        if merged and each[0] < merged[-1][1]:
+            start, end, kind, certain = merged[-1]
+            merged[-1] = (start, max(end, each[1]), kind, certain)
         else:
             merged.append(each)
     return merged
 
 
-def _outside_masks(found: Sequence[Secret], text: str) -> list[Secret]:
+def _outside_masks(found: Sequence[Span], text: str) -> list[Span]:
     """The secrets, in order and without overlaps, as far as they are not masks already."""
     masks = [mask.span() for mask in _MASK.finditer(text)] if found else []
     return _merged(piece for each in found for piece in _pieces(_with_whole_escapes(each, text), masks))
 
 
-def _with_whole_escapes(secret: Secret, text: str) -> Secret:
+def _with_whole_escapes(secret: Span, text: str) -> Span:
     """A secret that begins or ends within one of JSON's escapes takes in all of it: half of it would be none."""
-    start, end = secret.start, secret.end
+    start, end, kind, certain = secret
     before = _HALF_ESCAPE.search(text, max(0, start - _LONGEST_RUN), start)
     if before and len(before[1]) % 2:
         start = before.end(1) - 1
@@ -393,27 +396,27 @@ def _with_whole_escapes(secret: Secret, text: str) -> Secret:
     if within and len(within[1]) % 2:
         whole = _ESCAPE.match(text, within.end(1) - 1)
         end = whole.end() if whole else end
-    return Secret(start, end, secret.kind, secret.certain)
+    return start, end, kind, certain
 
 
-def _pieces(secret: Secret, masks: Sequence[tuple[int, int]]) -> Iterator[Secret]:
-    start, end = secret.start, secret.end
+def _pieces(secret: Span, masks: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    start, end, kind, certain = secret
     at = bisect_right(masks, start, key=lambda mask: mask[1])
     while at < len(masks) and masks[at][0] < end:
         if start < masks[at][0]:
-            yield Secret(start, masks[at][0], secret.kind, secret.certain)
+            yield start, masks[at][0], kind, certain
         start, at = masks[at][1], at + 1
     if start < end:
-        yield Secret(start, end, secret.kind, secret.certain)
+        yield start, end, kind, certain
 
 
-def _without(text: str, found: Sequence[Secret]) -> str:
+def _without(text: str, found: Sequence[Span]) -> str:
     pieces: list[str] = []
     done = 0
-    for each in found:
-        around = _quotes_for(text, each.start, each.end)
-        pieces += [text[done : each.start], around, f"[secret: {each.kind}]", around]
-        done = each.end
+    for start, end, kind, _ in found:
+        around = _quotes_for(text, start, end)
+        pieces += [text[done:start], around, f"[secret: {kind}]", around]
+        done = end
     return "".join([*pieces, text[done:]])
 
 

@@ -95,7 +95,7 @@ def _needles() -> Needles[Callable[[bytes], Iterator[Span]]]:
 def _at_place(pattern: SecretPattern, text: bytes) -> Iterator[Span]:
     for start, end, kind in pattern.spans(text):
         if not is_reference(text[start:end]):
-            yield Span(start, end, kind)
+            yield start, end, kind, False
 
 
 def _said(text: bytes) -> Iterator[Span]:
@@ -106,7 +106,7 @@ def _said(text: bytes) -> Iterator[Span]:
             and not is_reference(found[1])
             and b"://" not in found[1]
         ):
-            yield Span(found.start(1), found.end(1), "password")
+            yield found.start(1), found.end(1), "password", False
 
 
 def _cookies(text: bytes) -> Iterator[Span]:
@@ -117,7 +117,7 @@ def _cookies(text: bytes) -> Iterator[Span]:
             name, value = cookie[1].lower(), cookie[2]
             secret = len(value) >= 16 or (len(value) >= 6 and _SESSION.search(name) is not None)
             if secret and name not in _ATTRIBUTES and not is_placeholder(value):
-                yield Span(cookie.start(2), cookie.end(2), "cookie")
+                yield cookie.start(2), cookie.end(2), "cookie", False
             if found[1]:
                 break  # the rest are attributes
 
@@ -139,4 +139,4 @@ def _blocks(text: bytes) -> Iterator[Span]:
                 end = line.start() + len(line[0].rstrip())
             at = line.end() + 1 + (text[line.end() : line.end() + 2] == b"\r\n")
         if start is not None and end is not None and not is_placeholder(text[start:end]):
-            yield Span(start, end, "value")
+            yield start, end, "value", False

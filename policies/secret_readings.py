@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from policies.patterns import compiled
 
@@ -34,12 +35,13 @@ _BACKSLASH = ord("\\")
 class Reading:
     """One way to read a text."""
 
-    def __init__(self, text: bytes, starts: list[int], places: list[tuple[int, int]]) -> None:
-        """`starts`: where a part begins in `text`; `places`: where it stands in what was read, which is longer than the
-        part where it was written in another way."""
+    def __init__(self, text: bytes, starts: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> None:
+        """`starts`: where a part begins in `text`; `firsts` and `lasts`: from where to where it stands in what was
+        read, which is longer than the part where it was written in another way."""
         self.text = text
         self._starts = starts
-        self._places = places
+        self._firsts = firsts
+        self._lasts = lasts
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """Where the characters from `start` to `end` stand in what was read; `start` is less than `end`."""
@@ -47,7 +49,7 @@ class Reading:
 
     def _place(self, at: int) -> tuple[int, int]:
         part = bisect_right(self._starts, at) - 1
-        first, last = self._places[part]
+        first, last = self._firsts[part], self._lasts[part]
         following = self._starts[part + 1] if part + 1 < len(self._starts) else len(self.text)
         if last - first != following - self._starts[part]:
             return first, last
@@ -82,18 +84,18 @@ def place_in(original: bytes, steps: tuple[Reading, ...], start: int, end: int) 
 
 
 def _undisguised(text: bytes) -> Reading | None:
-    parts: list[bytes] = []
-    starts: list[int] = []
-    places: list[tuple[int, int]] = []
-    done = length = 0
+    # No objects of their own for each part: to free and to walk through half a million holds the interpreter.
+    read = bytearray()
+    starts, firsts, lasts = array("q"), array("q"), array("q")
+    done = 0
 
     def add(part: bytes, first: int, last: int) -> None:
-        nonlocal length
+        nonlocal read
         if part:
-            parts.append(part)
-            starts.append(length)
-            places.append((first, last))
-            length += len(part)
+            starts.append(len(read))
+            firsts.append(first)
+            lasts.append(last)
+            read += part
 
     for found in _DISGUISE.finditer(text):
         first, last = found.span()
@@ -105,7 +107,7 @@ def _undisguised(text: bytes) -> Reading | None:
     if done == 0:
         return None
     add(text[done:], done, len(text))
-    return Reading(b"".join(parts), starts, places) if parts else None
+    return Reading(bytes(read), starts, firsts, lasts) if read else None
 
 
 def _plain(disguised: bytes) -> bytes | None:

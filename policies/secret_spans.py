@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
 
 from policies.needles import Needles
 from policies.secret_fields import fields
@@ -15,6 +18,11 @@ from policies.secret_rules import Span, looks_random, rule_spans
 from policies.secret_shapes import SecretPattern
 
 _Look = Callable[[bytes], Iterator[Span]]
+_Placed = TypeVar("_Placed", bound=tuple[Any, ...])
+
+SORTED_AT_ONCE = 4 * 1024
+"""Spans that are sorted at once, and of more the bytes of a text whose spans are. Sorting holds the interpreter, and
+with it the event loop, even in a thread: some 80,000 spans of 1 MB took up to 0.2 s."""
 
 
 class Shapes:
@@ -48,23 +56,22 @@ def secret_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
 def certain_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
     """Those of `secret_spans` that are certain, for much less."""
     found = _in_all_readings(text, lambda read: _tokens(read, shapes))
-    return (span for span in found if span.certain)
+    return (span for span in found if span[3])
 
 
 def _in_all_readings(text: bytes, look: _Look) -> Iterator[Span]:
     yield from look(text)
     for read, steps in readings(text):
-        for span in look(read):
-            start, end = place_in(text, steps, span.start, span.end)
+        for first, last, kind, certain in look(read):
+            start, end = place_in(text, steps, first, last)
             if start < end:
                 # Between disguised characters anything invisible could be hidden with them.
-                plain = text[start:end] == read[span.start : span.end]
-                yield Span(start, end, span.kind, span.certain and plain)
+                yield start, end, kind, certain and text[start:end] == read[first:last]
 
 
 def _whatever(text: bytes, shapes: Shapes) -> Iterator[Span]:
     own = shapes.spans(text)
-    named = sorted({*own, *_beside(own, (Span(*span) for span in fields(text)))})
+    named = in_order(chain(own, _beside(own, ((*span, False) for span in fields(text)))))
     yield from named
     yield from _beside(named, place_spans(text))
     yield from _beside(named, rule_spans(text))
@@ -77,7 +84,22 @@ def _tokens(text: bytes, shapes: Shapes) -> Iterator[Span]:
 
 
 def _sorted_spans(sought: Needles[_Look], text: bytes) -> list[Span]:
-    return sorted({span for look in sought.whose_are_in(text) for span in look(text)})
+    return in_order(span for look in sought.whose_are_in(text) for span in look(text))
+
+
+def in_order(placed: Iterable[_Placed], together: int = SORTED_AT_ONCE) -> list[_Placed]:
+    """What `sorted(set(placed))` is, for tuples that begin with where they stand in a text (from 0 on).
+
+    Of more than `together` it sorts only those at once that begin within the same `together` places, so that other
+    threads run in between.
+    """
+    each_once = set(placed)
+    if len(each_once) <= together:
+        return sorted(each_once)
+    pieces: defaultdict[int, list[_Placed]] = defaultdict(list)
+    for each in each_once:
+        pieces[each[0] // together].append(each)
+    return [each for piece in sorted(pieces) for each in sorted(pieces.pop(piece))]
 
 
 def _needles_of(pattern: SecretPattern) -> Sequence[bytes]:
@@ -87,19 +109,23 @@ def _needles_of(pattern: SecretPattern) -> Sequence[bytes]:
 def _known(value: bytes, text: bytes) -> Iterator[Span]:
     at = text.find(value)
     while at >= 0:
-        yield Span(at, at + len(value), "known value", certain=True)
+        yield at, at + len(value), "known value", True
         at = text.find(value, at + len(value))
 
 
 def _of_pattern(pattern: SecretPattern, text: bytes) -> Iterator[Span]:
     for start, end, kind in pattern.spans(text):
-        yield Span(start, end, kind, pattern.certain and (not pattern.random or looks_random(text[start:end])))
+        yield start, end, kind, pattern.certain and (not pattern.random or looks_random(text[start:end]))
 
 
 def _beside(own: Sequence[Span], others: Iterable[Span]) -> Iterator[Span]:
     """The others, without what our own patterns have found there too, which says its kind in fewer words."""
-    starts = [span.start for span in own]
+    starts = [start for start, *_ in own]
     for span in others:
-        before = own[bisect_right(starts, span.start) - 1] if own and starts[0] <= span.start else None
-        if before is None or before.end < span.end or (span.certain and not before.certain):
-            yield span if before is None or before.end <= span.start else span._replace(kind=before.kind)
+        start, end, _, certain = span
+        if not own or start < starts[0]:
+            yield span
+            continue
+        _, own_end, own_kind, own_certain = own[bisect_right(starts, start) - 1]
+        if own_end < end or (certain and not own_certain):
+            yield span if own_end <= start else (start, end, own_kind, certain)
