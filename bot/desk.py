@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -129,6 +130,8 @@ class FrontDesk:
                 results[approval_id] = result = await self._books.voting.decide(tx, decision, approval_id, known)
                 if isinstance(result, Settled) and result.final:
                     settled.setdefault(await self._books.approvals.thread_of(tx, approval_id), []).append(approval_id)
+                # Statements do not yield, and a hundred approvals may be decided at once.
+                await asyncio.sleep(0)
             for thread_id, approval_ids in settled.items():
                 await self._resuming.resume(tx, thread_id, *approval_ids)
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
