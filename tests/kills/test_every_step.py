@@ -13,7 +13,7 @@ from tests.kills.crash_points import DIED, set_countdown
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
 from tests.kills.fork_server import COUNTDOWN
 from tests.kills.mortal import MortalHouse
-from tests.kills.people import PATIENCE, Ana, settling_outcomes
+from tests.kills.people import PATIENCE, Ana, insisting, settling_outcomes
 from tests.support.house import HouseFolder
 from tests.support.visitor import visiting
 
@@ -71,7 +71,8 @@ async def _revive(house: MortalHouse, countdown: Path) -> int:
 async def _conversation(house: MortalHouse, name: str) -> Ana:
     """One act approved and one rejected; two given up for something new; a question answered in words."""
     async with AsyncExitStack() as stack:
-        browsers = [await stack.enter_async_context(visiting(house.url, "ana")) for _ in range(2)]
+        # The one before may have ended a moment before the process died.
+        browsers = [await insisting(lambda: stack.enter_async_context(visiting(house.url, "ana"))) for _ in range(2)]
         thread = await stack.enter_async_context(browsers[0].thread(within=PATIENCE))
         ana = Ana(thread, browsers[1], random.Random(f"{SEED}:{name}"))
         await stack.enter_async_context(settling_outcomes(ana, ["skip", "it_was_done"]))
