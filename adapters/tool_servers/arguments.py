@@ -9,7 +9,6 @@ import jsonschema
 
 from adapters.tool_servers.redaction import Redact, unchanged
 from adapters.tool_servers.text import one_line
-from bot.schemas.measuring import problem_of
 from bot.schemas.validating import TooMuchError, UncheckableError, errors_in
 
 LONGEST_COMPLAINT = 300
@@ -22,12 +21,6 @@ MOST_COMPLAINTS = 3
 
 MOST_ERRORS = 50
 """What is counted of them."""
-
-
-def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """Why `schema` cannot be used as an input schema; `None`: it can."""
-    problem = problem_of(schema)
-    return None if problem is None else f"its input schema {problem}"
 
 
 def complaint_about(arguments: Mapping[str, Any], schema: Mapping[str, Any], redact: Redact = unchanged) -> str | None:

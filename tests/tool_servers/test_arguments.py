@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.arguments import complaint_about, schema_problem
+from adapters.tool_servers.arguments import complaint_about
+from bot.schemas.measuring import problem_of
 from policies.redaction import Redactor
 
 SCHEMA = {
@@ -58,7 +59,7 @@ def test_a_complaint_is_bounded() -> None:
 @pytest.mark.parametrize("part", [{"$ref": "http://127.0.0.1:9/schema"}, {"pattern": r"^\p{L}+$"}])
 def test_what_cannot_be_checked_here_is_left_to_the_server(part: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"a": part}}
-    assert schema_problem(schema) is None
+    assert problem_of(schema) is None
     assert complaint_about({"a": "b"}, schema) is None
 
 
@@ -69,7 +70,7 @@ def test_a_schema_that_goes_round_in_circles_is_refused() -> None:
 
 @pytest.mark.parametrize("schema", [{"type": "colour"}, {"properties": 1}, {"required": "a"}, {"$schema": []}])
 def test_a_schema_that_is_none_is_found_out(schema: dict[str, Any]) -> None:
-    assert schema_problem(schema)
+    assert problem_of(schema)
 
 
 VALUES = st.recursive(
