@@ -37,23 +37,32 @@ def cut_lines(text: str, longest: int) -> Iterator[str]:
         yield text[start:] if start else text
 
 
-def cut_by_size(text: str, most: int, size_of: Callable[[str], int], *, longest: int) -> Iterator[tuple[str, int]]:
+def cut_by_size(text: str, most: int, size_of: Callable[[int, int], int], *, longest: int) -> Iterator[tuple[str, int]]:
     """The text in parts whose size is at most `most`, none longer than `longest` characters, broken after a line, else
-    after a space, where there is one; each with its size. Nothing is left out, line breaks included."""
+    after a space, where there is one; each with its size. Nothing is left out, line breaks included.
+
+    `size_of`: the size of what stands from one place to another. It is asked from left to right, for a part that proves
+    too large before the parts of that.
+    """
+    # The ends of the parts that proved too large, the innermost last, and how long parts may be within each.
+    within = [(len(text), longest)]
     start = 0
-    while start < len(text):
-        end = _end_of_part(text, start, longest)
-        part = text[start:end]
-        size = size_of(part)
-        if size <= most or len(part) == 1:
-            yield part, size
+    while within:
+        stop, longest = within[-1]
+        if start == stop:
+            within.pop()
+            continue
+        end = _end_of_part(text, start, stop, longest)
+        length, size = end - start, size_of(start, end)
+        if size <= most or length == 1:
+            yield text[start:end], size
+            start = end
         else:
-            yield from cut_by_size(part, most, size_of, longest=max(1, min(len(part) // 2, len(part) * most // size)))
-        start = end
+            within.append((end, max(1, min(length // 2, length * most // size))))
 
 
-def _end_of_part(text: str, start: int, longest: int) -> int:
-    if len(text) - start <= longest:
-        return len(text)
+def _end_of_part(text: str, start: int, stop: int, longest: int) -> int:
+    if stop - start <= longest:
+        return stop
     least, most = start + int(longest * _LEAST_FILL), start + longest
-    return next((at + 1 for mark in "\n " if (at := text.rfind(mark, least, most)) >= 0), most)
+    return text.rfind("\n", least, most) + 1 or text.rfind(" ", least, most) + 1 or most

@@ -20,6 +20,8 @@ _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _KEYCAP = "\u20e3"
 _LOOK_BACK = 3
 """Characters before a joiner that matter: a picture, its skin tone and its style."""
+_SHORT_RUN = 16
+"""Characters of a run that is remembered, with what was found in it."""
 _LONGEST_RUN = 4_096
 """Characters of a run that are looked at together."""
 _VIRAMA = 9
@@ -49,34 +51,76 @@ _KEEPABLE = re.compile("[\u200c\u200d\ufe00-\ufe02\ufe0e\ufe0f\u180b-\u180d\U000
 
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_FLAGS = tuple(
-    "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
-    for region in ("gbeng", "gbsct", "gbwls")
+_BLACK_FLAG = "\U0001f3f4"
+_FLAG = re.compile(
+    "|".join(
+        _BLACK_FLAG + "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f"
+        for region in ("gbeng", "gbsct", "gbwls")
+    )
 )
 """The only three tag sequences in use. Any other run of tag characters is a hidden message."""
+_LONGEST_FLAG = 7
 
 
-def unseen_in(text: str) -> Iterator[int]:
-    """Positions of the characters that are to be marked, in order: those that a reader would not see, and marks that
-    are stacked into towers. Linear in time; text without any such character costs next to nothing."""
+def unseen_in(text: str) -> Iterator[tuple[int, int]]:
+    """From where to where characters stand that are to be marked, in order: those that a reader would not see, and
+    marks that are stacked into towers. Linear in time; text without any such character costs next to nothing."""
     for found in _patterns().needs_a_look.finditer(text, _first_odd(text)):
-        if len(found[0]) <= _LONGEST_RUN and all(map(_is_never_kept, set(found[0]))):
-            yield from range(*found.span())
-            continue
-        stacked, is_unseen = 0, False
-        for index in range(*found.span()):
-            stacks, suspicious, keepable = _kind_of(text[index])
-            stacked = stacked + 1 if stacks else 0
-            # A neighbour that is unseen itself is no context to keep an invisible character for.
-            is_unseen = suspicious and (is_unseen or not keepable or not is_kept_in_context(text, index))
-            is_unseen = is_unseen or stacked > MOST_STACKED_MARKS
-            if is_unseen:
-                yield index
+        (start, end), run = found.span(), found[0]
+        earlier, after = text[max(start - _LOOK_BACK, 0) : start], text[end : end + 1]
+        if len(run) <= _SHORT_RUN:
+            for first, last in _unseen_in_short_run(earlier, run, after):
+                yield start + first, start + last
+        elif len(run) <= _LONGEST_RUN and all(map(_is_never_kept, set(run))):
+            yield start, end
+        else:
+            for first, last in _unseen_in_run(earlier, run, after):
+                yield start + first, start + last
 
 
-def is_clean(text: str) -> bool:
-    """Whether `unseen_in` finds nothing in a text, by a quick look: "no" may be wrong, "yes" never is."""
-    return _first_odd(text) == len(text)
+@lru_cache(maxsize=4_096)
+def _unseen_in_short_run(earlier: str, run: str, after: str) -> tuple[tuple[int, int], ...]:
+    """The same as `_unseen_in_run`; a text with many such runs mostly repeats a few."""
+    return tuple(_unseen_in_run(earlier, run, after))
+
+
+def _unseen_in_run(earlier: str, run: str, after: str) -> Iterator[tuple[int, int]]:
+    """What is to be marked of characters that need a look; `earlier`: the three before them, `after`: the one behind
+    them. No other matters: what is kept for others' sake is kept for its neighbours."""
+    text = earlier + run + after
+    stacked, is_unseen, since = 0, False, 0
+    for index, character in enumerate(run):
+        stacks, suspicious, keepable = _kind_of(character)
+        stacked = stacked + 1 if stacks else 0
+        was_unseen = is_unseen
+        # A neighbour that is unseen itself is no context to keep an invisible character for.
+        is_unseen = suspicious and (is_unseen or not keepable or not is_kept_in_context(text, len(earlier) + index))
+        is_unseen = is_unseen or stacked > MOST_STACKED_MARKS
+        if is_unseen and not was_unseen:
+            since = index
+        elif was_unseen and not is_unseen:
+            yield since, index
+    if is_unseen:
+        yield since, len(run)
+
+
+class CleanParts:
+    """Which parts of a text `unseen_in` finds nothing in, by a quick look: "no" may be wrong, "yes" never is.
+
+    Of parts that are asked for from left to right each character is looked at once, however often the parts overlap.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._odd = _CONTROL if text.isascii() else _patterns().odd
+        self._from, self._first_odd = 0, -1
+
+    def is_clean(self, start: int, end: int) -> bool:
+        """Whether the characters from `start` to `end` are clean."""
+        if not self._from <= start <= self._first_odd:
+            found = self._odd.search(self._text, start)
+            self._from, self._first_odd = start, found.start() if found else len(self._text)
+        return self._first_odd >= end
 
 
 def before_suspicious(text: str, most: int) -> int:
@@ -201,8 +245,6 @@ def _joins_letters(before: str, after: str) -> bool:
 
 def _in_a_flag(text: str, index: int) -> bool:
     """Whether the tag character at `index` belongs to one of the three flags."""
-    for flag in _FLAGS:
-        start = text.rfind(flag[0], max(index - len(flag) + 1, 0), index)
-        if start >= 0 and text.startswith(flag, start) and index < start + len(flag):
-            return True
-    return False
+    start = text.rfind(_BLACK_FLAG, max(index - _LONGEST_FLAG + 1, 0), index)
+    found = _FLAG.match(text, start) if start >= 0 else None
+    return found is not None and index < found.end()

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
-from bot.invisible import before_suspicious, unseen_in
+from bot.invisible import CleanParts, before_suspicious, unseen_in
 
 MOST_NAMED = 1_000
 """Arguments of a call that have readable labels; more are shown under their own names, or as one JSON text."""
@@ -69,14 +70,23 @@ def _visible_beginning(text: str, most: int) -> tuple[str, int]:
         text = text.replace("\r\n", "\n")
     shown: list[str] = []
     done = length = 0
-    for index in unseen_in(text):
-        mark = _mark(text[index])
-        shown += (text[done:index], mark)
-        length += index - done + len(mark)
-        done = index + 1
+    for start, end in unseen_in(text):
+        # A mark has more than one character: what is behind as many as `most` of them is beyond it anyway.
+        marks = [*map(_mark, text[start : min(end, start + most + 1)])]
+        marked = "".join(marks)
+        shown.append(text[done:start])
+        length += start - done + len(marked)
         if length > most:
-            return "".join(shown), len(text) - done
+            count = _count_within(marks, most - (length - len(marked)))
+            return "".join([*shown, *marks[:count]]), len(text) - start - count
+        shown.append(marked)
+        done = end
     return ("".join([*shown, text[done:]]) if shown else text), 0
+
+
+def _count_within(marks: Sequence[str], most: int) -> int:
+    """How many of them have at most `most` characters, with the one that goes beyond that."""
+    return next(number for number, length in enumerate(accumulate(map(len, marks)), 1) if length > most)
 
 
 @lru_cache(maxsize=1_024)
@@ -89,6 +99,13 @@ def apart_from_marks(text: str) -> str:
     `⟨U+202E⟩` becomes `⟨U+27E8⟩U+202E⟩`. For a text as it was written, once: `visible` comes later, any number of
     times."""
     return text.replace(_MARK, f"⟨U+{ord(_MARK[0]):04X}⟩{_MARK[1:]}")
+
+
+def widest_in(text: str) -> Callable[[int, int], int]:
+    """How many characters what stands from one place to another takes at most when it is visible; to be asked from left
+    to right."""
+    clean = CleanParts(text).is_clean
+    return lambda start, end: end - start if clean(start, end) else LONGEST_WIDENING * (end - start)
 
 
 def holds_unseen(text: str) -> bool:
@@ -118,12 +135,31 @@ def one_line(text: str, limit: int) -> str:
     return shorten(" ".join(text.split()), limit)
 
 
-def visible_line(text: str, limit: int) -> str:
+def visible_line(text: str, limit: int, unseen: int = 0) -> str:
     """`one_line` of `visible`, whatever the length of the text: of a long one only the beginning is looked at, and what
-    comes after that is counted as it was written."""
+    comes after that is counted as it was written. `unseen` as for `shorten`."""
     text = text.lstrip() if text[:1].isspace() else text
-    shown, unseen = _beginning(text, 2 * limit, limit)
-    return shorten(" ".join(shown.split()), limit, unseen)
+    shown, further = _beginning(text, 2 * limit, limit)
+    return shorten(" ".join(shown.split()), limit, further + unseen)
+
+
+def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple[str, int]:
+    """As much of texts, one after the other with `separator` in between, as `visible_line` looks at to show `limit`
+    characters, and how many characters come after that."""
+    most = room = 2 * limit + _MORE + 1
+    kept: list[str] = []
+    for number, text in enumerate(texts):
+        if number:
+            kept.append(separator)
+            room -= len(separator) if separator.strip() or room < most else 0
+        # Blanks that all of it begins with are not shown.
+        blanks = len(text) - len(text.lstrip()) if room == most else 0
+        kept.append(text[: blanks + max(room, 0)])
+        room -= len(kept[-1]) - blanks
+        if room <= 0:
+            rest = texts[number + 1 :]
+            return "".join(kept), len(text) - len(kept[-1]) + sum(map(len, rest)) + len(separator) * len(rest)
+    return "".join(kept), 0
 
 
 def visible_passage(text: str, limit: int) -> str:
@@ -235,6 +271,8 @@ def written_value(value: Any) -> str:
             return "yes" if value else "no"
         case None:
             return "(nothing)"
+        case int():
+            return _json(value)
     return (_large_json(value) if isinstance(value, Mapping | list | tuple) else "") or _json(value)
 
 
@@ -250,6 +288,6 @@ def _large_json(value: Any) -> str:
 
 def _json(value: Any) -> str:
     try:
-        return _ENCODER.encode(value)
+        return int.__repr__(value) if type(value) is int else _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return f"(a {type(value).__name__} that cannot be shown)"

@@ -12,13 +12,13 @@ from typing import Any, assert_never
 
 from bot.cutting import cut_by_size
 from bot.exactness import unseen_in_words
-from bot.invisible import before_suspicious, is_clean
+from bot.invisible import before_suspicious
 from bot.safe_text import (
-    LONGEST_WIDENING,
     holds_unseen,
     visible,
     visible_line,
     visible_passage,
+    widest_in,
     written_arguments,
     written_value,
 )
@@ -162,14 +162,15 @@ def content_json(content: Content) -> Json:
 
 
 def _approval(view: ApprovalView) -> Json:
+    digests = _Digests()
     return {
         "kind": "approval",
         "id": view.approval_id,
         "status": view.status,
         **what_json(view.server, view.tool, view.title),
-        "arguments": arguments_json(view.arguments),
+        "arguments": _arguments(view.arguments, digests),
         **seen_json(view),
-        "asked_arguments": None if view.asked_arguments is None else arguments_json(view.asked_arguments),
+        "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
         "risk": [line(word, TITLE_LIMIT) for word in view.risk],
         "requester": passage(view.requester),
         "may_decide": passage(view.may_decide),
@@ -264,6 +265,24 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
     What does not fit into the card's share, and is more than is shown at first, has no `value`, but a `digest` to
     compare it by.
     """
+    return _arguments(arguments, _Digests())
+
+
+class _Digests:
+    """Digests of long values. Of one that stood under the same label before it is not made again."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[str, str]] = {}
+
+    def of(self, label: str, written: str) -> str:
+        known = self._made.get(label)
+        if known is None or known[0] != written:
+            digest = blake2b(written.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+            known = self._made[label] = (written, digest)
+        return known[1]
+
+
+def _arguments(arguments: Mapping[str, Any], digests: _Digests) -> list[Json]:
     lines = []
     room = VALUES_LIMIT
     for label, written in written_arguments(arguments):
@@ -277,7 +296,7 @@ def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
             if not hidden:
                 lines.append({"name": name, "value": shown, "shown": shown, "hidden": 0})
                 continue
-            digest = blake2b(written.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+            digest = digests.of(label, written)
             lines.append({"name": name, "value": None, "digest": digest, "shown": shown, "hidden": hidden})
     return lines
 
@@ -310,7 +329,7 @@ def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:
     room = PAGE_CHARACTERS
     for name, written in written_arguments(arguments):
         for part, size in (
-            cut_by_size(written, PAGE_CHARACTERS, _widest, longest=PAGE_CHARACTERS) if written else [("", 0)]
+            cut_by_size(written, PAGE_CHARACTERS, widest_in(written), longest=PAGE_CHARACTERS) if written else [("", 0)]
         ):
             if pages[-1] and size > room:
                 pages.append([])
@@ -323,11 +342,6 @@ def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:
         "pages": len(pages),
         "arguments": [{"name": visible(name), "text": visible(text)} for name, text in pages[page]],
     }
-
-
-def _widest(text: str) -> int:
-    """Characters that it takes at most when it is visible."""
-    return len(text) if is_clean(text) else LONGEST_WIDENING * len(text)
 
 
 def first_part(text: str) -> str:

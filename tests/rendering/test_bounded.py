@@ -95,7 +95,7 @@ def test_blanks_do_not_hide_what_comes_after_them() -> None:
 
 @given(st.text(max_size=300), st.integers(1, 40), st.integers(1, 9))
 def test_cutting_by_size_loses_nothing(text: str, most: int, wide: int) -> None:
-    parts = list(cut_by_size(text, most, lambda part: wide * len(part), longest=most))
+    parts = list(cut_by_size(text, most, lambda start, end: wide * (end - start), longest=most))
     assert "".join(part for part, _ in parts) == text
     assert all(size <= most or len(part) == 1 for part, size in parts)
 

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import countOf
 from typing import Any
 
 from adapters.slack.render.blocks import Block, fields, flow, mrkdwn, plain, preformatted, rich_text, run
 from adapters.slack.render.words import line
 from bot.cutting import cut_by_size, cut_lines
-from bot.invisible import is_clean
 from bot.safe_text import (
-    LONGEST_WIDENING,
     MOST_NAMED,
     labels,
     visible,
     visible_excerpt,
+    widest_in,
     written_arguments,
     written_value,
 )
@@ -64,7 +64,7 @@ def edited_excerpt(asked: Mapping[str, Any], approved: Mapping[str, Any]) -> Exc
     """The arguments of a call that was edited: "what was asked → what was approved", changes first."""
     names = dict.fromkeys(islice(chain(approved, asked), 2 * MOST_NAMED))
     looked_at = {name: (_written(asked, name), _written(approved, name)) for name in islice(names, MOST_NAMED)}
-    count = len(approved) + len(asked) - sum(map(approved.__contains__, asked))
+    count = len(approved) + len(asked) - countOf(map(approved.__contains__, asked), True)
     changes_first = sorted(looked_at, key=lambda name: looked_at[name][0] == looked_at[name][1])[:CARD_ARGUMENTS]
     label = labels(changes_first)
     half = CARD_VALUE // 2
@@ -137,11 +137,7 @@ def _cut(value: str) -> Iterator[tuple[str, int]]:
     if len(value) <= _LARGE:
         yield from ((text, len(text)) for text in cut_lines(visible(value), _BOX))
     else:
-        yield from cut_by_size(value, _BOX, _widest, longest=_BOX)
-
-
-def _widest(text: str) -> int:
-    return len(text) if is_clean(text) else LONGEST_WIDENING * len(text)
+        yield from cut_by_size(value, _BOX, widest_in(value), longest=_BOX)
 
 
 def _unseen(cut: int, left_out: int) -> str:

@@ -13,7 +13,7 @@ from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.blocks import Block, plain
 from adapters.slack.render.clock_times import epoch_of, is_date, is_time, zone_of
 from adapters.slack.render.words import line
-from bot.safe_text import holds_unseen
+from bot.safe_text import beginning_of_list, holds_unseen
 from bot.vocabulary import Form, Person
 from graph.fields import FieldType, FormField
 
@@ -123,14 +123,17 @@ def _label(field: FormField) -> str:
 
 def _hint(field: FormField, value: Any, element: Block) -> str:
     hints = [field.help] if field.help.strip() else []
+    unseen = 0
     if element["type"] == "plain_text_input":
         hints += [text for kind, text in _WANTED.items() if kind is field.type]
         if field.options:
             several = "As a JSON list, any of" if field.type is FieldType.JSON else "One of"
-            hints.append(f"{several}: {', '.join(field.options)}.")
+            options, unseen = beginning_of_list(field.options, ", ", _HINT)
+            hints.append(f"{several}: {options}.")
         if isinstance(value, str) and holds_unseen(value):
             hints.append(f"Holds characters that cannot be seen: {value}")
-    return line(" ".join(hints), _HINT) if hints else ""
+    text, further = beginning_of_list(hints, " ", _HINT)
+    return line(text, _HINT, unseen + further) if hints else ""
 
 
 _WANTED = {

@@ -26,6 +26,7 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.cards import call_name, unseen_note
 from adapters.slack.render.words import line, mention, passage
+from bot.safe_text import beginning_of_list
 from bot.vocabulary import ClarificationView, OutcomeView
 from graph.fields import FormField
 
@@ -112,9 +113,8 @@ def _question(view: ClarificationView) -> Block:
 
 
 def _choices(field: FormField) -> Sequence[Block]:
-    return run(f"{line(field.label or field.name, _NAME)}: ", "bold"), run(
-        line(", ".join(field.options), _CHOICES) + "\n"
-    )
+    options, unseen = beginning_of_list(field.options, ", ", _CHOICES)
+    return run(f"{line(field.label or field.name, _NAME)}: ", "bold"), run(line(options, _CHOICES, unseen) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------ outcomes

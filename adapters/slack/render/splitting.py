@@ -147,16 +147,18 @@ def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
 def _lists(listing: Listing) -> Iterator[Block]:
     """The list in parts; what does not fit into an item follows it as a paragraph."""
     items: list[Elements] = []
-    before = listing.offset
+    before, taken = listing.offset, 0
     for item in listing.items:
         first, *rest = cut(item)
-        if items and sum(map(size, items)) + size(first) > LONGEST_TEXT:
+        needed = size(first)
+        if items and taken + needed > LONGEST_TEXT:
             yield _list(listing, items, before)
-            before, items = before + len(items), []
+            before, items, taken = before + len(items), [], 0
         items.append(first)
+        taken += needed
         if rest:
             yield _list(listing, items, before)
-            before, items = before + len(items), []
+            before, items, taken = before + len(items), [], 0
             yield from map(flow, rest)
     if items:
         yield _list(listing, items, before)

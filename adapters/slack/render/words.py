@@ -26,9 +26,10 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def line(text: str, limit: int) -> str:
-    """One visible line of at most `limit` characters; "(empty)" for nothing, since Slack refuses empty text."""
-    return visible_line(text, limit) or "(empty)"[:limit]
+def line(text: str, limit: int, unseen: int = 0) -> str:
+    """One visible line of at most `limit` characters; "(empty)" for nothing, since Slack refuses empty text. `unseen`:
+    how many characters follow that are not in `text`."""
+    return visible_line(text, limit, unseen) or "(empty)"[:limit]
 
 
 def passage(text: str, limit: int) -> str:

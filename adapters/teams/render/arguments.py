@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import countOf
 from typing import Any
 
 from adapters.teams.render.answers import units
@@ -12,7 +13,7 @@ from adapters.teams.render.elements import Element, bold, rich, words
 from adapters.teams.render.room import Room, weight
 from adapters.teams.render.text import line
 from bot.cutting import cut_by_size, cut_lines
-from bot.invisible import is_clean
+from bot.invisible import CleanParts
 from bot.safe_text import MOST_NAMED, labels, visible, visible_excerpt, written_arguments, written_value
 
 CARD_ARGUMENTS = 10
@@ -73,7 +74,7 @@ def edits(asked: Mapping[str, Any], approved: Mapping[str, Any]) -> Callable[[Ro
     """The arguments of a call that was edited: "what was asked → what was approved", changes first."""
     names = dict.fromkeys(islice(chain(approved, asked), 2 * MOST_NAMED))
     looked_at = {name: (_written(asked, name), _written(approved, name)) for name in islice(names, MOST_NAMED)}
-    count = len(approved) + len(asked) - sum(map(approved.__contains__, asked))
+    count = len(approved) + len(asked) - countOf(map(approved.__contains__, asked), True)
     changes_first = sorted(looked_at, key=lambda name: looked_at[name][0] == looked_at[name][1])[:CARD_ARGUMENTS]
     label = labels(changes_first)
 
@@ -118,9 +119,11 @@ def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """A label and its value, or a part of a long one, and the bytes that they take at most."""
     for name, value in written_arguments(arguments):
         title = line(name, 3 * _LABEL)
-        for number, (text, size) in enumerate(_cut(value)):
-            shown = f"{title} (continued)\n" if number else f"{title}\n"
-            yield shown, text, weight(_box(shown, text)) + 2 if len(value) <= _LARGE else weight(shown) + size + _AROUND
+        shown, others = f"{title}\n", f"{title} (continued)\n"
+        around, around_others = (weight(each) + _AROUND for each in (shown, others))
+        for text, size in _cut(value):
+            yield shown, text, weight(_box(shown, text)) + 2 if len(value) <= _LARGE else around + size
+            shown, around = others, around_others
 
 
 def _box(title: str, text: str) -> Element:
@@ -135,21 +138,28 @@ def _cut(value: str) -> Iterator[tuple[str, int]]:
     """
     if len(value) > _LARGE:
         longest = _BOX_BYTES // 2 if value.isascii() else _BOX_BYTES // _ESCAPED
-        yield from cut_by_size(value, _BOX_BYTES, _widest, longest=longest)
+        yield from cut_by_size(value, _BOX_BYTES, _widest_in(value), longest=longest)
     elif value.strip():
         yield from ((text, 0) for text in _fitting(visible(value), _BOX_BYTES - _AROUND))
     else:
         yield _beginning(value, _LABEL)[0], 0
 
 
-def _widest(text: str) -> int:
-    """Bytes of a text when it is visible, at most."""
-    if not is_clean(text):
-        return _MARK * len(text)
-    # Blanks at the beginning of a line, and the second of two, become hard ones.
-    if text.isascii():
-        return len(text) * (_ESCAPED if "  " in text or "\n " in text else 2)
-    return units(text) * _ESCAPED
+def _widest_in(text: str) -> Callable[[int, int], int]:
+    """Bytes that what stands from one place to another takes at most when it is visible; to be asked from left to
+    right."""
+    clean = CleanParts(text).is_clean
+
+    def widest(start: int, end: int) -> int:
+        if not clean(start, end):
+            return _MARK * (end - start)
+        part = text[start:end]
+        # Blanks at the beginning of a line, and the second of two, become hard ones.
+        if part.isascii():
+            return len(part) * (_ESCAPED if "  " in part or "\n " in part else 2)
+        return units(part) * _ESCAPED
+
+    return widest
 
 
 def _fitting(text: str, longest: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ from adapters.teams.render.elements import Element, columns, needed, rich, words
 from adapters.teams.render.room import weight
 from adapters.teams.render.text import label, loses_characters
 from bot.forms import LONGEST_TEXT
-from bot.safe_text import holds_unseen
+from bot.safe_text import beginning_of_list, holds_unseen
 from bot.vocabulary import Form
 from graph.fields import FieldType, FormField
 
@@ -130,13 +130,16 @@ def _drawn(field: FormField, value: Any) -> Drawn:
 
 def _hint(field: FormField, value: Any, element: Element) -> str:
     hints = [field.help] if field.help.strip() else []
+    unseen = 0
     if element["type"] == "Input.Text":
         hints += [text for kind, text in _WANTED.items() if kind is field.type]
         if field.options:
-            hints.append(f"One of: {', '.join(field.options)}.")
+            options, unseen = beginning_of_list(field.options, ", ", _HINT)
+            hints.append(f"One of: {options}.")
         if isinstance(value, str) and holds_unseen(value):
             hints.append(f"Holds characters that cannot be seen: {value}")
-    return label(" ".join(hints), _HINT) if hints else ""
+    text, further = beginning_of_list(hints, " ", _HINT)
+    return label(text, _HINT, unseen + further) if hints else ""
 
 
 _WANTED = {

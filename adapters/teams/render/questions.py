@@ -149,7 +149,7 @@ def _choices(view: ClarificationView, room: Room) -> Iterator[Element]:
     fields: list[FormField] = [field for field in view.fields if field.options]
     for field in fields[:_MOST_CHOICES]:
         name = bold(f"{room.line(field.label or field.name, _NAME)}: ")
-        yield rich(name, words(room.line(", ".join(field.options), _CHOICES)), spacing="Small")
+        yield rich(name, words(room.list(field.options, _CHOICES)), spacing="Small")
 
 
 # ------------------------------------------------------------------------------------------------ outcomes

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from adapters.teams.render.elements import Element
 from adapters.teams.render.text import line, passage
+from bot.safe_text import beginning_of_list
 
 MAX_CARD_BYTES = 28 * 1024
 """Of a card or a dialog as JSON (Teams: 28 KB)."""
@@ -30,6 +31,11 @@ class Room:
     def line(self, text: str, limit: int) -> str:
         """`text.line` within the room there is."""
         return line(text, self.of(limit))
+
+    def list(self, texts: Sequence[str], limit: int) -> str:
+        """The texts as one such line, with commas in between."""
+        text, unseen = beginning_of_list(texts, ", ", self.of(limit))
+        return line(text, self.of(limit), unseen)
 
     def passage(self, text: str, limit: int) -> str:
         """`text.passage` within the room there is."""

@@ -30,9 +30,10 @@ _LOST = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MENTION = re.compile(r"<(?=\s*+/?\s*+at\b)", re.IGNORECASE)
 
 
-def line(text: str, limit: int) -> str:
-    """One visible line of at most `limit` characters; "(empty)" for nothing, since Teams leaves empty text out."""
-    return visible_line(text, limit) or "(empty)"[:limit]
+def line(text: str, limit: int, unseen: int = 0) -> str:
+    """One visible line of at most `limit` characters; "(empty)" for nothing, since Teams leaves empty text out.
+    `unseen`: how many characters follow that are not in `text`."""
+    return visible_line(text, limit, unseen) or "(empty)"[:limit]
 
 
 def passage(text: str, limit: int) -> str:
@@ -41,9 +42,9 @@ def passage(text: str, limit: int) -> str:
     return shown if shown.strip() else "(empty)"[:limit]
 
 
-def label(text: str, limit: int) -> str:
-    """One visible line for a label, a title or a placeholder: nothing in it is a link or a function anywhere."""
-    return line(text, limit).replace("](", "] (").replace("{{", "{ {")
+def label(text: str, limit: int, unseen: int = 0) -> str:
+    """`line` for a label, a title or a placeholder: nothing in it is a link or a function anywhere."""
+    return line(text, limit, unseen).replace("](", "] (").replace("{{", "{ {")
 
 
 def spaced(text: str) -> str:
