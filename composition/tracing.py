@@ -1,0 +1,24 @@
+"""LangChain's own tracing, which its libraries switch on by themselves for whoever has it in their environment."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_SWITCHES = ("LANGSMITH_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING")
+"""What LangChain and LangGraph look for, by `langsmith.utils.tracing_is_enabled` and `langchain_core`'s callbacks."""
+
+
+def switch_off_tracing(environment: MutableMapping[str, str]) -> None:
+    """Take the switches of LangSmith out of the environment of this process, with a line in the log where there were
+    any; before the first run, since the library remembers what it finds.
+
+    A trace holds all that the graph does as it is: what people write, every call's arguments, what tools return to
+    one person's account. Nothing of it is masked, and it goes to a service that many can read.
+    """
+    found = [name for name in _SWITCHES if environment.pop(name, "").strip()]
+    if found:
+        log.warning("tracing_switched_off", variables=found, note="a trace would hold secrets as they are")
