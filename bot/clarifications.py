@@ -9,7 +9,7 @@ from bot.clock import Clock
 from bot.forms import FormErrors, read_answers, read_elicited
 from bot.ids import NewId
 from bot.posts import Posts
-from bot.records import clarifications
+from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import NewPost
@@ -33,6 +33,8 @@ class ClarificationBook:
         if await clarifications.add(tx, clarification_id, thread_id, asked, self._clock()):
             key = f"clarification:{clarification_id}"
             await self._posts.say(tx, NewPost(key, thread_id, "clarification", subject=clarification_id))
+            # The card of the call that asks says what it waits for.
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
 
     async def answer_form(self, tx: Transaction, answer: FormAnswer) -> tuple[ClickResult, str | None]:
         """Record a submitted form; with the thread to resume when that settled it."""

@@ -175,9 +175,10 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
 async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
     if await clarifications.open_of_tool(tx, attempt.call_id):
         return "Waiting for an answer."
-    if attempt.status == "asking" or await sign_ins.open_of_call(tx, attempt.call_id):
+    if await sign_ins.open_of_call(tx, attempt.call_id):
         return "Waiting for a sign-in."
-    return "Nothing was done."
+    # Between the two: what it asks is about to be shown, or was just answered.
+    return "Running…" if attempt.status == "asking" else "Nothing was done."
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:

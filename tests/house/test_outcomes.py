@@ -7,13 +7,22 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
+from mcp.server.fastmcp import Context
+from pydantic import BaseModel
 
 from tests.fakes.openai_server import FakeOpenAI, Reply
-from tests.support.house import HouseFolder
+from tests.support.house import HouseFolder, house_here
+from tests.support.planted import COLD
 from tests.support.tools import Workshop, entry
 from tests.support.visitor import Thread, visiting
 
 SECRET = "top-secret-ticket"
+
+
+class Count(BaseModel):
+    """What a tool wants to know."""
+
+    count: int
 
 
 async def approve_one(thread: Thread, message: str) -> str:
@@ -101,6 +110,24 @@ async def test_a_link_is_for_one_person_and_the_call_goes_on_after_the_sign_in(
     assert all(SECRET.encode() not in p.read_bytes() for p in (workshop_home.folder / "data").iterdir())
 
 
+async def test_a_call_that_asks_in_the_middle_waits_for_an_answer_by_its_card(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 12: a card says what is so."""
+
+    async def order(what: str, ctx: Context) -> str:  # type: ignore[type-arg]
+        given = await ctx.elicit("How many?", Count)
+        return f"{what}: {given.action}"
+
+    shop.server.tool()(order)
+    async with house_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread(within=COLD) as thread:
+        card = await approve_one(thread, "use order what=lamps")
+        question = await thread.question()
+        await thread.card(card, "approved", result="Waiting for an answer.")
+        assert (await thread.answer_form(question["id"], {"count": 3})).status == 200
+        await thread.card(card, "approved", result="Done: lamps: accept")
+
+
 async def test_whoever_does_not_want_to_sign_in_says_so_and_the_call_is_not_made(
     at_work: Thread, shop: Workshop
 ) -> None:
@@ -115,7 +142,6 @@ async def test_a_wrong_key_is_told_in_one_sentence_with_a_reference_and_the_thre
     workshop_home: HouseFolder, tmp_path: Path
 ) -> None:
     from tests.fakes.openai_server import fake_openai
-    from tests.support.house import house_here
 
     replies = [Reply(status=401, error={"code": "invalid_api_key", "message": "Incorrect key sk-abc"}), Reply("fine")]
     async with fake_openai(replies) as model:
@@ -129,8 +155,6 @@ async def test_a_wrong_key_is_told_in_one_sentence_with_a_reference_and_the_thre
 
 
 async def test_with_no_tool_server_at_all_it_still_answers(home: HouseFolder, model: FakeOpenAI) -> None:
-    from tests.support.house import house_here
-
     home.tool_servers({})
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "x"}
     async with house_here(home) as url, visiting(url) as ana, ana.thread() as thread:
@@ -142,8 +166,6 @@ async def test_with_no_tool_server_at_all_it_still_answers(home: HouseFolder, mo
 async def test_a_server_that_is_down_costs_its_tools_and_the_model_is_told(
     workshop_home: HouseFolder, shop: Workshop, model: FakeOpenAI
 ) -> None:
-    from tests.support.house import house_here
-
     workshop_home.tool_servers({"workshop": entry(shop), "gone": {"command": "/no/such/program"}})
     async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         await thread.send("use look what=lamp")
