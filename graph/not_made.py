@@ -48,6 +48,14 @@ async def not_made(
     return Command(goto=END, update={"messages": [tool_message(call, text, failed=True)]})
 
 
+def not_found(ports: Ports, name: str) -> str:
+    """Why there is no tool of that name to call: after a restart its server may only not be up yet."""
+    down = next((each for each in ports.tools.unavailable() if name.startswith(f"{each.server}__")), None)
+    if down is not None:
+        return f"Failed: {down.server} is unavailable: it {down.reason}. The call was not made."
+    return f"Failed: there is no tool called {name} (any more)."
+
+
 def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Command[str]:
     """End the branch with what is known of its call."""
     match known:

@@ -10,7 +10,7 @@ from graph.interrupts import ApprovalAsked
 from graph.judging import Judged, judged
 from graph.models.arguments import trouble_with
 from graph.nodes import Step
-from graph.not_made import not_made
+from graph.not_made import not_found, not_made
 from graph.ports import Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.deciding import edit_needs_no_new_asking
@@ -33,8 +33,7 @@ def policy_gate(ports: Ports) -> Step:
             return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
         tool = ports.tools.find(call["name"])
         if tool is None:
-            text = f"Failed: there is no tool called {call['name']} (any more)."
-            return await not_made(ports, state, "failed", text)
+            return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         judgement = await judged(ports, state, tool, runtime.context.now)
         match judgement.verdict:
             case Deny(reason=reason):

@@ -17,7 +17,7 @@ from graph.judging import judged
 from graph.models.arguments import trouble_with
 from graph.nodes import Step
 from graph.nodes.elicitation_needed import as_json
-from graph.not_made import answered, not_made
+from graph.not_made import answered, not_found, not_made
 from graph.ports import (
     AccountNeeded,
     Beginning,
@@ -64,7 +64,7 @@ def use_tools(ports: Ports) -> Step:
             return await not_made(ports, state, "superseded", superseded(context.settling))
         tool = ports.tools.find(call["name"])
         if tool is None:
-            return await not_made(ports, state, "failed", f"Failed: there is no tool called {call['name']} any more.")
+            return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         if trouble := trouble_with(call["args"]):  # approved before such arguments were refused
             return await not_made(ports, state, "failed", f"Failed: the arguments held {trouble}")
         tries = 0

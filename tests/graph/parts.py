@@ -98,6 +98,7 @@ class Bench:
     used_up: str | None = None
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+    down: list[Any] = field(default_factory=list)
 
     # tools
     def available(self) -> list[Tool]:
@@ -105,7 +106,7 @@ class Bench:
         return [tool(n, **({"input_schema": self.schemas.get(n, schema)} | self.more)) for n in self.names]
 
     def unavailable(self) -> list[Any]:
-        return []
+        return self.down
 
     async def settled(self, timeout: float) -> bool:
         return True

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from graph.calls import digest_of
 from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
-from graph.ports import SignInNeeded
+from graph.ports import SignInNeeded, Unavailable
 from graph.state import Silent
 from policies.grants import Grant
 from policies.model import Annotations, Deny
@@ -185,8 +185,20 @@ async def test_a_call_whose_tool_has_gone_when_it_is_approved_is_written_down_as
         look = await r.agent.begin(turn("m1"), "go", LIVE)
         bench.names = []
         look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert look.spoken[-1].text == "Failed: there is no tool called s__ask_a any more."
+        assert look.spoken[-1].text == "Failed: there is no tool called s__ask_a (any more)."
         assert [(u.status, u.approval_round) for u in bench.unmade] == [("failed", 1)]
+
+
+async def test_a_call_whose_server_is_not_up_yet_when_it_is_approved_is_not_told_that_its_tool_is_gone(
+    tmp_path: Path,
+) -> None:
+    """Rule 10: an error says what is the matter."""
+    bench = Bench(["ask_a"])
+    async with rig(tmp_path, does("ask_a"), bench) as r:
+        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.names, bench.down = [], [Unavailable("s", "is being started")]
+        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert look.spoken[-1].text == "Failed: s is unavailable: it is being started. The call was not made."
 
 
 async def test_a_call_that_was_started_before_its_tool_went_is_told_to_be_unknown(tmp_path: Path) -> None:
