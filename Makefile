@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench teams-package
+.PHONY: help run test test-fast test-long lint bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -24,8 +24,20 @@ help: ## Show this list
 run: .venv/.for-running ## Start everything at http://127.0.0.1:3978 (settings: .env.example)
 	@exec $(IN_VENV) app.py
 
-test: .venv/.for-working ## Run all tests
+test: .venv/.for-working ## Run all tests, with a few of the random kills and examples
 	$(IN_VENV) -m pytest -n auto
+
+# Whatever starts neither the product nor another process.
+FAST := tests/policies tests/graph tests/bot tests/accounts tests/audit tests/models tests/rendering tests/slack tests/teams
+test-fast: .venv/.for-working ## Run the tests that start no process, for the inner loop
+	$(IN_VENV) -m pytest -n auto $(FAST) $(foreach each,slack/house slack/local teams/house teams/local,--ignore=tests/$(each))
+
+# Another seed each time; the one that is printed repeats a failure: make test-long SEED=… ROUNDS=1. A round of kills
+# takes some minutes.
+SEED ?= $(shell date +%s)
+ROUNDS ?= 10
+test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
+	$(IN_VENV) -m pytest -n auto --long --seed $(SEED) --rounds $(ROUNDS) --hypothesis-seed $(SEED)
 
 lint: .venv/.for-working ## Check style, types and the arrows between the rooms
 	$(IN_VENV) -m ruff check .

@@ -1,8 +1,46 @@
-"""For every test: hypothesis tries the same inputs on every run, and a slow machine is no failure."""
+"""For every test: how much is tried of what is random, and with which seed.
+
+`make test` tries a few examples and kills, the same ones on every run: that it turns red is the doing of the change
+under test. To find new failures is for `make test-long`, which tries many, with a seed of its own each time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("countersign", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("countersign")
+SLOW_MACHINES = [HealthCheck.too_slow]
+settings.register_profile("few", deadline=None, derandomize=True, suppress_health_check=SLOW_MACHINES)
+settings.register_profile("many", deadline=None, print_blob=True, suppress_health_check=SLOW_MACHINES)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("countersign")
+    group.addoption("--long", action="store_true", help="run what takes long too, and try more of what is random")
+    group.addoption("--seed", type=int, default=20261121, help="for kills at random moments; the first round's")
+    group.addoption("--rounds", type=int, default=1, help="how often to kill at random moments, each with its own seed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("many" if config.getoption("--long") else "few")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="only in make test-long"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        first, rounds = (metafunc.config.getoption(name) for name in ("--seed", "--rounds"))
+        metafunc.parametrize("seed", range(first, first + rounds))
+
+
+@pytest.fixture
+def tries(pytestconfig: pytest.Config) -> Callable[[int, int], int]:
+    """How often to try something random: `tries(few, many)`."""
+    return lambda few, many: many if pytestconfig.getoption("--long") else few

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from pathlib import Path
 
@@ -32,7 +33,12 @@ def test_of_a_hundred_times_the_longest_is_the_99th() -> None:
     assert p99_ms([0.001] * 99 + [1.0]) == 1000
 
 
-@pytest.mark.timeout(120)
+def test_all_of_it_can_be_imported() -> None:
+    importlib.import_module("bench.__main__")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
 async def test_each_measure_of_the_bench_runs() -> None:
     bench = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench", "--smoke", cwd=ROOT, stdout=asyncio.subprocess.PIPE

@@ -117,7 +117,7 @@ async def test_killed_after_the_click_both_cards_change_all_the_same(both: Both)
         here, there = await slack.card(), await teams.card()
         updates = [both.teams.hold("update"), both.slack.hold("chat.update")]
         await teams.clicks(there, "approve")
-        process.kill()
+        await process.kill()
         for held in updates:
             held.release()
         await process.start()
@@ -126,4 +126,4 @@ async def test_killed_after_the_click_both_cards_change_all_the_same(both: Both)
         await slack.says("Results: made lamp")
         assert both.shop.done == ["make lamp 1"]
     finally:
-        process.kill()
+        await process.kill()

@@ -41,7 +41,7 @@ async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicke
         both.teams.fail("open_thread", status=503, times=math.inf)
         await slack.mentions("use make what=lamp")
         orphan = (await both.teams.until(teams.waiting, within=20))[0]
-        process.kill()
+        await process.kill()
         both.teams.faults.clear()
         slack.person.door, teams.person.door = both.doors(await process.start())
         await both.teams.until(lambda: len(teams.waiting()) == 2, within=40)
@@ -53,7 +53,7 @@ async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicke
         assert "Approved" in teams_words(teams.of_the_bot())
         assert both.shop.done == ["make lamp 1"]
     finally:
-        process.kill()
+        await process.kill()
 
 
 async def test_in_slack_the_card_of_a_dead_process_is_found_again_in_direct_messages_and_in_the_channel(
@@ -67,14 +67,14 @@ async def test_in_slack_the_card_of_a_dead_process_is_found_again_in_direct_mess
         both.slack.fail("chat.postMessage", status=503, times=math.inf)
         await teams.mentions("use make what=lamp")
         await both.slack.until(lambda: len(_open_in_slack(both)) == 2, within=20)
-        process.kill()
+        await process.kill()
         both.slack.faults.clear()
         _, teams = both.at(await process.start())
         await teams.clicks(await teams.card("lamp"), "approve")
         await both.slack.until(lambda: not _open_in_slack(both), within=30)
         assert sum("lamp" in slack_words(m) for m in _in_slack(both)) == 2
     finally:
-        process.kill()
+        await process.kill()
 
 
 async def test_what_is_given_up_for_something_new_is_so_on_every_card(both: Both) -> None:

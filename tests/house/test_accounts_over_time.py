@@ -98,18 +98,18 @@ async def test_a_restart_between_the_link_and_the_callback_loses_nothing(office:
         await ana.send("use notes__write what=milk")
         (sign_in,) = await asked_to_sign_in(ana)
         link = await link_of(office.notes, ana.visitor, sign_in)
-        house.kill()
+        await house.kill()
         await house.start()
         async with browser_of(ana.visitor, "ana-at-notes") as browser:
             browser.stop_at = f"{house.url}/oauth/callback"
             stopped = await office.notes.consents(browser, link)
-            house.kill()
+            await house.kill()
             await house.start()
             browser.stop_at = ""
             shown = await browser.open(stopped.url)
             assert "is connected" in shown.words
         await ana.says("ana-at-notes wrote milk")
-        house.kill()
+        await house.kill()
         await house.start()
         await write(ana, "bread")
         assert (await asked_for_link(ana.visitor, sign_in)).status == 403

@@ -1,13 +1,18 @@
-"""Dies at one chosen durable write. Each write has two points: just before it is on disk, and just after."""
+"""`python -m tests.kills.crash_points`: the product, dying at one chosen durable write.
+
+Each write has two points: just before it is on disk, and just after.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import app
 from bot.records.checkpoints import Checkpoints
 from bot.records.database import Database
 
@@ -20,6 +25,9 @@ WRITES: tuple[tuple[type[Any], str], ...] = (
 """Every method that makes something durable."""
 DIED = 9
 """Exit code of a house that reached its crash point."""
+
+COUNTDOWN = "KILLS_COUNTDOWN"
+"""Variable of the file that counts down to the crash point."""
 
 Write = Callable[..., Awaitable[Any]]
 
@@ -60,3 +68,8 @@ def _watched(write: Write, pass_point: Callable[[], None]) -> Write:
         return result
 
     return watched
+
+
+if __name__ == "__main__":
+    install(Path(os.environ[COUNTDOWN]))
+    sys.exit(app.main())

@@ -4,46 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 import random
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 
-from tests.support.house import ROOT, STARTS_WITHIN, HouseFolder
+from tests.support.forks import STARTS_WITHIN, Fork, forked
+from tests.support.house import HouseFolder
 
 PROGRAMS = Path(__file__).parent
 
 
 class MortalHouse:
-    """Houses, one after the other at the same address, each a fork of one program that has imported everything."""
+    """Houses, one after the other at the same address."""
 
-    def __init__(self, home: HouseFolder, program: asyncio.subprocess.Process, port: int) -> None:
+    def __init__(self, home: HouseFolder, port: int) -> None:
         self._home = home
-        self._program = program
         self._port = port
-        self._pid = 0
-        self._ended: asyncio.Task[int] | None = None
+        self._process: Fork | None = None
         self.url = f"http://127.0.0.1:{port}"
 
-    async def fork(self, **variables: str) -> None:
-        """Begin to start a house."""
-        assert self._program.stdin is not None
-        given = {**self._home.environment(), "PORT": str(self._port), "LOG_FORMAT": "json", **variables}
-        self._program.stdin.write(f"{json.dumps(given)}\n".encode())
-        self._pid = await self._number()
-        self._ended = asyncio.create_task(self._number(), name=f"end of house {self._pid}")
+    async def fork(self, *program: str, **variables: str) -> None:
+        """Begin to start a house, by this command line of Python when one is given."""
+        given = {**os.environ, **self._home.environment(), "PORT": str(self._port), "LOG_FORMAT": "json", **variables}
+        with (self._home.folder / "house.log").open("ab") as log:
+            command = program or ("app.py",)
+            self._process = await forked(*command, environment=given, output=log.fileno(), errors=log.fileno())
 
     async def listening(self) -> bool:
         """Wait until it answers; false when it ended instead."""
         async with asyncio.timeout(STARTS_WITHIN), aiohttp.ClientSession() as http:
-            while self._ended is not None and not self._ended.done():
+            while self._process is not None and self._process.code is None:
                 try:
                     async with http.get(f"{self.url}/health-check") as response:
                         return response.status == 200
@@ -51,16 +47,16 @@ class MortalHouse:
                     await asyncio.sleep(0.01)
         return False
 
-    async def start(self, **variables: str) -> None:
+    async def start(self, *program: str, **variables: str) -> None:
         """Start a house and wait until it listens."""
-        await self.fork(**variables)
+        await self.fork(*program, **variables)
         if not await self.listening():
             raise AssertionError(f"the house did not start:\n{self.log()[-3000:]}")
 
     async def kill(self) -> None:
         """kill -9; returns when it is gone."""
-        os.kill(self._pid, signal.SIGKILL)
-        await self.wait()
+        if self._process is not None:
+            await self._process.kill()
 
     async def terminate(self) -> int:
         """SIGTERM; the exit code."""
@@ -69,30 +65,18 @@ class MortalHouse:
 
     def ask_to_end(self) -> None:
         """SIGTERM; returns at once."""
-        os.kill(self._pid, signal.SIGTERM)
+        assert self._process is not None
+        self._process.send(signal.SIGTERM)
 
     async def wait(self) -> int:
         """The exit code, once it has ended."""
-        assert self._ended is not None
-        code = await asyncio.shield(self._ended)  # whoever waits may be cancelled; the answer is still to be read
-        self._ended = None
-        return code
-
-    async def close(self) -> None:
-        """End it if it runs."""
-        if self._ended is not None:
-            if not self._ended.done():
-                os.kill(self._pid, signal.SIGKILL)
-            await self.wait()
+        assert self._process is not None
+        return await self._process.wait()
 
     def log(self) -> str:
         """What all houses logged."""
         path = self._home.folder / "house.log"
         return path.read_text() if path.exists() else ""
-
-    async def _number(self) -> int:
-        assert self._program.stdout is not None
-        return int(await self._program.stdout.readline())
 
 
 def free_port() -> int:
@@ -112,41 +96,29 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def mortal_house(home: HouseFolder) -> AsyncIterator[MortalHouse]:
-    """The program that forks houses; none runs yet."""
-    program = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.kills.fork_server",
-        str(home.folder / "house.log"),
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    house = MortalHouse(home, program, free_port())
+    """A house that has not been started yet; ended with the block."""
+    house = MortalHouse(home, free_port())
     try:
-        assert program.stdout is not None
-        async with asyncio.timeout(STARTS_WITHIN):
-            assert await program.stdout.readline() == b"ready\n"
         yield house
     finally:
-        await house.close()
-        program.kill()
-        await program.wait()
+        await house.kill()
 
 
 @asynccontextmanager
 async def effects_server(home: HouseFolder, seed: str) -> AsyncIterator[str]:
     """The tool server `effects`; its address. Also writes the `mcp.json` that names it."""
-    server = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAMS / "effects_server.py"), str(home.folder), seed, stdout=asyncio.subprocess.PIPE
-    )
+    reading, writing = os.pipe()
     try:
-        assert server.stdout is not None
+        program = PROGRAMS / "effects_server.py"
+        server = await forked(program, home.folder, seed, output=writing, errors=2)
+    finally:
+        os.close(writing)
+    with os.fdopen(reading) as said:
         async with asyncio.timeout(STARTS_WITHIN):
-            port = int(await server.stdout.readline())
+            port = int(await asyncio.to_thread(said.readline))
+    try:
         url = f"http://127.0.0.1:{port}/mcp"
         home.tool_servers({"effects": {"url": url, "trustAnnotations": True}})
         yield url
     finally:
-        server.kill()
-        await server.wait()
+        await server.kill()

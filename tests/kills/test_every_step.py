@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.kills.crash_points import DIED, set_countdown
+from tests.kills.crash_points import COUNTDOWN, DIED, set_countdown
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
-from tests.kills.fork_server import COUNTDOWN
 from tests.kills.mortal import MortalHouse
 from tests.kills.people import PATIENCE, Ana, insisting, settling_outcomes
 from tests.support.house import HouseFolder
@@ -19,31 +19,31 @@ from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
 
-SEED = 20261121
-DEATHS = 36
+FEW_DEATHS, MANY_DEATHS = 12, 36
 """Crash points that are tried, one drawn from each of as many equal stretches of the conversation."""
 FAR = 1_000_000
 
 
 async def test_a_conversation_ends_the_same_at_whichever_write_the_house_dies(
-    home: HouseFolder, house: MortalHouse
+    home: HouseFolder, house: MortalHouse, seed: int, tries: Callable[[int, int], int]
 ) -> None:
+    deaths = tries(FEW_DEATHS, MANY_DEATHS)
     countdown = home.folder / "countdown"
     set_countdown(countdown, FAR)
-    await house.start(**{COUNTDOWN: str(countdown)})
+    await house.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
     async with asyncio.TaskGroup() as group:
         reviving = group.create_task(_revive(house, countdown))
-        told = [await _conversation(house, "whole")]
+        told = [await _conversation(house, "whole", seed)]
         points = FAR - int(countdown.read_text())
-        assert points > 2 * DEATHS, "the conversation writes less than it should"
-        for point in _spread(points, random.Random(SEED)):
+        assert points > 2 * MANY_DEATHS, "the conversation writes less than it should"
+        for point in _spread(points, deaths, random.Random(seed)):
             set_countdown(countdown, point)
-            told.append(await _conversation(house, f"at{point}"))
+            told.append(await _conversation(house, f"at{point}", seed))
         countdown.unlink(missing_ok=True)
         assert await house.listening()
         entries = {ana.thread.thread_id: await opened_anew(house.url, ana.thread.thread_id) for ana in told}
         house.ask_to_end()
-    assert reviving.result() > DEATHS * 0.8, "too few of the conversations were long enough"
+    assert reviving.result() > deaths * 0.8, "too few of the conversations were long enough"
 
     facts, sent = read_facts(home), [message for ana in told for message in ana.sent]
     check_inbox(facts, sent)
@@ -53,9 +53,9 @@ async def test_a_conversation_ends_the_same_at_whichever_write_the_house_dies(
         check_shown(entries[ana.thread.thread_id], ana.sent)
 
 
-def _spread(points: int, rng: random.Random) -> list[int]:
-    stretch = points / DEATHS
-    return [int((n + rng.random()) * stretch) for n in range(DEATHS)]
+def _spread(points: int, deaths: int, rng: random.Random) -> list[int]:
+    stretch = points / deaths
+    return [int((n + rng.random()) * stretch) for n in range(deaths)]
 
 
 async def _revive(house: MortalHouse, countdown: Path) -> int:
@@ -63,18 +63,18 @@ async def _revive(house: MortalHouse, countdown: Path) -> int:
     deaths = 0
     while (code := await house.wait()) == DIED:
         deaths += 1
-        await house.start(**{COUNTDOWN: str(countdown)})
+        await house.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
     assert code == 0, house.log()[-3000:]
     return deaths
 
 
-async def _conversation(house: MortalHouse, name: str) -> Ana:
+async def _conversation(house: MortalHouse, name: str, seed: int) -> Ana:
     """One act approved and one rejected; two given up for something new; a question answered in words."""
     async with AsyncExitStack() as stack:
         # The one before may have ended a moment before the process died.
         browsers = [await insisting(lambda: stack.enter_async_context(visiting(house.url, "ana"))) for _ in range(2)]
         thread = await stack.enter_async_context(browsers[0].thread(within=PATIENCE))
-        ana = Ana(thread, browsers[1], random.Random(f"{SEED}:{name}"))
+        ana = Ana(thread, browsers[1], random.Random(f"{seed}:{name}"))
         await stack.enter_async_context(settling_outcomes(ana, ["skip", "it_was_done"]))
 
         await ana.say(f"do {name}-first", times=2)

@@ -18,8 +18,7 @@ from tests.support.visitor import Visitor, visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
 
-SEED = 20261121
-KILLS = 60
+FEW_KILLS, MANY_KILLS = 12, 60
 THREADS = 8
 LEAST_TURNS = 4
 MOST_SHOWN = 18
@@ -31,16 +30,21 @@ LONGEST_LIFE = 5.0
 
 
 async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_house_is_killed(
-    home: HouseFolder, house: MortalHouse, record_property: Callable[[str, object], None]
+    home: HouseFolder,
+    house: MortalHouse,
+    seed: int,
+    tries: Callable[[int, int], int],
+    record_property: Callable[[str, object], None],
 ) -> None:
+    kills = tries(FEW_KILLS, MANY_KILLS)
     await house.start()
     dying_is_over = asyncio.Event()
     async with AsyncExitStack() as stack:
         browsers = [await stack.enter_async_context(visiting(house.url, "ana")) for _ in range(2)]
-        people = [await _ana(stack, browsers, number) for number in range(THREADS)]
+        people = [await _ana(stack, browsers, number, seed) for number in range(THREADS)]
         async with asyncio.TaskGroup() as group:
             living = [group.create_task(_live(ana, dying_is_over)) for ana in people]
-            await _die_again_and_again(house, people, random.Random(SEED))
+            await _die_again_and_again(house, people, kills, random.Random(seed))
             dying_is_over.set()
         said = [text for ana in people for text in ana.thread.said]
     sent = [message for ana in people for message in ana.sent]
@@ -55,7 +59,7 @@ async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_house_is
         check_shown(shown, [s for s in sent if s.thread_id == thread_id])
     unknown = sum(a["status"] == "unknown" for a in facts.acts())
     summary = {
-        "kills": KILLS,
+        "kills": kills,
         "turns": len(sent),
         "effects": facts.effects.total(),
         "unknown": unknown,
@@ -68,16 +72,16 @@ async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_house_is
     assert summary["effects"] >= THREADS, "so few effects prove nothing"
 
 
-async def _ana(stack: AsyncExitStack, browsers: list[Visitor], number: int) -> Ana:
+async def _ana(stack: AsyncExitStack, browsers: list[Visitor], number: int, seed: int) -> Ana:
     first, second = browsers if number % 2 else reversed(browsers)
     thread = await stack.enter_async_context(first.thread(within=PATIENCE))
-    return Ana(thread, second, random.Random(SEED + 1 + number))
+    return Ana(thread, second, random.Random(seed + 1 + number))
 
 
-async def _die_again_and_again(house: MortalHouse, people: Sequence[Ana], rng: random.Random) -> None:
+async def _die_again_and_again(house: MortalHouse, people: Sequence[Ana], kills: int, rng: random.Random) -> None:
     """Kill the house after so and so many things have been shown, and a moment more: whatever the machine's speed,
     conversations get on, and no delivery comes to be parked for having died too often."""
-    for number in range(KILLS):
+    for number in range(kills):
         if number % 6 != 5:  # each sixth hits it while it starts
             assert await house.listening(), house.log()[-3000:]
             await _get_on(people, rng.randrange(MOST_SHOWN))

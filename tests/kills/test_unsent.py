@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
-ROUNDS = 5
+FEW_TIMES, MANY_TIMES = 2, 5
 
 
 @pytest.fixture
@@ -36,13 +36,14 @@ async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[HouseFolder]:
 
 
 async def test_no_outcome_is_unknown_of_writes_that_were_waiting_for_their_server_when_the_process_died(
-    home: HouseFolder, house: MortalHouse
+    home: HouseFolder, house: MortalHouse, tries: Callable[[int, int], int]
 ) -> None:
+    times = tries(FEW_TIMES, MANY_TIMES)
     hold, starts = home.folder / "hold", home.folder / "starts"
     await house.start()
     async with visiting(house.url) as browser, browser.thread(within=PATIENCE) as thread:
         ana = Ana(thread, browser, random.Random(0))
-        for number in range(ROUNDS):
+        for number in range(times):
             await ana.say(f"do held-{number}")
             cards = await ana.cards(f"held-{number}")
             hold.touch()
@@ -63,8 +64,8 @@ async def test_no_outcome_is_unknown_of_writes_that_were_waiting_for_their_serve
     facts = read_facts(home)
     check_inbox(facts, sent)
     check_calls(facts, sent)
-    assert [attempt["status"] for attempt in facts.acts()] == ["done"] * 2 * ROUNDS
-    assert facts.effects.total() == 2 * ROUNDS
+    assert [attempt["status"] for attempt in facts.acts()] == ["done"] * 2 * times
+    assert facts.effects.total() == 2 * times
 
 
 async def _longer(file: Path, before: int) -> None:

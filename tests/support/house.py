@@ -7,8 +7,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,10 +17,7 @@ from aiohttp import web
 
 from app import ADDRESS, running
 from bot.settings import load_settings
-
-ROOT = Path(__file__).parents[2]
-STARTS_WITHIN = 60.0
-"""Seconds for a process to start on a machine that runs many tests at once."""
+from tests.support.forks import ROOT, STARTS_WITHIN, Fork, forked, quick_python
 
 
 @dataclass
@@ -56,7 +51,9 @@ class HouseFolder:
         """The servers of the project's own `mcp.json`, with their data in this folder."""
         servers = json.loads((ROOT / "mcp.json").read_text())["mcpServers"]
         for name, entry in servers.items():
-            entry |= {"cwd": str(ROOT), "env": {f"{name.upper()}_DB": str(self.folder / f"{name}.db")}}
+            command, *arguments = quick_python(*entry["args"])
+            entry |= {"command": command, "args": arguments, "cwd": str(ROOT)}
+            entry["env"] = {f"{name.upper()}_DB": str(self.folder / f"{name}.db")}
         self.tool_servers(servers)
 
     def policy(self, text: str) -> None:
@@ -96,7 +93,7 @@ class HouseProcess:
     def __init__(self, home: HouseFolder) -> None:
         self._home = home
         self._log = home.folder / "house.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Fork | None = None
         self.url = ""
 
     async def start(self) -> str:
@@ -104,33 +101,30 @@ class HouseProcess:
         beginning = self._log.stat().st_size if self._log.exists() else 0
         environment = {**os.environ, **self._home.environment(), "LOG_FORMAT": "json"}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=log
-            )
+            self._process = await forked("app.py", environment=environment, output=log.fileno(), errors=log.fileno())
         async with asyncio.timeout(STARTS_WITHIN):
             while not (found := re.search(rb'"url": ?"(http[^"]+)"', self._log.read_bytes()[beginning:])):
-                if self._process.poll() is not None:
+                if self._process.code is not None:
                     raise AssertionError(f"it did not start:\n{self.log()[-3000:]}")
                 await asyncio.sleep(0.02)
         self.url = found[1].decode()
         return self.url
 
-    def kill(self) -> None:
-        """kill -9."""
+    async def kill(self) -> None:
+        """kill -9; returns when it is gone."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            await self._process.kill()
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         assert self._process is not None
-        self._process.send_signal(number)
+        self._process.send(number)
 
     async def terminate(self) -> int:
         """SIGTERM, and wait for its end; its exit code."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        return await asyncio.to_thread(self._process.wait, STARTS_WITHIN)
+        self._process.send(signal.SIGTERM)
+        return await asyncio.wait_for(self._process.wait(), STARTS_WITHIN)
 
     def log(self) -> str:
         """What it logged."""
@@ -145,4 +139,4 @@ async def house_process(home: HouseFolder) -> AsyncIterator[HouseProcess]:
         await process.start()
         yield process
     finally:
-        process.kill()
+        await process.kill()

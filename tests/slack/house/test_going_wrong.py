@@ -63,7 +63,7 @@ async def test_killed_between_posting_and_recording_it_says_nothing_twice(home: 
         slack.fail("chat.postMessage", drop=True)
         await talk.mentions("use make what=lamp")
         await slack.until(lambda: said(talk, "On it.") == 1)
-        process.kill()
+        await process.kill()
         never.release()
         talk.person.door = HttpDoor(f"{await process.start()}/slack/events", SECRET)
         card = await slack.until(talk.waiting, within=60)
@@ -73,7 +73,7 @@ async def test_killed_between_posting_and_recording_it_says_nothing_twice(home: 
         await slack.until(lambda: said(talk, "Results: made lamp") == 1, within=30)
         assert len(talk.of_the_bot()) == 3
     finally:
-        process.kill()
+        await process.kill()
 
 
 async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
@@ -85,7 +85,7 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         await talk.mentions("use make what=lamp; make what=chair")
         first = await talk.card("lamp")
         second = await talk.card("chair")
-        process.kill()
+        await process.kill()
         talk.person.door = HttpDoor(f"{await process.start()}/slack/events", SECRET)
         await asyncio.gather(*(talk.clicks(card, "approve") for card in (first, second, first)))
         await talk.says("made lamp", "made chair")
@@ -93,7 +93,7 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         assert "xoxb-1" not in process.log()
         assert SECRET not in process.log()
     finally:
-        process.kill()
+        await process.kill()
 
 
 async def _at(process: HouseProcess, slack: FakeSlack) -> Talk:

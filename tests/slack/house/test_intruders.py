@@ -218,4 +218,4 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         for secret in ("zebrafish", "top-secret", "xoxb-1", slack.world.app_token, SECRET, "/response/", "Which"):
             assert secret not in log, secret
     finally:
-        process.kill()
+        await process.kill()

@@ -28,8 +28,7 @@ from tests.support.slack_people import SlackPerson
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
-SEED = 20261121
-KILLS = 14
+FEW_KILLS, MANY_KILLS = 7, 14
 CHANNELS = ("C1", "C3", "C4", "D1")
 """One thread in each, since Slack takes about one message a second in a channel. In C4 there are no streams."""
 MOST_CALLS = 25
@@ -44,17 +43,24 @@ SLOWLY = 0.02
 
 
 async def test_in_the_end_slack_shows_everything_once_in_order_and_finished(
-    home: HouseFolder, house: MortalHouse, slack: FakeSlack, record_property: Callable[[str, object], None]
+    home: HouseFolder,
+    house: MortalHouse,
+    slack: FakeSlack,
+    seed: int,
+    tries: Callable[[int, int], int],
+    record_property: Callable[[str, object], None],
 ) -> None:
     slack.fail("chat.startStream", error="no_streams_here", when=lambda a: a["channel"] == "C4", times=math.inf)
     await house.start()
     door = InsistentDoor(HttpDoor(f"{house.url}/slack/events", SECRET))
-    people = [_conversation(slack, door, channel, number) for number, channel in enumerate(CHANNELS)]
+    people = [
+        _conversation(slack, door, channel, random.Random(seed + 1 + number)) for number, channel in enumerate(CHANNELS)
+    ]
     over = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for number, each in enumerate(people):
             group.create_task(_live(each, over, number))
-        await _die_again_and_again(house, slack, random.Random(SEED))
+        await _die_again_and_again(house, slack, tries(FEW_KILLS, MANY_KILLS), random.Random(seed))
         over.set()
     await _everything_is_shown(home, house)
     assert await house.terminate() == 0
@@ -147,9 +153,9 @@ def _subject(message: Json) -> str:
 # ------------------------------------------------------------------------------------------------ dying
 
 
-async def _die_again_and_again(house: MortalHouse, slack: FakeSlack, rng: random.Random) -> None:
+async def _die_again_and_again(house: MortalHouse, slack: FakeSlack, kills: int, rng: random.Random) -> None:
     """Kill the house after so many calls to Slack and a moment more; now and then while it starts."""
-    for number in range(KILLS):
+    for number in range(kills):
         if number % 6 != 5:
             assert await house.listening(), house.log()[-3000:]
             goal = len(slack.calls) + rng.randrange(MOST_CALLS)
@@ -183,9 +189,9 @@ def _unsent(home: HouseFolder) -> int:
 # ------------------------------------------------------------------------------------------------ a person's life
 
 
-def _conversation(slack: FakeSlack, door: InsistentDoor, channel: str, number: int) -> Conversation:
+def _conversation(slack: FakeSlack, door: InsistentDoor, channel: str, rng: random.Random) -> Conversation:
     ana, ben = (SlackPerson(slack, "T1", user, door) for user in ("U1", "U2"))
-    return Conversation(slack, Talk(slack, ana, channel), ben, random.Random(SEED + 1 + number))
+    return Conversation(slack, Talk(slack, ana, channel), ben, rng)
 
 
 async def _live(each: Conversation, over: asyncio.Event, first: int) -> None:

@@ -76,7 +76,7 @@ async def test_killed_between_posting_and_recording_the_second_card_is_removed_w
         teams.fail("send", status=503, times=math.inf, when=is_card)
         await talk.mentions("use make what=lamp")
         orphan = (await teams.until(talk.waiting, within=30))[0]
-        process.kill()
+        await process.kill()
         teams.faults.clear()
         talk.person.door = HttpDoor(f"{await process.start()}/api/messages", teams)
         await teams.until(lambda: len(talk.waiting()) >= 2, within=60)
@@ -88,7 +88,7 @@ async def test_killed_between_posting_and_recording_the_second_card_is_removed_w
         await talk.says("Results: made lamp")
         assert shop.done == ["make lamp 1"]
     finally:
-        process.kill()
+        await process.kill()
 
 
 async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
@@ -99,14 +99,14 @@ async def test_killed_while_a_call_waits_it_goes_on_as_if_nothing_had_been(
         talk = await _at(process, teams)
         await talk.mentions("use make what=lamp; make what=chair")
         first, second = await talk.card("lamp"), await talk.card("chair")
-        process.kill()
+        await process.kill()
         talk.person.door = HttpDoor(f"{await process.start()}/api/messages", teams)
         await asyncio.gather(*(talk.clicks(card, "approve") for card in (first, second, first)))
         await talk.says("made lamp", "made chair")
         assert sorted(shop.done) == ["make chair 1", "make lamp 1"]
         assert teams.app_password not in process.log()
     finally:
-        process.kill()
+        await process.kill()
 
 
 def _is_recorded(home: HouseFolder, message_id: str) -> bool:

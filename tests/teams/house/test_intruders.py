@@ -163,4 +163,4 @@ async def test_no_level_of_the_log_has_words_links_or_tokens(
         assert "get_link" not in buttons(talk.of_the_bot())
         assert "zebrafish" in words(talk.of_the_bot())
     finally:
-        process.kill()
+        await process.kill()

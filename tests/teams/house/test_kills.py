@@ -29,9 +29,8 @@ from tests.teams.house.talk import Json, Talk, words
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
-SEED = 20261121
-KILLS = 10
-TURNS = 2
+FEW_KILLS, MANY_KILLS = 6, 10
+TURNS = 3
 """Habits that everybody has at least."""
 MOST_CALLS = 14
 """Calls to Teams that a house gets to make before it is killed, at most."""
@@ -55,17 +54,26 @@ class OnTheWay:
 
 
 async def test_in_the_end_teams_shows_everything_in_order_and_true(
-    home: HouseFolder, house: MortalHouse, teams: FakeTeams, record_property: Callable[[str, object], None]
+    home: HouseFolder,
+    house: MortalHouse,
+    teams: FakeTeams,
+    seed: int,
+    tries: Callable[[int, int], int],
+    record_property: Callable[[str, object], None],
 ) -> None:
+    kills = tries(FEW_KILLS, MANY_KILLS)
     await house.start()
     door = InsistentDoor(HttpDoor(f"{house.url}/api/messages", teams))
     places = ((ANA, teams.personal(ANA)), (CHLOE, teams.personal(CHLOE)), (ANA, teams.channel), (ANA, teams.group))
-    people = [_conversation(home, teams, door, user, place, n) for n, (user, place) in enumerate(places)]
+    people = [
+        _conversation(home, teams, door, user, place, random.Random(seed + 1 + n))
+        for n, (user, place) in enumerate(places)
+    ]
     over, dying = asyncio.Event(), OnTheWay()
     async with asyncio.TaskGroup() as group:
         for number, each in enumerate(people):
             group.create_task(_live(each, over, number))
-        await _die_again_and_again(house, home, teams, dying, random.Random(SEED))
+        await _die_again_and_again(house, home, teams, dying, kills, random.Random(seed))
         over.set()
     await _everything_is_shown(home, house)
 
@@ -172,10 +180,10 @@ async def _duplicates_go_when_they_are_clicked(people: Sequence[Conversation], t
 
 
 async def _die_again_and_again(
-    house: MortalHouse, home: HouseFolder, teams: FakeTeams, dying: OnTheWay, rng: random.Random
+    house: MortalHouse, home: HouseFolder, teams: FakeTeams, dying: OnTheWay, kills: int, rng: random.Random
 ) -> None:
     """Kill the house after so many calls to Teams and a moment more; now and then while it starts."""
-    for number in range(KILLS):
+    for number in range(kills):
         if number % 5 != 4:
             assert await house.listening(), house.log()[-3000:]
             goal = len(teams.calls) + rng.randrange(MOST_CALLS)
@@ -226,10 +234,9 @@ def _posts(home: HouseFolder) -> list[Json]:
 
 
 def _conversation(
-    home: HouseFolder, teams: FakeTeams, door: InsistentDoor, user: str, place: str, number: int
+    home: HouseFolder, teams: FakeTeams, door: InsistentDoor, user: str, place: str, rng: random.Random
 ) -> Conversation:
     talk = Talk(teams, TeamsPerson(teams, user, door), place)
-    rng = random.Random(SEED + 1 + number)
     return Conversation(teams, talk, TeamsPerson(teams, BEN, door), rng, lambda: read_facts(home))
 
 
@@ -284,7 +291,7 @@ HABITS: tuple[Callable[[Conversation, str], Awaitable[None]], ...] = (
     _hurries,
     _reads,
 )
-"""Everybody begins at another one, and comes to decide within two turns."""
+"""Everybody begins at another one, and comes to decide within three turns."""
 
 
 # ------------------------------------------------------------------------------------------------ the model
