@@ -7,13 +7,20 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
-from policies.spellings import certain_pieces, composed, decoded, in_pieces, may_lead_elsewhere, spellings, unmarked
+from policies.spellings import (
+    MOST_PIECES,
+    certain_pieces,
+    composed,
+    decoded,
+    encoded,
+    in_pieces,
+    may_lead_elsewhere,
+    spellings,
+    unmarked,
+)
 
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
-
-MOST_PIECES = 200
-"""Parts of a text that are held against a pattern one by one; of more it is not known whether all fit."""
 
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
@@ -30,7 +37,7 @@ def whole(pattern: str) -> Likeness:
     Raises `ValueError` with RE2's own words when it is none, or is too large (RE2: 8 MB).
     """
     fitting = compiled(pattern, captures=False).fullmatch
-    return lambda text: fitting(text.encode("utf-8", "replace")) is not None
+    return lambda text: fitting(encoded(text)) is not None
 
 
 def perhaps(patterns: Iterable[str]) -> Likeness:
@@ -45,10 +52,10 @@ def perhaps(patterns: Iterable[str]) -> Likeness:
         variants = spellings(text)
         if variants is None:
             return True
-        if any(fitting(variant.encode("utf-8", "replace")) is not None for variant in variants):
+        if any(fitting(encoded(variant)) is not None for variant in variants):
             return True
         lists = filter(None, map(in_pieces, variants))
-        return any(piece(lines.encode("utf-8", "replace")) is not None for lines in lists)
+        return any(piece(encoded(lines)) is not None for lines in lists)
 
     return alike
 

@@ -15,8 +15,10 @@ from policies.model import Call, Facts
 from policies.names import LONGEST, folded_name
 from policies.paths import Path
 from policies.schedule import local_time
+from policies.spellings import LONGEST as LONGEST_READ
+from policies.spellings import LongText
 from policies.trust import believed, call_known_to_read
-from policies.values import Undetermined, cost_of_reading
+from policies.values import Doubt, Undetermined, cost_of_reading
 
 MOST_NAMES = 20_000
 """Characters of the names in the arguments that are not ASCII, and 10 for each such name: folding them takes 20 ms."""
@@ -48,7 +50,7 @@ class Subject:
         if self._has_too_many_names or any(other != name for other in self._spelled.get(folded_name(name), ())):
             return None
         if name in given:
-            return (given[name],)
+            return (self._read_once(given[name]),)
         return None if isinstance(given, Undetermined) else ()
 
     @cached_property
@@ -65,8 +67,24 @@ class Subject:
     def values(self, path: Path) -> list[Any] | None:
         """What a path into the arguments yields, looked up once; `None`: could not be found out (`Path.values`)."""
         if path.text not in self._found:
-            self._found[path.text] = None if self._has_too_many_names else path.values(self.arguments)
+            found = None if self._has_too_many_names else path.values(self.arguments)
+            self._found[path.text] = found if found is None else [*map(self._read_once, found)]
         return self._found[path.text]
+
+    def _read_once(self, value: Any) -> Any:
+        """A value that a rule asks about; a long text in a form that remembers what is found out about it."""
+        match value:
+            case str() if len(value) > LONGEST_READ:
+                return self._long.setdefault(id(value), LongText(value))
+            case Doubt():
+                return Doubt(tuple(map(self._read_once, value.options)))
+            case _:
+                return value
+
+    @cached_property
+    def _long(self) -> dict[int, LongText]:
+        """By the text's identity: it is kept as long as this is, by the arguments."""
+        return {}
 
     @cached_property
     def _has_too_many_names(self) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
+from graph import judging
 from graph.calls import digest_of
 from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
 from graph.ports import SignInNeeded, Unavailable
 from graph.state import Silent
 from policies.grants import Grant
-from policies.model import Annotations, Deny
+from policies.model import Annotations, Deny, Verdict
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
 LIVE = Silent()
@@ -44,6 +48,37 @@ async def test_the_requesters_groups_are_looked_up_before_judging(
         await r.agent.begin(turn("m1"), "go", LIVE)
         assert len(bench.called) == called
         assert set(bench.looked_up) == {("web:ana", frozenset([ADMINS]))}
+
+
+async def test_while_a_call_with_long_arguments_is_judged_others_have_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: under a thousand rules about it, an argument of 1 MB held the event loop for half a second."""
+    others_at_work, judge = threading.Event(), judging.judge
+    had_their_turn: list[bool] = []
+
+    def judged(*what: Any) -> Verdict:
+        asyncio.run_coroutine_threadsafe(_at_work(), loop)
+        had_their_turn.append(others_at_work.wait(timeout=2.0))
+        return judge(*what)
+
+    async def _at_work() -> None:
+        others_at_work.set()
+
+    def writing_much(messages: Sequence[BaseMessage]) -> AIMessage:
+        message = does("free")(messages)
+        for call in message.tool_calls:
+            call["args"] = {"k": "word " * 1_000}
+        return message
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(judging, "judge", judged)
+    bench = Bench(["free"])
+    async with rig(tmp_path, writing_much, bench) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert len(bench.called) == 1
+    assert had_their_turn
+    assert all(had_their_turn)
 
 
 async def test_nothing_is_looked_up_for_a_tool_whose_rules_name_no_group(tmp_path: Path) -> None:

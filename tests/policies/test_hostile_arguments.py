@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from policies import spellings
 from policies.judging import judge
 from policies.known_commands import reads
 from policies.model import Allow, Ask, Call, Deny
@@ -163,3 +168,63 @@ def test_commands_that_hand_out_credentials_are_not_known_to_read(line: str) -> 
 )
 def test_the_label_of_a_link_that_is_written_elsewhere_is_nobody_s_wish(text: str) -> None:
     assert not is_quoted("delete the blue lamp", own_words(text))
+
+
+LONG = "-".join(["the quick brown fox jumps over"] * 3_000)
+MANY: dict[str, Callable[[int], str]] = {
+    "values": lambda n: f"to: production {n}",
+    "globs": lambda n: f"to: '*@evil{n}.example'",
+    "regular expressions": lambda n: f"to: {{regex: '(a|b)+{n}.*'}}",
+    "a path": lambda n: f"'$.to': production {n}",
+}
+
+
+class _CountedPattern:
+    """RE2's pattern, which counts the characters that it is shown."""
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+        self.shown = 0
+
+    def search(self, text: Any) -> Any:
+        self.shown += len(text)
+        return self._pattern.search(text)
+
+
+@pytest.mark.parametrize("condition", MANY.values(), ids=MANY)
+def test_however_many_rules_ask_about_a_long_text_how_it_may_be_written_is_found_out_once(
+    condition: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = a_policy(*(f"match: {{args: {{{condition(n)}}}}}, decide: deny" for n in range(300)), ALLOW)
+    counted = _CountedPattern(spellings._NOT_PLAIN)
+    monkeypatch.setattr(spellings, "_NOT_PLAIN", counted)
+    assert isinstance(judge(rules, a_call(a_tool(schema=SCHEMA), to=LONG), facts()), Allow)
+    assert len(LONG) <= counted.shown < 2 * len(LONG)
+
+
+def test_rules_that_do_not_ask_about_a_long_text_do_not_look_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = a_policy(*(f"match: {{args: {{env: production {n}}}}}, decide: deny" for n in range(300)), ALLOW)
+    counted = _CountedPattern(spellings._NOT_PLAIN)
+    monkeypatch.setattr(spellings, "_NOT_PLAIN", counted)
+    assert isinstance(judge(rules, a_call(a_tool(schema=SCHEMA), to=LONG, env="test"), facts()), Allow)
+    assert counted.shown < len(LONG)
+
+
+@given(st.text(st.sampled_from(",;|ab@ \t\n'(>\xa0\u2003\x1c漢，")), st.integers(1, 40))
+@settings(max_examples=200)
+def test_what_a_text_is_several_of_is_the_same_however_long_it_is(text: str, times: int) -> None:
+    long = text * times
+    naive = _naive_pieces(long)
+    for pieces in (spellings.certain_pieces(long), spellings.certain_pieces(spellings.LongText(long))):
+        if len(naive) > spellings.MOST_PIECES:
+            assert len(pieces) > spellings.MOST_PIECES
+        else:
+            assert list(pieces) == naive
+
+
+def _naive_pieces(text: str) -> list[str]:
+    around = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}<>"
+    if text.count("@") > 1:
+        return [piece.strip(around) for piece in re.split(r"[\s,;|<>，；、]+", text) if "@" in piece]
+    pieces = [piece.strip(around) for piece in re.split("[,;|]", text)]
+    return pieces if len(pieces) > 1 and not any(re.search(r"\s", piece) for piece in pieces) else []
