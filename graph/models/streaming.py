@@ -34,9 +34,13 @@ _PROPERLY = frozenset(
 word that we do not know) means that the answer may have been cut."""
 _CUT = frozenset(
     {"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "incomplete", "model_length"}
-    | {"model_context_window_exceeded"}
+    | {"model_context_window_exceeded", "error", "failed", "cancelled", "canceled", "aborted", "pause_turn", "refusal"}
+    | {"malformed_function_call", "malformed_response", "unexpected_tool_call", "too_many_tool_calls"}
 )
-"""What they say when it was cut for certain, whatever else they say beside it or afterwards: gateways translate."""
+"""What they say when it was cut or broken for certain, whatever else they say beside it: gateways translate. Other
+words may stand beside a proper one: `stop_reason` is a model's own mark for the end with some services."""
+_UNDER_WAY = frozenset({"queued", "in_progress"})
+"""What they say of an answer that has not ended yet."""
 _FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "spii", "recitation"})
 """What they say when a filter ended it."""
 
@@ -166,8 +170,8 @@ class _Answer:
         self._calls = WrittenCalls()
         self._usage: UsageMetadata | None = None
         self._metadata: dict[str, Any] = {}
-        self._is_cut = False
-        """Whether any piece said so."""
+        self._is_cut = self._is_filtered = False
+        """Whether any piece said so: nothing that is said afterwards takes it back."""
         self._id: str | None = None
         self._whole = True
         """Whether all of it came as whole messages, not as pieces of one."""
@@ -184,8 +188,17 @@ class _Answer:
         if piece.usage_metadata is not None:
             self._usage = add_usage(self._usage, piece.usage_metadata)
         self._metadata |= {key: value for key, value in piece.response_metadata.items() if value is not None}
-        self._is_cut = self._is_cut or not _CUT.isdisjoint(_reasons(piece.response_metadata))
+        self._note_end(piece.response_metadata)
         self._id = self._id or piece.id
+
+    def _note_end(self, metadata: Mapping[str, Any]) -> None:
+        ended = _ended(metadata)
+        self._is_filtered = self._is_filtered or ended in _FILTERED
+        self._is_cut = (
+            self._is_cut
+            or (ended != "" and ended not in _PROPERLY | _UNDER_WAY)
+            or not (_CUT | _FILTERED).isdisjoint(_reasons(metadata))
+        )
 
     def _add_calls(self, piece: AIMessage) -> None:
         written = piece.additional_kwargs.get(WRITTEN_CALLS)
@@ -205,7 +218,7 @@ class _Answer:
     async def finished(self) -> AIMessage:
         """The pieces as one message. Raises `ModelProblem` if they are not a whole answer."""
         ended = _ended(self._metadata)
-        if ended in _FILTERED:
+        if self._is_filtered:
             raise ModelProblem(Trouble.FILTERED)
         if self._metadata.get("model_provider") == "openai" and not ended:
             # A connection that closes between two events looks like the end of the stream; only the reason tells.

@@ -95,6 +95,9 @@ class AnotherProvider(BaseChatModel):
         ({"finish_reason": "stop", "status": "incomplete"}, 1),
         ({"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}, 1),
         ({"finish_reason": "stop", "native_finish_reason": "STOP"}, 2),
+        ({"finish_reason": "stop", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}, 1),
+        ({"finish_reason": "stop", "native_finish_reason": "SAFETY"}, 1),
+        ({"finish_reason": "stop", "status": "failed"}, 1),
         ({"finish_reason": "stop", "stop_reason": "<|eot_id|>"}, 2),
         ({}, 1),
     ],
@@ -104,11 +107,26 @@ async def test_other_providers_say_it_in_words_of_their_own(metadata: dict[str, 
     assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (stand, 2 - stand)
 
 
-async def test_what_was_cut_stays_cut_whatever_a_gateway_says_afterwards() -> None:
+@pytest.mark.parametrize("reason", ["length", "error", "a word that nobody knows"])
+async def test_what_was_cut_stays_cut_whatever_a_gateway_says_afterwards(reason: str) -> None:
     """Rule 12: nobody approves the rest of a call that the model never wrote."""
-    said = AnotherProvider(metadata={"finish_reason": "length"}, afterwards={"finish_reason": "stop"})
+    said = AnotherProvider(metadata={"finish_reason": reason}, afterwards={"finish_reason": "stop"})
     message = await stream_message(said, ASK, lambda _: None, retry=ONCE)
     assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (1, 1)
+
+
+async def test_what_a_filter_ended_is_no_answer_whatever_a_gateway_says_afterwards() -> None:
+    """Rule 12."""
+    said = AnotherProvider(metadata={"finish_reason": "content_filter"}, afterwards={"finish_reason": "stop"})
+    with pytest.raises(ModelProblem) as told:
+        await stream_message(said, ASK, lambda _: None, retry=ONCE)
+    assert told.value.trouble is Trouble.FILTERED
+
+
+async def test_an_answer_that_was_under_way_and_then_ended_is_whole() -> None:
+    said = AnotherProvider(metadata={"status": "in_progress"}, afterwards={"status": "completed"})
+    message = await stream_message(said, ASK, lambda _: None, retry=ONCE)
+    assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (2, 0)
 
 
 # ------------------------------------------------------------------------------------------------ how much
