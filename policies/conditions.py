@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 from policies.names import other_spellings
-from policies.patterns import Likeness, certainly, literally, of_glob, perhaps
+from policies.patterns import Likeness, certainly, of_glob, perhaps, perhaps_one_of
 from policies.spellings import LONGEST, composed
 from policies.values import Blank, Doubt, Kind, flag_in, kind_of, number_in, same_json, shown
 
@@ -51,11 +51,17 @@ class OneOf:
         otherwise."""
         if value is Blank.UNSET:
             return None in self.options
-        if any(same_json(option, value) for option in self.options):
+        kind = kind_of(value)
+        if kind in _SCALARS:
+            if (kind, value) in self._scalars:
+                return True
+        elif any(same_json(option, value) for option in self._others):
             return True
-        if kind_of(value) not in self._kinds:
+        if kind not in self._kinds:
             if not self._kinds - {Kind.NULL}:
                 return None if self.options and _is_empty(value) else False
+            return None
+        if self._scalars and (kind not in _SCALARS or self._scalars_alike[kind](value)):
             return None
         return None if any(alike(value) for alike in self._alike) else False
 
@@ -64,8 +70,22 @@ class OneOf:
         return frozenset(map(kind_of, self.options))
 
     @cached_property
+    def _scalars(self) -> frozenset[tuple[Kind, Any]]:
+        """The texts, numbers and truth values, which are looked up, since these lists may be long."""
+        return frozenset((kind, option) for option in self.options if (kind := kind_of(option)) in _SCALARS)
+
+    @cached_property
+    def _scalars_alike(self) -> Mapping[Kind, Callable[[Any], object]]:
+        """By the kind of a value, whether it may be meant as one of those."""
+        return {kind: _one_otherwise(self._scalars, kind) for kind in _SCALARS}
+
+    @cached_property
+    def _others(self) -> tuple[Any, ...]:
+        return tuple(option for option in self.options if kind_of(option) not in _SCALARS)
+
+    @cached_property
     def _alike(self) -> tuple[Callable[[Any], object], ...]:
-        return tuple(map(_written_otherwise, self.options))
+        return tuple(map(_written_otherwise, self._others))
 
 
 @dataclass(frozen=True)
@@ -306,25 +326,29 @@ def _is_there(value: Any) -> bool | None:
             return None if value is None else True
 
 
+def _one_otherwise(scalars: Collection[tuple[Kind, Any]], kind: Kind) -> Callable[[Any], object]:
+    """Whether a text, number or truth value of this kind, none of those wanted, may be meant as one of them."""
+    numbers = {_rounded(wanted) for other, wanted in scalars if other is kind is Kind.NUMBER}
+    as_text = _text_like(*(_as_text(wanted) for other, wanted in scalars if kind is Kind.TEXT or other is not kind))
+
+    def alike(value: Any) -> object:
+        return (bool(numbers) and _rounded(value) in numbers) or as_text(_as_text(value))
+
+    return alike
+
+
 def _written_otherwise(wanted: Any) -> Callable[[Any], object]:
-    """Whether a value that is not the same may be meant as the same."""
+    """Whether a value may be meant as a list, a mapping or nothing that it is not."""
     kind = kind_of(wanted)
-    as_text = _text_like(_as_text(wanted))
 
     def alike(value: Any) -> object:
         other = kind_of(value)
         if kind is Kind.NULL:
             return _is_empty(value)
-        if kind is Kind.NUMBER and other is kind:
-            return _rounded(value) == _rounded(wanted)
-        if kind is Kind.FLAG and other is kind:
-            return False
         if kind is Kind.LIST and other is kind:
             return _list_like(wanted, value)
         if kind is Kind.MAPPING and other is kind:
             return _mapping_like(wanted, value)
-        if {kind, other} <= _SCALARS:
-            return as_text(_as_text(value))
         return True
 
     return alike
@@ -360,32 +384,33 @@ def _rounded(number: float) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
-def _text_like(wanted: str) -> Likeness:
-    """Whether a text may be meant as another one; a number or a truth value is meant by its other spellings too."""
-    alike = perhaps([literally(wanted)])
-    number, flag = number_in(wanted), flag_in(wanted) if wanted.strip().lower() in _FLAG_WORDS else None
+def _text_like(*wanted: str) -> Likeness:
+    """Whether a text may be meant as one of others; a number or a truth value is meant by its other spellings too."""
+    alike = perhaps_one_of(wanted)
+    flags = {flag_in(text) for text in wanted if text.strip().lower() in _FLAG_WORDS}
+    numbers = {number: text for text in wanted if (number := number_in(text)) is not None}
+    digits = frozenset(map(_digits, numbers.values()))
 
     def may_be(text: str) -> bool:
         if alike(text):
             return True
-        if flag is not None:
-            said = flag_in(text)
-            return said is None or said is flag
-        return number is not None and _number_like(number, wanted, text)
+        if flags and ((said := flag_in(text)) is None or said in flags):
+            return True
+        return bool(numbers) and _number_like(numbers, digits, text)
 
     return may_be
 
 
-def _number_like(number: float, wanted: str, text: str) -> bool:
-    """Whether a text may be read as a number: by its digits, whatever stands around and between them."""
+def _number_like(numbers: Collection[float], digits: Collection[str], text: str) -> bool:
+    """Whether a text may be read as one of some numbers: by its digits, whatever stands around and between them."""
     plainly = number_in(text)
     if plainly is not None:
-        return plainly == number
+        return plainly in numbers
     flag = flag_in(text)
     if flag is not None or len(text) > LONGEST:
-        return flag is None or number == flag
+        return flag is None or flag in numbers
     plain = composed(text)
-    return _NO_DECIMAL.search(plain) is not None or _digits(plain) == _digits(wanted)
+    return _NO_DECIMAL.search(plain) is not None or _digits(plain) in digits
 
 
 def _digits(text: str) -> str:

@@ -26,6 +26,8 @@ class _Program:
     """Further options with a value, by their names."""
     formats: frozenset[str] = frozenset()
     """What `-o` and `--output` may be."""
+    addresses: re.Pattern[str] | None = None
+    """Addresses that a value may be; `None`: none. A program that is given one may send its account's token there."""
 
 
 _VALUE = r"[A-Za-z0-9._:/@+,-]*[A-Za-z0-9._:/+,-]"
@@ -33,6 +35,8 @@ _OF_GITHUB = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)?"
 _NAMING = re.compile(
     r"--[a-z]+(?:-?[a-z]+)*-?(?:id|ids|name|names|identifier|arn|arns|url|title|type|email)", re.IGNORECASE
 )
+_SENDS = re.compile(r"--(?:.*-)?(?:endpoint|proxy|host|server)(?:-.*)?", re.IGNORECASE)
+"""Options that say where a request goes, and the account's signature with it (`aws --endpoint-url`)."""
 _FORMATS = frozenset({"json", "jsonc", "yaml", "yamlc", "text", "table", "tsv", "csv", "wide", "name", "md", "none"})
 
 
@@ -48,6 +52,8 @@ _PROGRAMS = {
         _words("--id -i --name -n --title -t --url -u --query --fields --properties --filter --pageSize --pageNumber"),
         _NAMING,
         _FORMATS,
+        # Microsoft gives no token for a site outside of the tenant.
+        re.compile(r"https://[A-Za-z0-9./_-]+"),
     ),
     "kubectl": _Program(
         re.compile(rf"(?:get|describe|top|explain)(?: (?!-){_VALUE})+|logs (?!-){_VALUE}|version|api-resources"),
@@ -98,7 +104,7 @@ _PROGRAMS = {
 
 _HANDS_OUT = re.compile(
     r"(?:^|[^a-z])(?:access)?(?:secrets?|tokens?|passwords?|credentials?|keys?|kubeconfig|connection-?strings?"
-    r"|(?:app-?)?settings|publishing|auth|user-pool-client|vpn-connections?|sas)(?:$|[^a-z])"
+    r"|functions|launch-template-versions|(?:app-?)?settings|publishing|auth|user-pool-client|vpn-connections?|sas)(?:$|[^a-z])"
     r"|(?:^|[ /])\.\./",
     re.IGNORECASE,  # kubectl takes `Secrets` for `secrets`
 )
@@ -131,14 +137,15 @@ def _only_known_options(program: _Program, rest: list[str]) -> bool:
                 return False
             continue
         formats = option in ("-o", "--output") and bool(program.formats)
-        named = program.filters is not None and program.filters.fullmatch(option)
+        named = program.filters is not None and program.filters.fullmatch(option) and not _SENDS.fullmatch(option)
         if not (formats or named or option in program.options) or (is_given and not option.startswith("--")):
             return False
         if not is_given:
             if not rest:
                 return False
             value = rest.pop(0)
-        if not (value in program.formats if formats else _is_harmless(value)):
+        is_address = program.addresses is not None and program.addresses.fullmatch(value)
+        if not (value in program.formats if formats else is_address or _is_harmless(value)):
             return False
         if option in ("-R", "--repo") and not re.fullmatch(_OF_GITHUB, value):
             return False
@@ -148,6 +155,4 @@ def _only_known_options(program: _Program, rest: list[str]) -> bool:
 def _is_harmless(value: str) -> bool:
     """Whether a value is one for every program, also for one that splits it again at spaces: no option, no file."""
     pieces = re.split(r"[\s,'\"=]+", value)
-    return not any(piece.startswith(("-", "@", "/")) or "://" in piece for piece in pieces) or (
-        value.startswith("https://") and re.fullmatch(r"https://[A-Za-z0-9./_-]+", value) is not None
-    )
+    return not any(piece.startswith(("-", "@", "/")) or "://" in piece for piece in pieces)

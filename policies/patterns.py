@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
 from typing import Any
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
@@ -22,6 +23,10 @@ from policies.spellings import (
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
 
+_bare = methodcaller("strip", " \t\"'<>()[]{}")
+"""A part of a list without what may stand around it."""
+FEW = 20
+"""Texts that RE2 finds at once in one of any length; of more, a list is looked up text by text."""
 NOTHING = r"[^\x00-\x{10FFFF}]"
 """A regular expression that no text fits."""
 
@@ -60,6 +65,29 @@ def perhaps(patterns: Iterable[str]) -> Likeness:
     return alike
 
 
+def perhaps_one_of(texts: Iterable[str]) -> Likeness:
+    """`perhaps` of these very texts. However many they are, a text costs the same: they are looked up."""
+    texts = tuple(texts)
+    if len(texts) <= FEW:
+        return perhaps(map(literally, texts))
+    wanted = frozenset(_key(text) for text in _with_others(texts))
+    bare, longest = frozenset(map(_bare, wanted)), max(map(len, wanted))
+
+    def alike(text: str) -> bool:
+        variants = spellings(text)
+        if variants is None or any(len(v) <= longest and _key(v) in wanted for v in variants):
+            return True
+        lists = filter(None, map(in_pieces, variants))
+        return not all(bare.isdisjoint(map(_bare, _key(lines).split("\n"))) for lines in lists)
+
+    return alike
+
+
+def _key(text: str) -> str:
+    """The same for texts that differ in case alone, or in halves of characters, which UTF-8 cannot hold."""
+    return (text if text.isascii() else text.encode("utf-8", "replace").decode()).casefold()
+
+
 def certainly(pattern: str) -> Likeness:
     """Whether a text fits a regular expression as a whole, however a tool reads it: with escapes decoded, without what
     cannot be seen, and each of its parts where it is plainly several. In another case, or trimmed, it need not. An
@@ -80,7 +108,7 @@ def certainly(pattern: str) -> Likeness:
 
 
 def _with_others(patterns: Iterable[str]) -> Iterator[str]:
-    """The patterns, and the same in Unicode's composed form, which other spellings of a text have."""
+    """The patterns or texts, and the same in Unicode's composed form, which other spellings of a text have."""
     for pattern in patterns:
         yield pattern
         if not pattern.isascii():

@@ -6,7 +6,6 @@ know which, so a condition asks of all of them. Everything is linear in the leng
 
 from __future__ import annotations
 
-import html
 import posixpath
 import re
 import unicodedata
@@ -16,6 +15,8 @@ from itertools import islice
 from urllib.parse import unquote
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
+
+from policies.character_references import unescaped
 
 LONGEST = 20_000
 """Characters of a text whose other spellings are looked at; of a longer one that is not plain they are not known."""
@@ -269,7 +270,7 @@ def _normal_path(text: str) -> str:
 
 _MAKERS = (
     unquote,
-    html.unescape,
+    unescaped,
     composed,
     _visible,
     _spaced,
@@ -283,5 +284,5 @@ _MAKERS = (
     _unwrapped,
 )
 """What servers do to a text; what one of them leaves, the next may do more to."""
-_DECODERS = (unquote, html.unescape, composed, _visible, _normal_path)
+_DECODERS = (unquote, unescaped, composed, _visible, _normal_path)
 """What servers do without being asked: after these a text may have another meaning than it shows."""

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import spellings
+from policies.commands import Effect, read_command
+from policies.conditions import Equals, OneOf
 from policies.judging import judge
 from policies.known_commands import reads
 from policies.model import Allow, Ask, Call, Deny
@@ -228,3 +230,60 @@ def _naive_pieces(text: str) -> list[str]:
         return [piece.strip(around) for piece in re.split(r"[\s,;|<>，；、]+", text) if "@" in piece]
     pieces = [piece.strip(around) for piece in re.split("[,;|]", text)]
     return pieces if len(pieces) > 1 and not any(re.search(r"\s", piece) for piece in pieces) else []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "aws ec2 describe-instances --endpoint-url https://evil.example",
+        "aws ec2 describe-instances --endpoint-url evil.example",
+        "aws ec2 describe-instances --queue-url https://evil.example/1/q",
+        "az storage blob show --blob-url https://evil.example/a/b",
+        "aws lambda list-functions",
+    ],
+)
+def test_commands_that_send_an_accounts_signature_elsewhere_are_not_known_to_read(line: str) -> None:
+    """Rule 9: what they ask for is read, and whoever is asked gets what the account signs."""
+    assert read_command(line).effect is not Effect.READS
+    assert read_command("m365 spo site get --url https://acme.sharepoint.com/sites/a").effect is Effect.READS
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "x" + "f" * 5_000, "0" * 5_000 + "80"])
+def test_a_reference_to_a_character_may_have_any_number(number: str) -> None:
+    """Rule 9, and rule 10: a rule is asked of every text, and the turn goes on."""
+    text = f"&#{number};roduction"
+    verdict = judged("env: production", {"env": text})
+    assert isinstance(verdict, Deny if number.endswith("80") else Allow)
+
+
+def test_a_long_list_of_options_costs_what_a_short_one_does() -> None:
+    """Rule 13."""
+    options = ", ".join(f"user{number}@evil.example" for number in range(2_000))
+    guests = [{"email": f"guest{number}@acme.example"} for number in range(100)]
+    rules = a_policy(f"match: {{args: {{'$.attendees[*].email': {{any: {{in: [{options}]}}}}}}}}, decide: deny", ALLOW)
+    rules.prepare()
+    began = time.process_time()
+    assert isinstance(judge(rules, a_call(attendees=guests), facts()), Allow)
+    assert time.process_time() - began < 0.1  # 1 s before; 1 ms on a machine of its own
+    for written in (
+        "USER7@evil.example",
+        "Eve <user7@evil.example>",
+        "a@b.example, user7@evil.example",
+        "user7%40evil.example",
+    ):
+        caught = judge(rules, a_call(attendees=[*guests, {"email": written}]), facts())
+        assert isinstance(caught, Deny), written
+
+
+@given(
+    st.one_of(
+        st.lists(st.sampled_from(of_a_kind), min_size=1)
+        for of_a_kind in (["a", "New York", "5", "5.0", "yes", "(b)", "é"], [5, 1, 0, 2.5], [True, False])
+    ),
+    st.sampled_from(["a", "A ", "new york", "x, a", "[b]", "e", "5,0", "5 eur", "on", "1", 5, 1, 0, True, 2.5, "z"]),
+)
+def test_a_list_of_options_is_as_strict_as_each_of_them(options: list[Any], value: Any) -> None:
+    """Rule 9."""
+    answers = {Equals(option).fits([value]) for option in options}
+    expected = True if True in answers else None if None in answers else False
+    assert OneOf(tuple(options)).fits([value]) is expected

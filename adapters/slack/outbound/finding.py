@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import AsyncIterator, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_
 from adapters.slack.render.posts import beginning
 from adapters.slack.render.streamable import streamable
 from bot.vocabulary import Post, Said
+from policies.character_references import unescaped
 
 log = structlog.get_logger(__name__)
 
@@ -144,4 +144,4 @@ def begins_like(written: str, text: str) -> bool:
 
 def _letters(text: str) -> str:
     """The text without markup: letters and digits only."""
-    return "".join(character for character in html.unescape(text) if character.isalnum())
+    return "".join(character for character in unescaped(text) if character.isalnum())

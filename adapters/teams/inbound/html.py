@@ -16,7 +16,8 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.element import PreformattedString
 from markdownify import ATX, MarkdownConverter
 
-from bot.safe_text import one_line, shorten, visible
+from bot.safe_text import visible_line, visible_passage
+from policies.character_references import with_readable_numbers
 
 MOST_HTML = 200_000
 """Characters. Teams: a message has about 28 KB."""
@@ -82,7 +83,7 @@ def read_html(html: str, mention: Mentions) -> Written | None:
     """The words of a message; `None`: it is too large or too strange to be read, so its plain text counts."""
     if len(html) > MOST_HTML or html.count("<") > 2 * MOST_TAGS or len(_UNCLOSED.findall(html)) > MOST_UNCLOSED:
         return None
-    tree = BeautifulSoup(html.replace(OURSELVES, ""), "html.parser")
+    tree = BeautifulSoup(with_readable_numbers(html.replace(OURSELVES, "")), "html.parser")
     tags = tree.find_all(True)
     if len(tags) > MOST_TAGS or _is_too_deep(tags):
         return None
@@ -141,7 +142,7 @@ def _take_quotes(tree: BeautifulSoup) -> list[Quoted]:
 def quoted(author: str, text: str, at: float) -> Quoted:
     """A quote as it is kept: bounded, and nothing in it that cannot be seen."""
     words = " ".join(text.replace(OURSELVES, "").split())
-    return Quoted(one_line(visible(author), 80) or "somebody", shorten(visible(words), LONGEST_QUOTE), at)
+    return Quoted(visible_line(author, 80) or "somebody", visible_passage(words, LONGEST_QUOTE), at)
 
 
 def moment(milliseconds: str) -> float:
@@ -155,7 +156,7 @@ def _replace_pictures(tree: BeautifulSoup) -> None:
     for tag in tree.find_all("emoji"):
         tag.replace_with(str(tag.get("alt") or ""))
     for tag in tree.find_all("img"):
-        alt = one_line(visible(str(tag.get("alt") or "")), 200)
+        alt = visible_line(str(tag.get("alt") or ""), 200)
         is_emoji = _is(tag, "Emoji") or len(alt) <= 2
         tag.replace_with(alt if is_emoji and alt else f"[picture: {alt}]" if alt else "[picture]")
 

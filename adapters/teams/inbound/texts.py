@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import unescape
 from typing import Any
 
 from adapters.teams.inbound.files import file_notes
 from adapters.teams.inbound.html import MOST_QUOTES, MOST_TEXT, OURSELVES, Quoted, Written, moment, quoted, read_html
 from adapters.teams.reading import part, parts, token, words
-from bot.safe_text import one_line, shorten, visible
+from bot.safe_text import shorten, visible_line
+from policies.character_references import unescaped
 
 Activity = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def mentions_in(activity: Activity) -> tuple[Mention, ...]:
 
 def _mention(entity: Activity, us: str) -> Mention:
     written = _TAG.sub("", words(entity, "text")) or words(entity, "mentioned", "name")
-    return Mention(" ".join(unescape(written).split()), us != "" and token(entity, "mentioned", "id") == us)
+    return Mention(" ".join(unescaped(written).split()), us != "" and token(entity, "mentioned", "id") == us)
 
 
 def written_in(activity: Activity) -> Written:
@@ -80,12 +80,12 @@ def _rich(activity: Activity, mentions: Sequence[Mention]) -> Written | None:
 def _plain(activity: Activity, mentions: Sequence[Mention]) -> str:
     """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity."""
     text = _QUOTED.sub("", words(activity, "text").replace(OURSELVES, "")).replace("\u00a0", " ")
-    count = 0
+    count, known = 0, {mention.words for mention in mentions}
 
     def replaced(tag: re.Match[str]) -> str:
         nonlocal count
-        said = " ".join(unescape(tag.group(1)).split())
-        if all(mention.words != said for mention in mentions):
+        said = " ".join(unescaped(tag.group(1)).split())
+        if said not in known:
             return tag.group()
         count += 1
         return _in_words(str(count - 1), said, mentions)
@@ -95,11 +95,13 @@ def _plain(activity: Activity, mentions: Sequence[Mention]) -> str:
 
 def _in_words(number: str, text: str, mentions: Sequence[Mention]) -> str:
     """A mention by its number where its words agree, else by its words: two may bear the same name."""
-    alike = [mention for mention in mentions if mention.words == text]
     index = int(number) if number.isascii() and number.isdigit() and len(number) <= 3 else len(mentions)
-    meant = mentions[index] if index < len(mentions) and mentions[index].words == text else None
-    is_us = meant.is_us if meant else bool(alike) and all(mention.is_us for mention in alike)
-    return OURSELVES if is_us else f"@{one_line(visible(text.removeprefix('@')), 80)}"
+    if index < len(mentions) and mentions[index].words == text:
+        is_us = mentions[index].is_us
+    else:
+        alike = [mention.is_us for mention in mentions if mention.words == text]
+        is_us = bool(alike) and all(alike)
+    return OURSELVES if is_us else f"@{visible_line(text.removeprefix('@'), 80)}"
 
 
 def _without_us(text: str) -> str:
