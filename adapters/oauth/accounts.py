@@ -9,7 +9,7 @@ import jwt
 
 from adapters.oauth.connections import AccountFields
 from bot.accounts.ports import Account
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 LONGEST_LABEL = 200
 """Characters."""
@@ -20,7 +20,7 @@ def account_of(claims: Mapping[str, Any], fields: AccountFields) -> Account:
     label = next((value for name in fields.label if (value := _text(claims.get(name)))), "")
     email = _text(claims.get(fields.email)) if fields.email else ""
     vouched = not fields.verified or claims.get(fields.verified) in (True, "true")
-    return Account(one_line(visible(label), LONGEST_LABEL), email.lower() if "@" in email and vouched else None)
+    return Account(visible_line(label, LONGEST_LABEL), email.lower() if "@" in email and vouched else None)
 
 
 def claims_of(id_token: str | None, client_id: str) -> Mapping[str, Any]:

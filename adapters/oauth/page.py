@@ -9,7 +9,7 @@ from hashlib import sha256
 from html import escape
 
 from bot.accounts.pages import Connected, Offer, Problem, ShowCode
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 START = "/oauth/start"
 LONGEST_WORD = 200
@@ -148,11 +148,11 @@ def _scopes(scopes: Sequence[str]) -> str:
 
 
 def _word(text: str) -> str:
-    return escape(one_line(visible(text), LONGEST_WORD))
+    return escape(visible_line(text, LONGEST_WORD))
 
 
 def _sentence(text: str) -> str:
-    return escape(one_line(visible(text), 1_000))
+    return escape(visible_line(text, 1_000))
 
 
 def _page(status: int, title: str, *parts: str) -> Page:

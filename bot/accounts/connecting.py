@@ -13,7 +13,7 @@ from bot.records import connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
 from bot.records.database import Transaction
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 ACCOUNT_LIMIT = 120
 """Characters of how a service names an account."""
@@ -78,4 +78,4 @@ class Connecting:
 
 def account_label(grant: Grant) -> str:
     """How the service names the account, safe to show; empty where it does not tell."""
-    return one_line(visible(grant.account.label or grant.account.verified_email or ""), ACCOUNT_LIMIT)
+    return visible_line(grant.account.label or grant.account.verified_email or "", ACCOUNT_LIMIT)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from adapters.slack.ids import Spot, place_of
 from adapters.slack.outbound.posting import mark
 from bot.platform import PostFailed
-from bot.vocabulary import Notice, Unknown
+from bot.vocabulary import Notice, Said, Unknown
 from tests.slack.stage import (
     ANA,
     APPROVAL,
@@ -222,3 +222,15 @@ async def test_posts_arrive_in_the_order_they_were_sent(stage: Stage) -> None:
     for number in range(4):
         await stage.outbound.send(stage.notice(f"n{number}", f"number {number}"))
     assert [f"number {n}" in shown_text(message) for n, message in enumerate(stage.answers())] == [True] * 4
+
+
+async def test_an_answer_that_no_stream_could_hold_is_not_looked_through(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: a megabyte that a model writes took half a second, for a stream that never was."""
+
+    def streamable(text: str) -> str:
+        raise AssertionError(f"{len(text)} characters")
+
+    monkeypatch.setattr("adapters.slack.outbound.outbox.streamable", streamable)
+    assert (await stage.outbound.send(stage.post("said:1", Said("<" * 100_000))))["parts"]

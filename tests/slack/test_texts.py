@@ -79,3 +79,11 @@ def test_nothing_that_slack_might_send_breaks_it(pieces: list[str]) -> None:
 @given(st.lists(st.sampled_from(["one", "two", "three"])), st.lists(st.sampled_from(["four", "five"])))
 def test_no_word_is_lost_with_our_mention(before: list[str], after: list[str]) -> None:
     assert plain_text(" ".join([*before, "<@UBOT>", *after]), "UBOT") == " ".join([*before, *after])
+
+
+@pytest.mark.parametrize("token", ["<@U2>", "<!date^1>", "<http://a|b>", "&amp;", "x"])
+def test_of_a_text_that_is_longer_than_slacks_the_beginning_is_read(token: str) -> None:
+    """Rule 13: tokens are looked at one by one, a megabyte of them for half a second."""
+    text = plain_text(token * (900_000 // len(token)), "UBOT")
+    assert text.endswith(" more characters)")
+    assert len(text) <= 100_000

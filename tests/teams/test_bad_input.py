@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import aiohttp
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.teams import actions
+from adapters.teams.inbound.activities import heard
 from adapters.teams.inbound.envelope import MAX_DEPTH, MalformedError, decode
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.teams_doors import Json
@@ -270,3 +272,18 @@ def test_no_body_makes_the_reader_fail(raw: bytes) -> None:
         assert str(error)
     else:
         assert isinstance(activity["type"], str)
+
+
+async def test_html_is_read_beside_the_event_loop(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 13: 4,000 characters of it may take 70 ms."""
+    threads: list[threading.Thread] = []
+
+    def noted(activity: Json, ears: Any) -> Any:
+        threads.append(threading.current_thread())
+        return heard(activity, ears)
+
+    monkeypatch.setattr("adapters.teams.inbound.listening.heard", noted)
+    page = {"contentType": "text/html", "content": "<ul><li>" * 19 + "x<br>" * 700}
+    await house.door.activity(an_activity(house, attachments=[page]))
+    await house.door.activity(an_activity(house, id="1700000000001"))
+    assert [thread is threading.main_thread() for thread in threads] == [False, True]

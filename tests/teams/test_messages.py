@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -493,3 +494,22 @@ def test_plain_words_stay_as_they_are(words: str) -> None:
     spoken = heard(in_chat(f"x {words} x"), EARS)
     assert isinstance(spoken, Spoken)
     assert spoken.message.text == f"x {words} x"
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "x" + "f" * 5_000])
+@pytest.mark.parametrize("html", ["<p>a&#{};</p>", "<p title='&#{};'>a</p>"])
+def test_a_reference_to_no_character_breaks_no_message(html: str, number: str) -> None:
+    """Rule 10: it was answered 503, so that Teams sent it again and again."""
+    assert said(heard(rich(html.format(number)), EARS)).text.startswith("a")
+    assert said(heard(in_chat(f"a <at>&#{number};</at>"), EARS)).text.startswith("a")
+
+
+def test_of_a_name_without_end_the_beginning_is_looked_at() -> None:
+    """Rule 13: what was not looked at is counted as it was written, without 800,000 characters of marks."""
+    found = heard(in_chat(**{"from": {"id": "29:ana", "name": "\u202e" * 100_000, "aadObjectId": ANA}}), EARS)
+    assert re.search(r"\(10[01],[0-9]{3} more characters\)$", said(found).author.name)
+
+
+def said(found: Heard | None) -> Message:
+    assert isinstance(found, Spoken)
+    return found.message

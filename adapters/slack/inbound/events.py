@@ -13,7 +13,7 @@ from typing import Any
 from adapters.slack.ids import Spot, message_key, person_id, place_of
 from adapters.slack.reading import part, parts, slack_id, slack_ts, words
 from adapters.slack.web_api.texts import plain_text
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 from bot.vocabulary import Message, Person
 
 Event = Mapping[str, Any]
@@ -158,7 +158,7 @@ def text_of(message: Event, bot_user: str) -> str:
 
 
 def _file(file: Event) -> str:
-    name = one_line(visible(words(file, "name") or words(file, "title")), 200).replace("]", ")") or "a file"
+    name = visible_line(words(file, "name") or words(file, "title"), 200).replace("]", ")") or "a file"
     size = file.get("size")
     return f"{name}, {_size(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name
 

@@ -16,7 +16,7 @@ from adapters.slack.outbound.drafts import Drafts
 from adapters.slack.outbound.finding import Finder
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
 from adapters.slack.outbound.private import Private
-from adapters.slack.outbound.streams import Ending
+from adapters.slack.outbound.streams import MOST_STREAMED, Ending
 from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.posts import pieces, sign_in_piece
@@ -173,8 +173,12 @@ def _ending(post: Post, said: Said, shown: Sequence[Piece]) -> Ending:
     """How the draft ends: as the whole post, where nothing had to be changed to make a stream of it safe, and Slack's
     own rendering is as good as ours."""
     blocks = [block for piece in shown for block in piece.blocks]
-    as_written = html.unescape(streamable(said.text)) == said.text
-    as_streamed = as_written and len(shown) == 1 and all(block["type"] != "table" for block in blocks)
+    as_streamed = (
+        len(shown) == 1
+        and len(said.text) <= MOST_STREAMED  # what is longer is not even looked at
+        and all(block["type"] != "table" for block in blocks)
+        and html.unescape(streamable(said.text)) == said.text
+    )
     below = [block for block in blocks if block["type"] == "context_actions"]
     return Ending(said.text if as_streamed else "", below, mark(post.post_id, 0))
 

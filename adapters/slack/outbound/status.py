@@ -16,7 +16,7 @@ from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.ids import Spot
 from adapters.slack.outbound.refusals import Refusals
 from bot.clock import Clock
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
 
@@ -97,7 +97,7 @@ class StatusLines:
     def set(self, spot: Spot, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
         if text or spot in self._lines:
-            shown = one_line(visible(text), TEXT_LIMIT).translate(_BRACKETS)
+            shown = visible_line(text, TEXT_LIMIT).translate(_BRACKETS)
             self._want(spot, _Wanted("processing", shown))
 
     def rest(self, spot: Spot, *, waiting: bool) -> None:

@@ -13,7 +13,7 @@ from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream,
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.stable import cut_at_line, stable
 from adapters.slack.render.streamable import streamable
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 from graph.ports import TaskState
 
 MOST_STREAMED = 11_000
@@ -176,5 +176,5 @@ class Updated:
 
 
 def _task_chunk(name: str, task: Task) -> dict[str, Any]:
-    title = one_line(visible(task.title), TITLE_LIMIT).translate(_BRACKETS)
+    title = visible_line(task.title, TITLE_LIMIT).translate(_BRACKETS)
     return {"type": "task_update", "id": name, "title": title, "status": _STATUS[task.state]}

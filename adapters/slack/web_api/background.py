@@ -16,7 +16,7 @@ from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
 from bot.platform import PostFailed
-from bot.safe_text import one_line, shorten, visible
+from bot.safe_text import shorten, visible_line
 from bot.vocabulary import Arrival, Introduction, Quote, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -124,7 +124,7 @@ class Backgrounds:
     async def _ask_name(self, key: tuple[str, str]) -> str:
         team, channel = key
         answer = await self._api.call(team, "conversations.info", {"channel": channel})
-        return one_line(visible(words(answer, "channel", "name") or channel), 80)
+        return visible_line(words(answer, "channel", "name") or channel, 80)
 
 
 def _is_between(reply: SlackMessage, oldest: str, latest: str) -> bool:

@@ -16,7 +16,7 @@ from adapters.slack.config import SlackConfig
 from adapters.slack.ids import person_id
 from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -199,7 +199,7 @@ def _profile(user: Mapping[str, Any]) -> _Profile:
 
 def _name(name: object) -> str:
     """People choose their names: one line, nothing invisible in it."""
-    return one_line(visible(str(name or "")), LONGEST_NAME)
+    return visible_line(str(name or ""), LONGEST_NAME)
 
 
 def _address(email: object) -> str:

@@ -10,6 +10,10 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from bot.safe_text import shorten
+
+_LONGEST = 40_000
+"""Characters of a message, Slack's escapes and all: its own are no longer."""
 _TOKEN = re.compile(r"<([^<>]+)>")
 _ID_TOKEN = re.compile(r"<([@#])([A-Z0-9]{1,30})>")
 _ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")
@@ -19,10 +23,12 @@ _EVERYBODY = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"
 
 
 def plain_text(text: str, bot_user: str) -> str:
-    """The words of a message without the mention of ourselves; code and line breaks stay as they are.
+    """The words of a message without the mention of ourselves; code and line breaks stay as they are. Of a longer one
+    than Slack's are the beginning, with a count.
 
     Mentions of others (`<@U123>`) and of channels that Slack does not name (`<#C123>`) stay in place, for `with_names`.
     """
+    text = shorten(text, _LONGEST)
     parts: list[str] = []
     end, opening = 0, True
     for token in _TOKEN.finditer(text):

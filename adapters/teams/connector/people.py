@@ -17,7 +17,7 @@ from adapters.teams.connector.vouching import Vouching
 from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, within_tenant
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -251,4 +251,4 @@ def _person(caller: Caller, name: str = "", email: str = "") -> Person:
 
 def shown_name(name: str) -> str:
     """People choose their names: one line, nothing invisible in it."""
-    return one_line(visible(name), LONGEST_NAME)
+    return visible_line(name, LONGEST_NAME)

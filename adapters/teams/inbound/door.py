@@ -55,7 +55,7 @@ class Door:
             await self._turns.look_at(request.headers)
             raw = await _read(request)
             activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
-            handle = partial(self._handle, activity, ears, arrived)
+            handle = partial(self._handle, activity, ears, arrived, len(raw))
             answer = await self._turns.run(request.headers, request.remote, activity, handle)
         except _NotReadError as error:
             return _refused(error.status, str(error))
@@ -67,12 +67,12 @@ class Door:
             return _refused(refusal.status, _NOT_ADMITTED[refusal.status])
         return web.Response(status=answer.status) if answer.body is None else _json(answer.status, answer.body)
 
-    async def _handle(self, activity: Activity, ears: Ears, arrived: float) -> Answered:
+    async def _handle(self, activity: Activity, ears: Ears, arrived: float, size: int) -> Answered:
         if activity["type"] == "invoke":
             reply = await self._invokes.answer(activity, ears, arrived)
             return Answered(reply.status, reply.body)
         try:
-            await self._listening.take(activity, ears)
+            await self._listening.take(activity, ears, size)
         except Exception:
             # Whatever the records' trouble is: it is not on disk, so that it is not to be acknowledged.
             log.exception("teams_activity_not_kept", activity=activity["type"][:50])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.teams.reading import part, parts, words
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 MOST_FILES = 20
 
@@ -32,7 +32,7 @@ def _is_noted(attached: Mapping[str, Any], *, pictures: bool) -> bool:
 
 def _file(file: Mapping[str, Any]) -> str:
     otherwise = "a picture" if words(file, "contentType").startswith("image/") else "a file"
-    name = one_line(visible(words(file, "name")), 200).replace("]", ")") or otherwise
+    name = visible_line(words(file, "name"), 200).replace("]", ")") or otherwise
     content = part(file, "content")
     size = content.get("fileSize", content.get("size"))
     return f"{name}, {_size(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name

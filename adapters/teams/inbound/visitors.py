@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from adapters.teams.ids import PLATFORM, Caller, Kind, Spot, person_id
 from adapters.teams.reading import guid, part, parts, token, web_address, words
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 from bot.vocabulary import Person
 
 Activity = Mapping[str, Any]
@@ -123,7 +123,7 @@ def _kind(activity: Activity, conversation: str) -> Kind:
 
 def _name(activity: Activity) -> str:
     """People choose their names: one line, nothing invisible in it."""
-    return one_line(visible(words(activity, "from", "name")), LONGEST_NAME)
+    return visible_line(words(activity, "from", "name"), LONGEST_NAME)
 
 
 def _client(activity: Activity) -> Activity:

@@ -13,7 +13,7 @@ import structlog
 from adapters.teams.api import AT_ONCE, PATIENCE, Activity, Connector, ConnectorFailed
 from adapters.teams.ids import Spot
 from adapters.teams.outbound.posting import instead_of, remove, replace_part
-from bot.safe_text import one_line, visible
+from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
 
@@ -143,7 +143,7 @@ class Stream:
 
 def status_line(text: str) -> str:
     """What an informative update says: one line, nothing hidden, nothing active. Raises nothing."""
-    return one_line(visible(text), STATUS_LIMIT).translate(_BRACKETS)
+    return visible_line(text, STATUS_LIMIT).translate(_BRACKETS)
 
 
 def _alone(text: str, text_format: Literal["markdown", "plain"]) -> Activity:
