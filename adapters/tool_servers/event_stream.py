@@ -25,7 +25,7 @@ ASKING = "elicitation/create"
 LONGEST_QUESTION = 256 * 1024
 """Bytes. Longer events are not looked into."""
 
-PIECE = 16_384
+PIECE = 4_096
 """Bytes that are looked through before others have their turn."""
 
 
@@ -155,6 +155,7 @@ class BoundedStream(httpx.AsyncByteStream):
                     resumable = resumable or b"\nid:" in tail + piece
                     tail = (tail + piece)[-3:]
                     yield piece
+                    await asyncio.sleep(0)  # 600 events that say nothing fit into a piece
                 await asyncio.sleep(self._intake.pause(len(chunk) + EVENT * (events.ended - ended_before)))
         except (httpx.TransportError, TimeoutError) as error:
             if resumable and isinstance(error, httpx.TransportError):

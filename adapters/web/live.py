@@ -16,8 +16,9 @@ from graph.ports import TaskState
 
 STATUS_LIMIT = 120
 """Characters of the status line."""
-DRAFT_LIMIT = 200_000
-"""Characters of an answer shown while it is written; beyond, the page waits for the finished post."""
+DRAFT_LIMIT = 50_000
+"""Characters of an answer shown while it is written; beyond, the page waits for the finished post. As many that cannot
+be seen take 30 ms to be marked, should they come at once."""
 
 
 BETWEEN_CALLS = "Working…"
@@ -29,6 +30,8 @@ MOST_ENDED = 200
 @dataclass(slots=True)
 class _Draft:
     parts: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    """The same, made visible once for all pages."""
     length: int = 0
 
 
@@ -53,10 +56,10 @@ class LiveBoard:
         if not delta or draft.length + len(delta) > DRAFT_LIMIT:
             return
         draft.parts.append(delta)
+        draft.shown.append(visible(delta))
         draft.length += len(delta)
-        if self._hub.has_readers(thread_id):
-            event = {"message_id": message_id, "n": len(draft.parts), "delta": visible(delta)}
-            self._hub.publish(thread_id, "text", event)
+        event = {"message_id": message_id, "n": len(draft.parts), "delta": draft.shown[-1]}
+        self._hub.publish(thread_id, "text", event)
 
     def set_status(self, thread_id: str, text: str) -> None:
         """The line about what the bot is doing."""
@@ -91,7 +94,7 @@ class LiveBoard:
         """What a page that connects now has to show."""
         now = self._now.get(thread_id, _Now())
         drafts = [
-            {"message_id": name, "n": len(draft.parts), "text": visible("".join(draft.parts))}
+            {"message_id": name, "n": len(draft.parts), "text": "".join(draft.shown)}
             for name, draft in now.drafts.items()
         ]
         return {"status": visible_line(now.status, STATUS_LIMIT), "drafts": drafts}
