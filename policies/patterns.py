@@ -68,6 +68,8 @@ def perhaps(patterns: Iterable[str]) -> Likeness:
 def perhaps_one_of(texts: Iterable[str]) -> Likeness:
     """`perhaps` of these very texts. However many they are, a text costs the same: they are looked up."""
     texts = tuple(texts)
+    if not texts:
+        return lambda _: False
     if len(texts) <= FEW:
         return perhaps(map(literally, texts))
     wanted = frozenset(_key(text) for text in _with_others(texts))
