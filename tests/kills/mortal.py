@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.support.forks import STARTS_WITHIN, Fork, forked
+from tests.support.forks import STARTS_WITHIN, Fork, forked, forked_with_output
 from tests.support.house import HouseFolder
 
 PROGRAMS = Path(__file__).parent
@@ -107,13 +107,8 @@ async def mortal_house(home: HouseFolder) -> AsyncIterator[MortalHouse]:
 @asynccontextmanager
 async def effects_server(home: HouseFolder, seed: str) -> AsyncIterator[str]:
     """The tool server `effects`; its address. Also writes the `mcp.json` that names it."""
-    reading, writing = os.pipe()
-    try:
-        program = PROGRAMS / "effects_server.py"
-        server = await forked(program, home.folder, seed, output=writing, errors=2)
-    finally:
-        os.close(writing)
-    with os.fdopen(reading) as said:
+    server, said = await forked_with_output(PROGRAMS / "effects_server.py", home.folder, seed)
+    with said:
         async with asyncio.timeout(STARTS_WITHIN):
             port = int(await asyncio.to_thread(said.readline))
     try:

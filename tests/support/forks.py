@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from tests.support import quick_python as _script
 
@@ -79,6 +80,16 @@ async def forked(
     connection.setblocking(False)
     pid = int(await asyncio.get_running_loop().sock_recv(connection, 100))
     return Fork(pid, connection)
+
+
+async def forked_with_output(*command: str | Path) -> tuple[Fork, IO[str]]:
+    """The same, with what it writes to its standard output."""
+    reading, writing = os.pipe()
+    try:
+        process = await forked(*command, output=writing, errors=2)
+    finally:
+        os.close(writing)
+    return process, os.fdopen(reading)
 
 
 @cache

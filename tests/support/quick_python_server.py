@@ -154,13 +154,12 @@ def become(request: dict[str, Any], files: list[int]) -> NoReturn:
         traceback.print_exc()  # nobody else would: the process ends below, whatever happens
         raise
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError:
-                continue
-        # Not `sys.exit`: the parent's loop must not go on in the child.
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            # Not `sys.exit`, and whatever was raised: the parent's loop must not go on in the child.
+            os._exit(code)
 
 
 def run(command: list[str]) -> int:

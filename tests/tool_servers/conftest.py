@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -16,6 +17,7 @@ import pytest
 from adapters.tool_servers import AccountTokens, Catalogues, Timings, ToolServers, load_config
 from graph.ports import Caller, Failed, Given, NotSent, Ready, ToolOutcome
 from policies.model import Tool
+from tests.support.forks import Fork, forked_with_output, quick_python
 
 PROGRAMS = Path(__file__).parent / "programs"
 CALLER = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
@@ -33,8 +35,26 @@ class Heard:
 
 
 def server(program: str, *arguments: str | Path, **more: Any) -> dict[str, Any]:
-    """An entry of `mcp.json` for one of the programs here."""
+    """An entry of `mcp.json` for one of the programs here that use a library."""
+    command, *words = quick_python(PROGRAMS / program, *arguments)
+    return {"command": command, "args": words, **more}
+
+
+def bare_server(program: str, *arguments: str | Path, **more: Any) -> dict[str, Any]:
+    """An entry of `mcp.json` for one of the programs here that start in no time."""
     return {"command": "python", "args": [str(PROGRAMS / program), *map(str, arguments)], **more}
+
+
+@asynccontextmanager
+async def listening(program: str, *arguments: str | Path) -> AsyncIterator[tuple[Fork, int]]:
+    """One of the programs here, and the port that it says it listens on; killed in the end."""
+    process, said = await forked_with_output(PROGRAMS / program, *arguments)
+    try:
+        with said:
+            port = int(await asyncio.to_thread(said.readline))
+        yield process, port
+    finally:
+        await process.kill()
 
 
 @asynccontextmanager
@@ -109,8 +129,6 @@ def is_running(pid: int) -> bool:
 
 async def until(condition: Any, what: str, within: float = 20.0) -> None:
     """Wait for a condition, polling; fails after `within` seconds."""
-    import asyncio
-
     deadline = asyncio.get_running_loop().time() + within
     while not condition():
         if asyncio.get_running_loop().time() > deadline:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +14,7 @@ import pytest
 from adapters.tool_servers import Timings, ToolServers
 from graph.ports import BrokeOff, Caller, Failed, Given, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
 
-from .conftest import CALLER, PROGRAMS, QUICK, Heard, call, lines, running, server, until
+from .conftest import CALLER, QUICK, Heard, call, lines, listening, running, server, until
 
 BOTH = pytest.mark.parametrize("transport", ["stdio", "http"])
 BEN = Caller(person="web:ben", thread_id="web:2", call_id="d2.0.0")
@@ -36,16 +35,8 @@ async def entry_for(done: Path, transport: str) -> AsyncIterator[Mapping[str, An
     if transport == "stdio":
         yield server("asking.py", done, "stdio")
         return
-    program = str(PROGRAMS / "asking.py")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, program, str(done), "http", stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout
-    try:
-        yield {"url": f"http://127.0.0.1:{int(await process.stdout.readline())}/mcp"}
-    finally:
-        process.kill()
-        await process.wait()
+    async with listening("asking.py", done, "http") as (_, port):
+        yield {"url": f"http://127.0.0.1:{port}/mcp"}
 
 
 def put(outcome: ToolOutcome) -> QuestionPut:

@@ -34,7 +34,7 @@ from adapters.tool_servers.message_sizes import LARGEST_MESSAGE, Intake, Weight
 from adapters.tool_servers.results import LONGEST_WHOLE, MOST_PARTS, succeeded
 from graph.ports import BrokeOff, Succeeded
 
-from .conftest import QUICK, call, lines, running, server, until
+from .conftest import QUICK, bare_server, call, lines, running, until
 from .http_odd import odd_http
 
 URL = "http://tools.example/mcp"
@@ -70,7 +70,7 @@ async def test_many_parts_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["first", "last"])
 async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path: Path, where: str) -> None:
     """Rule 13, and rule 4: whether it was done is unknown."""
-    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}) as servers:
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
         other = asyncio.create_task(call(servers, "odd__hang"))
         await until(lambda: lines(tmp_path / "calls") == ["hang"], "the other call")
         broken = await call(servers, "odd__large", id=where)
@@ -83,7 +83,7 @@ async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path:
 
 async def test_a_program_that_does_not_end_its_message_is_given_up_and_started_again(tmp_path: Path) -> None:
     """Rule 13: a line without an end was gathered for as long as there was memory."""
-    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}) as servers:
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
         broken = await call(servers, "odd__endless")
         assert isinstance(broken, BrokeOff), broken
         assert await call(servers, "odd__echo", text="again") == Succeeded("again", "")
@@ -274,7 +274,7 @@ def test_changed_tools_are_listed_again_ever_more_seldom_while_they_go_on_changi
 async def test_a_change_that_is_announced_too_early_is_not_forgotten(tmp_path: Path) -> None:
     """Rule 13."""
     timings = replace(QUICK, relist_pause=0.05)
-    async with running(tmp_path, {"odd": server("odd.py", tmp_path)}, timings=timings) as servers:
+    async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}, timings=timings) as servers:
         for name in ("one", "two", "three"):
             tools = [{"name": each, "inputSchema": {"type": "object"}} for each in ("swap", name)]
             await call(servers, "odd__swap", tools=tools)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,23 +11,14 @@ import pytest
 
 from adapters.tool_servers import Timings, ToolServers
 from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
+from tests.support.forks import Fork
 
-from .conftest import PROGRAMS, QUICK, Heard, call, running, until
+from .conftest import QUICK, Heard, call, listening, running, until
 from .http_odd import odd_http
 
 
-@asynccontextmanager
-async def friendly_http(port: int = 0) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAMS / "friendly.py"), "http", str(port), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout
-    try:
-        yield process, int(await process.stdout.readline())
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+def friendly_http(port: int = 0) -> AbstractAsyncContextManager[tuple[Fork, int]]:
+    return listening("friendly.py", "http", str(port))
 
 
 def state(servers: ToolServers) -> str:
@@ -69,7 +58,7 @@ async def test_an_idle_server_that_dies_is_noticed_without_a_health_check(tmp_pa
     async with friendly_http() as (process, port):
         entry = {"url": f"http://127.0.0.1:{port}/mcp"}
         async with running(tmp_path, {"friendly": entry}, timings=Timings(ping_every=600)) as servers:
-            process.kill()
+            await process.kill()
             await until(lambda: state(servers) != "up", "the notice")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,20 +19,13 @@ from graph.models.arguments import read_arguments
 from graph.ports import Failed, Succeeded
 from tests.models.test_arguments import TEXTS, VALUES
 
-from .conftest import PROGRAMS, lines, made, running, server
+from .conftest import lines, listening, made, running, server
 
 
 @asynccontextmanager
 async def noting_http(notes: Path) -> AsyncIterator[dict[str, Any]]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(PROGRAMS / "noting.py"), str(notes), "http", stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout
-    try:
-        yield {"type": "http", "url": f"http://127.0.0.1:{int(await process.stdout.readline())}/"}
-    finally:
-        process.kill()
-        await process.wait()
+    async with listening("noting.py", notes, "http") as (_, port):
+        yield {"type": "http", "url": f"http://127.0.0.1:{port}/"}
 
 
 @asynccontextmanager

@@ -18,11 +18,11 @@ from adapters.tool_servers import Timings, ToolServers, ToolServersConfig, load_
 from adapters.tool_servers.server import pause_after
 from graph.ports import BrokeOff, Failed, Succeeded, ToolOutcome, Tools
 
-from .conftest import PROGRAMS, QUICK, call, is_running, lines, made, running, server, until
+from .conftest import PROGRAMS, QUICK, bare_server, call, is_running, lines, made, running, until
 
 
 def odd(folder: Path, **more: Any) -> dict[str, Any]:
-    return server("odd.py", folder, **more)
+    return bare_server("odd.py", folder, **more)
 
 
 def begun(servers: ToolServers, full_name: str, **arguments: Any) -> asyncio.Task[ToolOutcome]:
