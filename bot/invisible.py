@@ -123,6 +123,11 @@ class CleanParts:
         return self._first_odd >= end
 
 
+def count_suspicious(text: str, most: int) -> int:
+    """How many suspicious characters a text holds, counted up to `most`."""
+    return sum(1 for _ in islice(_patterns().counted.finditer(text, _first_odd(text)), most))
+
+
 def before_suspicious(text: str, most: int) -> int:
     """Where the beginning of a text ends that holds at most `most` suspicious characters, which take time to judge."""
     counted = _patterns().counted.finditer(text, _first_odd(text))

@@ -55,7 +55,9 @@ class Reader:
         return frame_
 
     def offer(self, frame_: bytes) -> None:
-        """Put a frame into the queue; a full queue ends the reader."""
+        """Put a frame into the queue; a full queue ends the reader, for which nothing more is kept then."""
+        if self._ended:
+            return
         if self._queue.qsize() >= QUEUE_LIMIT:
             log.info("web_reader_too_slow", thread_id=self.thread_id)
             self.end()

@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.web.hub import Hub
+from bot.invisible import count_suspicious
 from bot.safe_text import visible, visible_line
 from graph.ports import TaskState
 
 STATUS_LIMIT = 120
 """Characters of the status line."""
 DRAFT_LIMIT = 50_000
-"""Characters of an answer shown while it is written; beyond, the page waits for the finished post. As many that cannot
-be seen take 30 ms to be marked, should they come at once."""
-
+"""Characters of an answer shown while it is written; beyond, the page waits for the finished post."""
+SUSPICIOUS_LIMIT = 4_000
+"""Those of them that may be invisible, each of which takes time to judge: 50,000 at once took 30 ms. An answer in
+Persian has as many within 120,000. Beyond, likewise."""
 
 BETWEEN_CALLS = "Working…"
 """While a turn runs and nothing that it does has a name."""
@@ -33,6 +35,8 @@ class _Draft:
     shown: list[str] = field(default_factory=list)
     """The same, made visible once for all pages."""
     length: int = 0
+    suspicious: int = 0
+    """Characters that may be invisible."""
 
 
 @dataclass(slots=True)
@@ -53,7 +57,10 @@ class LiveBoard:
     def add_text(self, thread_id: str, message_id: str, delta: str) -> None:
         """More text of an answer. `n` counts its parts, so that a page knows which it has."""
         draft = self._now.setdefault(thread_id, _Now()).drafts.setdefault(message_id, _Draft())
-        if not delta or draft.length + len(delta) > DRAFT_LIMIT:
+        if not delta or draft.length + len(delta) > DRAFT_LIMIT or draft.suspicious > SUSPICIOUS_LIMIT:
+            return
+        draft.suspicious += count_suspicious(delta, SUSPICIOUS_LIMIT + 1)
+        if draft.suspicious > SUSPICIOUS_LIMIT:
             return
         draft.parts.append(delta)
         draft.shown.append(visible(delta))

@@ -23,6 +23,8 @@ OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 _AT_ONCE = 50
 """Events that are read one after the other before others get their turn, some 5 ms: they may all be there already."""
+_READ = 4_096
+"""Bytes of an answer that are taken apart at a time: of as many empty lines alone, a few milliseconds."""
 
 _ONE_BY_ONE = 1_000
 """Pieces of an answer that are shown as they come: more than most answers have."""
@@ -116,6 +118,9 @@ class _Events:
         self._stream = stream
         self._take = take
         self._seconds = seconds
+        # What has come is given to the client's reader of events, which does not yield, a little at a time.
+        whole = stream.response.aiter_bytes
+        stream.response.aiter_bytes = lambda: _little_by_little(whole())  # type: ignore[method-assign,assignment,misc]
 
     async def __aenter__(self) -> _Events:
         return self
@@ -136,6 +141,14 @@ class _Events:
             read += 1
             if read % _AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+
+async def _little_by_little(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        for start in range(0, len(piece), _READ):
+            if start:
+                await asyncio.sleep(0)
+            yield piece[start : start + _READ]
 
 
 class _Completions:

@@ -3,6 +3,7 @@ however it streams, reading it holds nobody up (rule 13)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -207,3 +208,22 @@ async def test_calls_that_a_service_numbers_alike_are_told_apart_by_their_ids() 
     readable, unreadable = await calls.read(cut=False)
     assert [call["args"] for call in readable] == [{"n": 1}, {}]
     assert [call["error"] for call in unreadable] == ["the call names no tool"]
+
+
+async def test_while_an_answer_of_very_many_empty_lines_is_read_others_have_their_turn(connect: Connect) -> None:
+    """Rule 13: 64 KB of them, which come at once, held the event loop for 75 ms."""
+    turns, size = 0, 200_000
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    end = json.dumps({"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]})
+    reply = Reply(raw="\n" * size + f"data: {end}\n\ndata: [DONE]\n\n", headers={"Content-Type": "text/event-stream"})
+    at_work = asyncio.create_task(others())
+    message = await answered(connect, reply)
+    at_work.cancel()
+    assert message.text == "Hello"
+    assert turns > size // 4_096

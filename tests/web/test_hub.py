@@ -65,3 +65,12 @@ def test_an_event_is_always_one_line_of_data() -> None:
     assert lines[0] == "event: text"
     assert lines[1].startswith("data: ")
     assert len(lines) == 3
+
+
+async def test_for_a_reader_that_was_ended_nothing_more_is_kept() -> None:
+    """Rule 13: thousands of pieces of an answer can come before the reader notices that it was ended."""
+    hub = Hub()
+    with hub.reading("t", "ana", "s") as reader:
+        for number in range(QUEUE_LIMIT * 3):
+            hub.publish("t", "text", {"n": number})
+        assert reader._queue.qsize() <= QUEUE_LIMIT + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.web.hub import Hub
-from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, LiveBoard, WebLive
+from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, SUSPICIOUS_LIMIT, LiveBoard, WebLive
 
 NOTHING = {"status": "", "drafts": []}
 
@@ -71,3 +71,19 @@ def test_looking_at_a_thread_keeps_nothing() -> None:
     board.snapshot("t")
     board.end_draft("t", "x")
     assert board._now == {}
+
+
+def test_of_a_draft_full_of_invisible_characters_no_more_is_shown_until_its_post_comes() -> None:
+    """Rule 13: in one piece of 200,000 characters, judging each held the event loop for 0.3 s."""
+    board = LiveBoard(Hub())
+    board.add_text("t", "m1", "Hello")
+    board.add_text("t", "m1", "a\u202e" * (SUSPICIOUS_LIMIT + 1))
+    board.add_text("t", "m1", " and more")
+    assert board.snapshot("t")["drafts"] == [{"message_id": "m1", "n": 1, "text": "Hello"}]
+
+
+def test_a_long_draft_in_a_script_that_needs_joiners_is_shown() -> None:
+    board = LiveBoard(Hub())
+    for _ in range(100):
+        board.add_text("t", "m1", "می\u200cخواهم " * 30)
+    assert board.snapshot("t")["drafts"][0]["n"] == 100
