@@ -12,6 +12,7 @@ from bot.inbox.editing import Editing
 from bot.inbox.engine import Engine
 from bot.inbox.resuming import Resuming
 from bot.inbox.sessions import current_thread
+from bot.masking import PLAIN
 from bot.meaning import is_stop
 from bot.overviews import Overviews
 from bot.platform import Reference
@@ -20,7 +21,6 @@ from bot.records import attempts, deliveries, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
-from bot.redacting import PLAIN
 from bot.turns import requesters
 from bot.vocabulary import (
     AlreadySettled,

@@ -7,11 +7,11 @@ from typing import Any
 
 from bot.clock import Clock
 from bot.ids import NewId
+from bot.masking import PLAIN, redacted_aside
 from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
-from bot.redacting import PLAIN, redacted_aside
 from bot.vocabulary import AlreadySettled, ClickResult, GrantView, Settled, Unknown
 from policies.grants import DURATIONS, Grant, grant_offered
 from policies.redaction import Redactor

@@ -1,15 +1,24 @@
 """One log for everything: console lines or JSON, with the ids of what is being worked on, and without secrets.
 
 Modules log with `structlog.get_logger(__name__)`. Libraries' `logging` records come out in the same form.
+
+Lines are written in a thread of their own, so that nobody waits for whoever reads them: a pipe that nobody empties
+takes 64 kB and then holds up whoever writes to it. Lines wait instead, so many and no more; what does not fit is
+dropped and counted, and the count is written as soon as there is room again.
 """
 
 from __future__ import annotations
 
+import atexit
+import io
 import json
 import logging
 import logging.config
+import os
 import re
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -19,25 +28,29 @@ from urllib.parse import quote
 import structlog
 from structlog.typing import Processor
 
-from bot.log_writer import WrittenByThread
 from policies.redaction import Redactor
 
 HIDDEN = "***"
-
 _SHORTEST_SECRET = 6
 """Characters; shorter values would turn ordinary words into asterisks."""
-
 MOST_LOOKED_THROUGH = 12_000
 """Characters of a line in which secrets are looked for; of a longer one the beginning and the end are logged. Looking
 happens where it is logged, and takes up to 4 ms of CPU for a thousand characters that somebody has made for it."""
 _END = 2_000
-"""Of these, at the end, where a traceback says what went wrong."""
+"""Characters of these that are taken from the end, where a traceback says what went wrong."""
 _LONGEST_WORD = 500
 """Characters without a blank that may be left out where a text is cut, so that no half of a secret stays."""
 _LONGEST_REMEMBERED = 100
 """Characters of a text that is remembered to hold no secret."""
 _MOST_REMEMBERED = 1_000
-"""Such texts; then it begins anew."""
+"""Such texts that are remembered; then it begins anew."""
+
+MOST_LINES = 10_000
+"""Lines that wait to be written."""
+MOST_CHARACTERS = 4_000_000
+"""Characters of all lines that wait."""
+FLUSH_SECONDS = 2.0
+"""Seconds that the end of the process waits for the reader of its log."""
 
 # Each in linear time: where there is nothing in a run of characters, it is passed over as a whole.
 _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -56,7 +69,6 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
         lambda found: HIDDEN if found[1] else found[0],
     ),
 )
-
 _CHATTY = (
     "httpx",
     "httpx2",
@@ -73,52 +85,8 @@ _CHATTY = (
 )
 """Libraries that tell of every request or statement at the levels below warning."""
 
-
 NOTHING_ELSE = Redactor((), ())
 """Knows no pattern and no value; fields that are called like secrets it masks all the same."""
-
-
-class Mask:
-    """Takes secrets out of a text: the values it was given, addresses' queries, whatever looks like a token, and what
-    the redactor knows of."""
-
-    def __init__(self, secrets: Iterable[str] = (), redactor: Redactor = NOTHING_ELSE) -> None:
-        self._redactor = redactor
-        forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
-        # The longest first, so that a secret within a secret does not leave the rest of it.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._known = re.compile("|".join(re.escape(form) for form in ordered)) if ordered else None
-        self._clean: set[str] = set()
-        """Short texts in which nothing was found, and no others: names and events come again on every line."""
-
-    def __call__(self, text: str) -> str:
-        """The text, with `***` in place of each secret."""
-        if text in self._clean:
-            return text
-        masked = self._masked(text)
-        if masked == text and len(text) <= _LONGEST_REMEMBERED:
-            if len(self._clean) >= _MOST_REMEMBERED:
-                self._clean = set()
-            self._clean.add(text)
-        return masked
-
-    def _masked(self, text: str) -> str:
-        if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
-        for pattern, replacement in _PATTERNS:
-            text = pattern.sub(replacement, text)
-        return self._redactor.redact(text)
-
-    def __repr__(self) -> str:
-        return "Mask(…)"
-
-
-def _forms(secret: str) -> set[str]:
-    """A secret as it may stand in a log: plain, within JSON, within a Python string, within an address."""
-    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]} | {
-        quote(secret, safe="", errors="surrogatepass"),
-        quote(secret, errors="surrogatepass"),
-    }
 
 
 def configure_logs(
@@ -129,9 +97,15 @@ def configure_logs(
     redactor: Redactor = NOTHING_ELSE,
     stream: TextIO | None = None,
 ) -> None:
-    """Send all logs to `stream` (standard error), from `level` (a name of `logging`) upwards.
+    """Sends all logs to one place, and masks them there.
 
     Masking is the last thing done to a line, tracebacks included, so that no way of logging gets around it.
+
+    Args:
+        level: a name of `logging`, in any case; what is below is left out.
+        secrets: values of this process that no line may hold.
+        redactor: masks what else may be a secret.
+        stream: standard error when none is given.
     """
     target = stream or sys.stderr
     formatter = structlog.stdlib.ProcessorFormatter(
@@ -172,10 +146,53 @@ def configure_logs(
 def log_context(
     *, thread_id: str | None = None, delivery: str | None = None, call_id: str | None = None
 ) -> Iterator[None]:
-    """Put these ids on every line that is logged within, in this task and in those it starts."""
+    """Puts these ids on every line that is logged within, in this task and in those it starts."""
     given = {"thread_id": thread_id, "delivery": delivery, "call_id": call_id}
     with structlog.contextvars.bound_contextvars(**{key: value for key, value in given.items() if value is not None}):
         yield
+
+
+class Mask:
+    """Takes secrets out of a text: the values it was given, addresses' queries, whatever looks like a token, and what
+    the redactor knows of."""
+
+    def __init__(self, secrets: Iterable[str] = (), redactor: Redactor = NOTHING_ELSE) -> None:
+        self._redactor = redactor
+        forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
+        # The longest first, so that a secret within a secret does not leave the rest of it.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._known = re.compile("|".join(re.escape(form) for form in ordered)) if ordered else None
+        self._clean: set[str] = set()
+        """Short texts in which nothing was found, and no others: names and events come again on every line."""
+
+    def __call__(self, text: str) -> str:
+        """Returns the text with `***` in place of each secret."""
+        if text in self._clean:
+            return text
+        masked = self._masked(text)
+        if masked == text and len(text) <= _LONGEST_REMEMBERED:
+            if len(self._clean) >= _MOST_REMEMBERED:
+                self._clean = set()
+            self._clean.add(text)
+        return masked
+
+    def _masked(self, text: str) -> str:
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        for pattern, replacement in _PATTERNS:
+            text = pattern.sub(replacement, text)
+        return self._redactor.redact(text)
+
+    def __repr__(self) -> str:
+        return "Mask(…)"
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it may stand in a log: plain, within JSON, within a Python string, within an address."""
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]} | {
+        quote(secret, safe="", errors="surrogatepass"),
+        quote(secret, errors="surrogatepass"),
+    }
 
 
 def _dropped(formatter: logging.Formatter, count: int) -> str:
@@ -252,3 +269,103 @@ def _shortened(text: str, limit: int) -> str:
     found = re.search(r"\s", last[:_LONGEST_WORD])
     last = last[found.end() if found else _LONGEST_WORD :]
     return f"{first} […{len(text) - len(first) - len(last):,} characters left out…] {last}"
+
+
+# ------------------------------------------------------------------------------------------- writing lines
+
+
+class WrittenByThread(logging.Handler):
+    """Formats records where they are logged, as ids of the task go into a line, and writes them in a thread.
+
+    Args:
+        dropped: gives the line that says how many lines were dropped.
+    """
+
+    def __init__(self, stream: TextIO, dropped: Callable[[int], str]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._say_dropped = dropped
+        self._lines: deque[str] = deque()
+        self._characters = 0
+        self._dropped = 0
+        self._writing = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+        self._is_stuck = False
+        atexit.register(self.close)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queues a line; never waits for its reader."""
+        with self._changed:
+            if len(self._lines) >= MOST_LINES:  # not worth the time that it takes to write and to mask it
+                self._dropped += 1
+                return
+        try:
+            line = self.format(record) + "\n"
+        except Exception:  # noqa: BLE001  # as every handler: what cannot be formatted stops nobody
+            self.handleError(record)
+            return
+        with self._changed:
+            if self._is_over:
+                return
+            if len(self._lines) >= MOST_LINES or self._characters + len(line) > MOST_CHARACTERS:
+                self._dropped += 1
+                return
+            self._lines.append(line)
+            self._characters += len(line)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Waits until all is written, `FLUSH_SECONDS` at most."""
+        with self._changed:
+            if not self._is_stuck:  # it was waited for already, and has not taken a line since
+                done = self._changed.wait_for(lambda: not self._lines and not self._writing, FLUSH_SECONDS)
+                self._is_stuck = not done
+
+    def close(self) -> None:
+        """Writes what waits, as far as it is taken in time; nothing more is."""
+        atexit.unregister(self.close)
+        self.flush()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        super().close()
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._lines or self._is_over)
+                if not self._lines:
+                    return
+                text = "".join(self._lines)
+                if self._dropped:
+                    text += self._say_dropped(self._dropped) + "\n"
+                self._lines.clear()
+                self._characters = self._dropped = 0
+                self._writing = True
+            self._put(text)
+            with self._changed:
+                self._writing = self._is_stuck = False
+                self._changed.notify_all()
+
+    def _put(self, text: str) -> None:
+        """Writes to the file descriptor where there is one: the stream's own lock, held while its reader is away, would
+        keep the interpreter from ending."""
+        try:
+            descriptor = self._stream.fileno()
+        except (OSError, ValueError, io.UnsupportedOperation):
+            descriptor = None
+        try:
+            if descriptor is None:
+                self._stream.write(text)
+                self._stream.flush()
+                return
+            left = text.encode(errors="backslashreplace")
+            while left:
+                left = left[os.write(descriptor, left) :]
+        except (OSError, ValueError):
+            pass  # nobody reads it any more, and there is nowhere to say so

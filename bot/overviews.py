@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from bot.clock import Clock
 from bot.facts import Facts
+from bot.masking import redacted_aside, redacted_post
 from bot.permissions import is_shown_within, permission_of
 from bot.platform import Reference
 from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
@@ -13,7 +14,6 @@ from bot.records.approvals import ApprovalRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
-from bot.redacting import redacted_aside, redacted_post
 from bot.turns import turns_of
 from bot.views import approval_view, post_of
 from bot.vocabulary import (

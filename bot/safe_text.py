@@ -1,4 +1,4 @@
-"""Text from models and tools made safe to show on any platform: the platform-independent half of rule 8.
+"""Text from models and tools made safe to show, whatever the platform: made visible, shortened, written, cut in parts.
 
 Escaping for a platform's own markup (mentions, links, HTML) comes on top, in that platform's `render.py`.
 """
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from bot.invisible import CleanParts, before_suspicious, unseen_in
+from bot.characters import CleanParts, before_suspicious, unseen_in
 
 MOST_NAMED = 1_000
 """Arguments of a call that have readable labels; more are shown under their own names, or as one JSON text."""
@@ -24,7 +24,6 @@ LONGEST_NAME = 200
 """Characters of an argument's name that has a readable label."""
 LONGEST_WIDENING = 10
 """Characters that `visible` makes of one at most: `⟨U+10FFFF⟩`."""
-
 _MARK = "⟨U+"
 """How a mark begins."""
 _LARGE = 20_000
@@ -50,17 +49,39 @@ _READS_LIKE_ANOTHER = re.compile(
 )
 """Text on one line that numbers, booleans, nothing, quoted text, objects or lists could read like. No list begins like
 one of our masks."""
+_LEAST_FILL = 0.5
+"""How full a part of a long text is at least when it is broken at a space, so that one early space does not make many
+parts."""
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 
 
 def visible(text: str) -> str:
-    """The text with everything that cannot be seen made visible: U+202E becomes `⟨U+202E⟩`.
+    """Returns the text with everything that cannot be seen made visible: U+202E becomes `⟨U+202E⟩`.
 
     Marked are bidirectional controls, zero-width and other invisible characters, control characters except newline
     and tab, and towers of combining marks. Joiners and variation selectors stay where a script or an emoji needs
     them; `\\r\\n` becomes `\\n`. Doing it twice changes nothing more.
     """
     return _visible_beginning(text, len(text) * LONGEST_WIDENING)[0]
+
+
+def apart_from_marks(text: str) -> str:
+    """Returns the text with marks that somebody wrote themselves told apart from those that `visible` makes: a written
+    `⟨U+202E⟩` becomes `⟨U+27E8⟩U+202E⟩`. For a text as it was written, once; `visible` comes later, any number of
+    times."""
+    return text.replace(_MARK, f"⟨U+{ord(_MARK[0]):04X}⟩{_MARK[1:]}")
+
+
+def holds_unseen(text: str) -> bool:
+    """Returns whether `visible` would change more than the ends of its lines."""
+    return next(unseen_in(text.replace("\r\n", "\n")), None) is not None
+
+
+def widest_in(text: str) -> Callable[[int, int], int]:
+    """Returns a function that says how many characters the part from `start` to `end` takes at most when it is visible.
+    Parts have to be asked for from left to right."""
+    clean = CleanParts(text).is_clean
+    return lambda start, end: end - start if clean(start, end) else LONGEST_WIDENING * (end - start)
 
 
 def _visible_beginning(text: str, most: int) -> tuple[str, int]:
@@ -94,30 +115,16 @@ def _mark(character: str) -> str:
     return f"⟨U+{ord(character):04X}⟩"
 
 
-def apart_from_marks(text: str) -> str:
-    """The text with marks that somebody wrote themselves told apart from those that `visible` makes: a written
-    `⟨U+202E⟩` becomes `⟨U+27E8⟩U+202E⟩`. For a text as it was written, once: `visible` comes later, any number of
-    times."""
-    return text.replace(_MARK, f"⟨U+{ord(_MARK[0]):04X}⟩{_MARK[1:]}")
-
-
-def widest_in(text: str) -> Callable[[int, int], int]:
-    """How many characters what stands from one place to another takes at most when it is visible; to be asked from left
-    to right."""
-    clean = CleanParts(text).is_clean
-    return lambda start, end: end - start if clean(start, end) else LONGEST_WIDENING * (end - start)
-
-
-def holds_unseen(text: str) -> bool:
-    """Whether `visible` would change more than the ends of its lines."""
-    return next(unseen_in(text.replace("\r\n", "\n")), None) is not None
+# ------------------------------------------------------------------------------------------- shortened
 
 
 def shorten(text: str, limit: int, unseen: int = 0) -> str:
-    """At most `limit` characters (Unicode code points); what is left out is counted: "… (1,234 more characters)".
+    """Returns at most `limit` code points of a text; what is left out is counted: "… (1,234 more characters)".
 
-    Where the limit leaves no room for the count, an ellipsis alone says that something is missing. `unseen`: how many
-    characters follow that are not in `text` at all.
+    Where the limit leaves no room for the count, an ellipsis alone says that something is missing.
+
+    Args:
+        unseen: characters that follow and are not in `text` at all.
     """
     if len(text) <= limit and not unseen:
         return text
@@ -131,21 +138,40 @@ def shorten(text: str, limit: int, unseen: int = 0) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line, runs of white space as one space, at most `limit` characters."""
+    """Returns the text on one line, runs of white space as one space, at most `limit` characters."""
     return shorten(" ".join(text.split()), limit)
 
 
 def visible_line(text: str, limit: int, unseen: int = 0) -> str:
-    """`one_line` of `visible`, whatever the length of the text: of a long one only the beginning is looked at, and what
-    comes after that is counted as it was written. `unseen` as for `shorten`."""
+    """Returns `one_line` of `visible`. Of a long text only the beginning is looked at; what comes after that is counted
+    as it was written. `unseen` as for `shorten`."""
     text = text.lstrip() if text[:1].isspace() else text
     shown, further = _beginning(text, 2 * limit, limit)
     return shorten(" ".join(shown.split()), limit, further + unseen)
 
 
+def visible_passage(text: str, limit: int) -> str:
+    """Returns `shorten` of `visible`, likewise."""
+    shown, unseen = _beginning(text, limit, limit)
+    return shorten(shown, limit, unseen)
+
+
+def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
+    """Returns at most `limit` characters and `lines` lines of a text made visible, with the count of what is left out,
+    and whether anything is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
+    shown, unseen = _beginning(text, limit, limit)
+    if not shown.strip() and not (unseen and text.strip()):
+        return (f"({len(text):,} blanks)" if text else "(empty)"), False
+    rows = shown.split("\n", lines)
+    is_cut = len(shown) > limit or unseen > 0 or len(rows) > lines
+    if len(rows) > lines:
+        limit = min(limit, len(shown) - len(rows[-1]) + _COUNT)
+    return shorten(shown, limit, unseen), is_cut
+
+
 def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple[str, int]:
-    """As much of texts, one after the other with `separator` in between, as `visible_line` looks at to show `limit`
-    characters, and how many characters come after that."""
+    """Returns as much of texts, one after the other with `separator` in between, as `visible_line` looks at to show
+    `limit` characters, and how many characters come after that."""
     most = room = 2 * limit + _MORE + 1
     kept: list[str] = []
     for number, text in enumerate(texts):
@@ -162,25 +188,6 @@ def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple
     return "".join(kept), 0
 
 
-def visible_passage(text: str, limit: int) -> str:
-    """`shorten` of `visible`, likewise."""
-    shown, unseen = _beginning(text, limit, limit)
-    return shorten(shown, limit, unseen)
-
-
-def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
-    """At most `limit` characters and `lines` lines of a text made visible, with the count of what is left out, and
-    whether anything is. Never empty: "(empty)" for nothing, "(3 blanks)" for blanks alone."""
-    shown, unseen = _beginning(text, limit, limit)
-    if not shown.strip() and not (unseen and text.strip()):
-        return (f"({len(text):,} blanks)" if text else "(empty)"), False
-    rows = shown.split("\n", lines)
-    is_cut = len(shown) > limit or unseen > 0 or len(rows) > lines
-    if len(rows) > lines:
-        limit = min(limit, len(shown) - len(rows[-1]) + _COUNT)
-    return shorten(shown, limit, unseen), is_cut
-
-
 def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
     """As much of a text, about `most` characters, as has to be looked at to show `limit` of it, made visible, and how
     many come after that. Where many are suspicious it is less, since each has to be judged by its neighbours."""
@@ -190,19 +197,26 @@ def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
     return shown, unseen + len(text) - end
 
 
-def argument_lines(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Label and value of each argument, whole and visible, in the order given.
+def _before_a_whole_character(text: str, end: int) -> int:
+    """Steps back from `end` so that no accent or emoji is cut in two; gives up after 16 code points."""
+    for back in range(min(16, end)):
+        position = end - back
+        following = text[position]
+        joined = text[position - 1] == "\u200d"
+        if not (joined or _JOINS_ON.match(following) or unicodedata.category(following) in ("Mn", "Me", "Mc")):
+            return position
+    return end
 
-    Text stays as it is (dates too), yes and no stand for booleans, nested values are compact JSON; text that would read
-    like one of these is in quotes. No two values read alike, but for kinds of line ends. Raises nothing.
-    """
-    return [(visible(name), visible(value)) for name, value in written_arguments(arguments)]
+
+# ------------------------------------------------------------------------------------------- arguments
 
 
 def written_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The same as they were written: not visible yet, which of a long one only a part has to be.
+    """Yields label and value of each argument, whole, in the order given. Raises nothing.
 
-    Very many arguments, or names that are no names, are one JSON text.
+    Text stays as it is (dates too), yes and no stand for booleans, nested values are compact JSON; text that would read
+    like one of these is in quotes. No two values read alike, but for kinds of line ends. Very many arguments, or names
+    that are no names, are one JSON text. Nothing is `visible` yet: of a long value only a part has to be.
     """
     if is_unwieldy(arguments):
         yield _ALL_AS_JSON, written_value(arguments)
@@ -212,12 +226,12 @@ def written_arguments(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def is_unwieldy(arguments: Mapping[str, Any]) -> bool:
-    """Whether arguments are too many to be listed one by one, or have names that are too long for that."""
+    """Returns whether arguments are too many to be listed one by one, or have names that are too long for that."""
     return len(arguments) > MOST_NAMED or any(len(name) > LONGEST_NAME for name in arguments)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """A readable label for each argument name: `calendar_id` → "Calendar id". It is not visible yet.
+    """Returns a readable label for each argument name: `calendar_id` → "Calendar id". It is not `visible` yet.
 
     No two names have the same label: what is not in snake case keeps its own spelling, and is in quotes where that
     could be taken for a label.
@@ -225,8 +239,48 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     return {name: _label(name) for name in names}
 
 
+def written_value(value: Any) -> str:
+    """Returns a value in words, or as compact JSON. Raises nothing."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False) if _READS_LIKE_ANOTHER.fullmatch(value) else value
+        case bool():
+            return "yes" if value else "no"
+        case None:
+            return "(nothing)"
+        case int():
+            return _json(value)
+    return (_large_json(value) if isinstance(value, Mapping | list | tuple) else "") or _json(value)
+
+
+def _label(name: str) -> str:
+    if _SNAKE_CASE.fullmatch(name):
+        return name[:1].upper() + name[1:].replace("_", " ")
+    return name if _OTHER_CASE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _large_json(value: Any) -> str:
+    """JSON without blanks, which is written ten times as fast; empty where the value is not large, or holds what this
+    cannot write (integers of more than 64 bits, halves of characters, cycles)."""
+    try:
+        written = orjson.dumps(value)
+    except (TypeError, RecursionError):
+        return ""
+    return written.decode() if len(written) > _LARGE else ""
+
+
+def _json(value: Any) -> str:
+    try:
+        return int.__repr__(value) if type(value) is int else _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return f"(a {type(value).__name__} that cannot be shown)"
+
+
+# ------------------------------------------------------------------------------------------- links
+
+
 def link_host(url: str) -> str:
-    """The host that a web link leads to, as a browser would go there; international names in their `xn--` spelling.
+    """Returns the host that a web link leads to, as a browser would go there; international names as `xn--…`.
 
     Empty when the link is not `http` or `https`, or when browsers and libraries could disagree about its host: such a
     link is not to be offered.
@@ -245,49 +299,69 @@ def link_host(url: str) -> str:
     return host if port is None else f"{host}:{port}"
 
 
-def _before_a_whole_character(text: str, end: int) -> int:
-    """Steps back from `end` so that no accent or emoji is cut in two; gives up after 16 code points."""
-    for back in range(min(16, end)):
-        position = end - back
-        following = text[position]
-        joined = text[position - 1] == "\u200d"
-        if not (joined or _JOINS_ON.match(following) or unicodedata.category(following) in ("Mn", "Me", "Mc")):
-            return position
-    return end
+# ------------------------------------------------------------------------------------------- in parts
 
 
-def _label(name: str) -> str:
-    if _SNAKE_CASE.fullmatch(name):
-        return name[:1].upper() + name[1:].replace("_", " ")
-    return name if _OTHER_CASE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+def cut_text(text: str, longest: int) -> Iterator[str]:
+    """Yields the text in parts of at most `longest` characters, broken after a line or a space where there is one. No
+    character is lost."""
+    start = 0
+    while len(text) - start > longest:
+        least, most = start + int(longest * _LEAST_FILL), start + longest
+        end = max(text.rfind(mark, least, most) + 1 for mark in "\n ") or most
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:] if start else text
 
 
-def written_value(value: Any) -> str:
-    """A value in words, or as compact JSON. Raises nothing."""
-    match value:
-        case str():
-            return json.dumps(value, ensure_ascii=False) if _READS_LIKE_ANOTHER.fullmatch(value) else value
-        case bool():
-            return "yes" if value else "no"
-        case None:
-            return "(nothing)"
-        case int():
-            return _json(value)
-    return (_large_json(value) if isinstance(value, Mapping | list | tuple) else "") or _json(value)
+def cut_lines(text: str, longest: int) -> Iterator[str]:
+    """Yields the text in parts of whole lines, without the line break between two parts. Only longer lines are
+    broken."""
+    start = 0
+    while len(text) - start >= longest:
+        end = text.rfind("\n", start, start + longest)
+        after = end + 1
+        if end < 0 and text[start + longest : start + longest + 1] in ("", "\n"):
+            end, after = start + longest, start + longest + 1
+        elif end < 0:
+            end = after = text.rfind(" ", start + int(longest * _LEAST_FILL), start + longest) + 1 or start + longest
+        if end > start:
+            yield text[start:end]
+        start = after
+    if start < len(text):
+        yield text[start:] if start else text
 
 
-def _large_json(value: Any) -> str:
-    """JSON without blanks, which is written ten times as fast; empty where the value is not large, or holds what this
-    cannot write (integers of more than 64 bits, halves of characters, cycles)."""
-    try:
-        written = orjson.dumps(value)
-    except (TypeError, RecursionError):
-        return ""
-    return written.decode() if len(written) > _LARGE else ""
+def cut_by_size(text: str, most: int, size_of: Callable[[int, int], int], *, longest: int) -> Iterator[tuple[str, int]]:
+    """Yields the text in parts, each with its size, broken after a line, else after a space, where there is one.
+    Nothing is left out, line breaks included.
+
+    Args:
+        most: the largest size of a part, but for single characters.
+        size_of: the size of the text from one place to another. It is asked from left to right, for a part that proves
+            too large before the parts of that.
+        longest: characters of a part at most.
+    """
+    # The ends of the parts that proved too large, the innermost last, and how long parts may be within each.
+    within = [(len(text), longest)]
+    start = 0
+    while within:
+        stop, longest = within[-1]
+        if start == stop:
+            within.pop()
+            continue
+        end = _end_of_part(text, start, stop, longest)
+        length, size = end - start, size_of(start, end)
+        if size <= most or length == 1:
+            yield text[start:end], size
+            start = end
+        else:
+            within.append((end, max(1, min(length // 2, length * most // size))))
 
 
-def _json(value: Any) -> str:
-    try:
-        return int.__repr__(value) if type(value) is int else _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError):
-        return f"(a {type(value).__name__} that cannot be shown)"
+def _end_of_part(text: str, start: int, stop: int, longest: int) -> int:
+    if stop - start <= longest:
+        return stop
+    least, most = start + int(longest * _LEAST_FILL), start + longest
+    return text.rfind("\n", least, most) + 1 or text.rfind(" ", least, most) + 1 or most

@@ -12,12 +12,12 @@ from bot.clock import Clock
 from bot.facts import Facts
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.grants import GrantBook, is_offered, name_of
+from bot.masking import PLAIN, hidden_aside, masked_aside
 from bot.permissions import Known, authority_of, permission_of, requesters_of, stranger
 from bot.posts import Posts
 from bot.records import approvals
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
-from bot.redacting import PLAIN, hidden_aside, masked_aside
 from bot.views import approval_view
 from bot.vocabulary import (
     AlreadySettled,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.web.hub import Hub
-from bot.invisible import count_suspicious
+from bot.characters import count_suspicious
 from bot.safe_text import visible, visible_line
 from graph.ports import TaskState
 

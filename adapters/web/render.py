@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from bot.cutting import cut_by_size
-from bot.exactness import unseen_in_words
-from bot.invisible import before_suspicious
+from bot.characters import before_suspicious
+from bot.masking import unseen_in_words
 from bot.safe_text import (
+    cut_by_size,
     holds_unseen,
     visible,
     visible_line,

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from bot.audit.chain import Link, faults
 from bot.audit.entries import in_utc, key_of
+from bot.characters import is_suspicious
 from bot.commands.arguments import CommandError, time_range
-from bot.invisible import is_suspicious
 from bot.private_files import private_opener
 from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
 

@@ -91,7 +91,7 @@ class ApprovalView:
     fingerprint: str = ""
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
-    """Whether all of it, masks aside, can be told from how it looks (`bot.exactness`)."""
+    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class OutcomeView:
     fingerprint: str = ""
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
-    """Whether all of it, masks aside, can be told from how it looks (`bot.exactness`)."""
+    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
     known: str = ""
     """What is known of it, and what the server said; empty where that is for one person alone."""
 

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from bot.logs import configure_logs
-from bot.redacting import log_redactor_of, redacted, redactor_of
+from bot.masking import log_redactor_of, redacted, redactor_of
 from bot.settings import Settings, SettingsError, load_settings
 from bot.vocabulary import Notice, OutcomeView
 from tests.audit.calls import TOKEN

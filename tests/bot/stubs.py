@@ -25,12 +25,12 @@ from bot.inbox.engine import Engine
 from bot.inbox.sessions import Sessions
 from bot.introductions import Introductions
 from bot.limits import NO_LIMIT, TurnLimit
+from bot.masking import PLAIN
 from bot.platform import Platform
 from bot.posts import Posts
 from bot.presence import Presence
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
-from bot.redacting import PLAIN
 from bot.secrets import Sealer
 from bot.voting import FindTool, Voting
 from bot.waits import Waits

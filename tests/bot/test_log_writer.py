@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CHATTY = """
 import asyncio, logging, sys, time
-from bot.log_writer import WrittenByThread
+from bot.logs import WrittenByThread
 
 log = logging.getLogger()
 log.setLevel("INFO")

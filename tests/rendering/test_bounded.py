@@ -18,8 +18,7 @@ from adapters.teams.render.room import MAX_CARD_BYTES, weight
 from adapters.teams.render.streamable import streamable
 from adapters.web.render import argument_page_json, arguments_json
 from bench import rendering
-from bot.cutting import cut_by_size
-from bot.safe_text import visible, visible_excerpt, visible_line, visible_passage
+from bot.safe_text import cut_by_size, visible, visible_excerpt, visible_line, visible_passage
 from bot.views import result_line
 from bot.vocabulary import Said
 

@@ -13,7 +13,7 @@ import pytest
 
 import adapters.slack.render.splitting as slack_splitting
 import adapters.web.render as page
-import bot.invisible
+import bot.characters
 from adapters.slack.render.posts import pieces
 from adapters.teams.render.arguments import argument_page as teams_page
 from adapters.teams.render.streamable import streamable
@@ -56,7 +56,7 @@ def _counted(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> list[st
 def test_an_invisible_character_is_judged_once_for_all_places_that_look_the_same(
     sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = _counted(bot.invisible, "is_kept_in_context", monkeypatch)
+    judged = _counted(bot.characters, "is_kept_in_context", monkeypatch)
     streamable(TEXTS[sample])
     assert len(judged) < 50
 
@@ -66,11 +66,11 @@ def test_an_invisible_character_is_judged_once_for_all_places_that_look_the_same
 def test_to_find_the_pages_of_an_argument_each_character_is_looked_at_once(
     page_of: Callable[[Any, int], object], sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patterns = bot.invisible._patterns()
-    odd, control = _Counted(patterns.odd), _Counted(bot.invisible._CONTROL)
+    patterns = bot.characters._patterns()
+    odd, control = _Counted(patterns.odd), _Counted(bot.characters._CONTROL)
     shown_again = replace(patterns, odd=odd)  # type: ignore[arg-type]  # it searches, and nothing else
-    monkeypatch.setattr(bot.invisible, "_patterns", lambda: shown_again)
-    monkeypatch.setattr(bot.invisible, "_CONTROL", control)
+    monkeypatch.setattr(bot.characters, "_patterns", lambda: shown_again)
+    monkeypatch.setattr(bot.characters, "_CONTROL", control)
     page_of({"text": TEXTS[sample]}, 0)
     on_the_page = 40_000
     assert odd.looked_at + control.looked_at < len(TEXTS[sample]) + on_the_page

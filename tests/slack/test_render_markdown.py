@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from adapters.slack.render.inline import words
 from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Quoted, Rule, parts
 from adapters.slack.render.posts import pieces
-from bot.cutting import cut_lines, cut_text
-from bot.safe_text import visible
+from bot.safe_text import cut_lines, cut_text, visible
 from bot.vocabulary import Said
 from tests.fakes.slack.block_rules import mistakes
 from tests.slack.shown import TRICKS, a_post

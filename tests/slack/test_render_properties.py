@@ -36,7 +36,7 @@ from adapters.slack.render.posts import (
     pieces,
     sign_in_piece,
 )
-from bot.invisible import is_kept_in_context, is_suspicious
+from bot.characters import is_kept_in_context, is_suspicious
 from bot.vocabulary import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView
 from graph.fields import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes

@@ -28,7 +28,7 @@ from adapters.teams.render.posts import (
 )
 from adapters.teams.render.room import MAX_CARD_BYTES
 from adapters.teams.render.text import escape
-from bot.invisible import is_kept_in_context, is_suspicious
+from bot.characters import is_kept_in_context, is_suspicious
 from bot.safe_text import visible
 from bot.vocabulary import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from tests.fakes.teams import activity_rules, card_rules

@@ -11,9 +11,10 @@ from typing import Any
 
 from adapters.slack.render.blocks import Block, fields, flow, mrkdwn, plain, preformatted, rich_text, run
 from adapters.slack.render.words import line
-from bot.cutting import cut_by_size, cut_lines
 from bot.safe_text import (
     MOST_NAMED,
+    cut_by_size,
+    cut_lines,
     labels,
     visible,
     visible_excerpt,

@@ -24,7 +24,7 @@ from adapters.slack.render.blocks import (
     run,
 )
 from adapters.slack.render.words import group_id, line, mention, moment, passage, user_id
-from bot.exactness import unseen_in_words
+from bot.masking import unseen_in_words
 from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 _ENDS = {

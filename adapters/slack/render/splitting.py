@@ -14,7 +14,7 @@ from adapters.slack.render.blocks import LONGEST_TEXT, MOST_BLOCKS, Block, divid
 from adapters.slack.render.inline import Elements, append, size
 from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Part, Quoted, Rule
 from adapters.slack.render.tables import as_text, table_blocks
-from bot.cutting import cut_lines, cut_text
+from bot.safe_text import cut_lines, cut_text
 
 MOST_CHARACTERS = 12_000
 """Characters in the blocks of one message: Slack refuses somewhat above 13,000, which is documented nowhere."""

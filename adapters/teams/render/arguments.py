@@ -12,9 +12,17 @@ from adapters.teams.render.answers import units
 from adapters.teams.render.elements import Element, bold, rich, words
 from adapters.teams.render.room import Room, weight
 from adapters.teams.render.text import line
-from bot.cutting import cut_by_size, cut_lines
-from bot.invisible import CleanParts
-from bot.safe_text import MOST_NAMED, labels, visible, visible_excerpt, written_arguments, written_value
+from bot.characters import CleanParts
+from bot.safe_text import (
+    MOST_NAMED,
+    cut_by_size,
+    cut_lines,
+    labels,
+    visible,
+    visible_excerpt,
+    written_arguments,
+    written_value,
+)
 
 CARD_ARGUMENTS = 10
 """Arguments that a card shows."""

@@ -41,7 +41,7 @@ from adapters.teams.render.mentions import Mention, mentioning
 from adapters.teams.render.moments import moment
 from adapters.teams.render.room import Room, fitted
 from adapters.teams.render.text import escape
-from bot.exactness import unseen_in_words
+from bot.masking import unseen_in_words
 from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 LONGEST_REASON = 2_000

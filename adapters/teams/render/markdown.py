@@ -20,9 +20,8 @@ from adapters.teams.render.citations import Citations
 from adapters.teams.render.dialect import code_block, paragraph
 from adapters.teams.render.inline import Run, Runs, inline, joined, styled, words_of
 from adapters.teams.render.tables import as_text
-from bot.cutting import cut_lines, cut_text
 from bot.markdown_cost import affordable
-from bot.safe_text import visible
+from bot.safe_text import cut_lines, cut_text, visible
 
 _DEEPEST_NESTING = 60
 """Levels of Markdown; what is nested deeper the parser would drop."""

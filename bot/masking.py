@@ -1,0 +1,208 @@
+"""What people are shown of a call: secrets are masked, what is left out is counted, and no two calls look the same.
+
+Tool results are masked before they are kept (`adapters/tool_servers`). The arguments of a call are kept as they are,
+since they are what is approved and what runs; they are masked wherever they are shown or logged.
+
+Values are shown so that no two of them read alike (`bot.safe_text.written_arguments`). What eyes cannot tell apart even
+so (blanks at an end, tabs, letters that look like others, text from right to left) is not exact: the card then shows a
+short keyed fingerprint, which tells the call from every other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from bot.characters import reads_one_way
+from bot.settings import Settings
+from bot.vocabulary import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
+from policies.redaction import EMAILS, GUIDS, TOKENS, Masked, Redactor, SecretPattern, exceeds
+
+PLAIN = Redactor()
+"""Masks what is masked whatever the settings say."""
+
+_EXACT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
+_EXACT_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
+_UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|[^\S\n]\n|\n[^\S\n]|\n{3}|\{\{|&#?[A-Za-z0-9]+;")
+"""Blanks that are not seen, or not told apart, what Teams may take for a function, and what Slack may take for a
+character in another spelling (`&lt;`)."""
+_DEEPEST = 70
+"""Levels; what is masked for a card has fewer."""
+_MOST_FOREIGN = 10_000
+"""Characters of texts beyond ASCII that are looked at, some 10 ms; what has more is not on one card anyway."""
+_LARGEST = 10**15
+"""Of a whole number: beyond it, many readers of JSON round."""
+
+_Shown = TypeVar("_Shown", bound=Content | GrantView)
+
+
+# ------------------------------------------------------------------------------------------- what is masked
+
+
+def redactor_of(settings: Settings, values: Collection[str] = (), *, key: bytes | None = None) -> Redactor:
+    """Returns what masks people's view of calls and the results of tools.
+
+    Args:
+        values: secrets of this process beside those in the settings.
+        key: of the fingerprints (`policies.redaction.fingerprint_key`).
+    """
+    wanted = (*([GUIDS] if settings.redact_guids else []), *([EMAILS] if settings.redact_emails else []))
+    return Redactor((*TOKENS, *_own(settings), *wanted), settings.secret_values | set(values), key=key)
+
+
+def log_redactor_of(settings: Settings) -> Redactor:
+    """Returns what masks logs: the same but ids and addresses, by which people and threads are found in them."""
+    return Redactor((*TOKENS, *_own(settings)), settings.secret_values)
+
+
+def redacted(content: _Shown, redactor: Redactor) -> _Shown:
+    """Returns a card as it may be shown: the secrets in the arguments, and in the words that asked for the call, are
+    masked, with how many they are, and whether all else can be told from how it looks."""
+    match content:
+        case ApprovalView():
+            shown = redactor.for_card(_parts_of(content))
+            arguments, asked, quote = shown.value
+            return replace(
+                content,
+                arguments=arguments,
+                asked_arguments=asked,
+                quote=quote,
+                masks=len(shown.hidden),
+                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                exact=is_exact(content.server, content.tool, arguments),
+            )
+        case OutcomeView() | GrantView():
+            shown = redactor.for_card(content.arguments)
+            return replace(
+                content,
+                arguments=shown.value,
+                masks=len(shown.hidden),
+                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                exact=is_exact(content.server, content.tool, shown.value),
+            )
+        case _:
+            return content
+
+
+async def redacted_aside(content: _Shown, redactor: Redactor) -> _Shown:
+    """Returns the same; made in a thread where there is much to look through: a megabyte takes 0.1 s of CPU or more."""
+    return await asyncio.to_thread(redacted, content, redactor) if _is_large(content) else redacted(content, redactor)
+
+
+async def redacted_post(post: Post, redactor: Redactor) -> Post:
+    """Returns a post with its card as it may be shown; in a thread likewise."""
+    return replace(post, content=await redacted_aside(post.content, redactor))
+
+
+async def masked_aside(arguments: Mapping[str, Any], redactor: Redactor) -> Masked:
+    """Returns arguments as a form shows them; in a thread likewise."""
+    return await asyncio.to_thread(redactor.for_card, arguments) if exceeds(arguments) else redactor.for_card(arguments)
+
+
+async def hidden_aside(view: ApprovalView, redactor: Redactor) -> Hidden:
+    """Returns what the masks on an approval's card hide; in a thread likewise.
+
+    Args:
+        view: the card as it was before it was `redacted`.
+    """
+    return await asyncio.to_thread(_hidden_in, view, redactor) if _is_large(view) else _hidden_in(view, redactor)
+
+
+def _hidden_in(view: ApprovalView, redactor: Redactor) -> Hidden:
+    hidden = redactor.for_card(_parts_of(view)).hidden
+    fingerprint = redactor.fingerprint_of_call(view.server, view.tool, view.arguments)
+    return Hidden(view.approval_id, view.server, view.tool, hidden, fingerprint)
+
+
+def _is_large(content: Content | GrantView) -> bool:
+    match content:
+        case ApprovalView():
+            return exceeds(_parts_of(content))
+        case OutcomeView() | GrantView():
+            return exceeds(content.arguments)
+        case _:
+            return False
+
+
+def _parts_of(view: ApprovalView) -> list[Any]:
+    """What of an approval is masked, together, so that equal masks stand for equal secrets all over its card."""
+    return [view.arguments, view.asked_arguments, view.quote]
+
+
+def _own(settings: Settings) -> tuple[SecretPattern, ...]:
+    return tuple(SecretPattern(kind, regex) for kind, regex in settings.redact_patterns.items())
+
+
+# ------------------------------------------------------------------------------------------- what cannot be seen
+
+
+def is_exact(server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Returns whether all of a call, its secrets masked, can be told from how it looks. Raises nothing."""
+    if not (_EXACT_TOOL.fullmatch(server) and _EXACT_TOOL.fullmatch(tool)):
+        return False
+    if not all(_EXACT_NAME.fullmatch(name) and _is_clear(value, _DEEPEST) for name, value in arguments.items()):
+        return False
+    foreign = [text for value in arguments.values() for text in _texts_in(value) if not text.isascii()]
+    return sum(map(len, foreign)) <= _MOST_FOREIGN and all(map(reads_one_way, foreign))
+
+
+def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str, advice: str = "") -> str:
+    """Returns what of a call a card does not show letter by letter, as sentences; empty when it shows all of it.
+
+    Args:
+        left_out: what is not on the card for want of room, in words; empty: nothing.
+        advice: a sentence on where all of that is.
+    """
+    edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
+    if not left_out and not view.masks and view.exact and not edited:
+        return ""
+    parts = [f"Not whole here: {left_out}."] if left_out else []
+    if left_out and advice:
+        parts.append(advice)
+    if view.masks:
+        parts.append("1 part is masked." if view.masks == 1 else f"{view.masks:,} parts are masked.")
+    if not view.exact and not parts:
+        parts.append("Some of it cannot be told by eye.")
+    return " ".join([*parts, fingerprint_in_words(view)]).strip()
+
+
+def fingerprint_in_words(view: ApprovalView | OutcomeView | GrantView | Hidden) -> str:
+    """Returns the call's fingerprint as a sentence; empty when none was made."""
+    return f"Fingerprint of this call: {view.fingerprint}." if view.fingerprint else ""
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """All texts, names included, of a value that is not too deep."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for name, item in value.items():
+                yield str(name)
+                yield from _texts_in(item)
+        case list() | tuple():
+            for item in value:
+                yield from _texts_in(item)
+
+
+def _is_clear(value: Any, levels: int) -> bool:
+    match value:
+        case str():
+            return not _UNCLEAR.search(value)
+        case None | bool():
+            return True
+        case int():
+            return abs(value) <= _LARGEST
+        case float():
+            return True
+        case Mapping():
+            return levels > 0 and all(
+                _is_clear(str(name), 0) and _is_clear(item, levels - 1) for name, item in value.items()
+            )
+        case list() | tuple():
+            return levels > 0 and all(_is_clear(item, levels - 1) for item in value)
+        case _:
+            return False
