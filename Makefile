@@ -37,7 +37,7 @@ test-fast: .venv/.for-working ## Run the tests that start no process, for the in
 SEED ?= $(shell date +%s)
 ROUNDS ?= 10
 test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
-	$(IN_VENV) -m pytest -n auto --long --seed $(SEED) --rounds $(ROUNDS) --hypothesis-seed $(SEED)
+	$(IN_VENV) -m pytest -n auto --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
 
 lint: .venv/.for-working ## Check style, types and the arrows between the rooms
 	$(IN_VENV) -m ruff check .

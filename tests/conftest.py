@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
-SLOW_MACHINES = [HealthCheck.too_slow]
-settings.register_profile("few", deadline=None, derandomize=True, suppress_health_check=SLOW_MACHINES)
-settings.register_profile("many", deadline=None, print_blob=True, suppress_health_check=SLOW_MACHINES)
+from tests.support.examples import FEW, MANY
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,13 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("many" if config.getoption("--long") else "few")
+    settings.load_profile(MANY if config.getoption("--long") else FEW)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--long"):
         for item in items:
-            if "long" in item.keywords:
+            if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="only in make test-long"))
 
 

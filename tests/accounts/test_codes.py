@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.accounts.codes import ALPHABET, code_in, codes_among, entered, new_code
+from tests.support.examples import examples
 
 
 def test_codes_are_readable_and_not_repeated() -> None:
@@ -54,7 +55,7 @@ def test_what_is_part_of_something_else_is_none(text: str) -> None:
 
 
 @given(st.from_regex(r"[\s`*_(]{0,3}[CDFGcdfg3479]{4}\s?[-–]\s?[CDFGcdfg3479]{4}[\s`*_)!]{0,3}", fullmatch=True))
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 def test_whatever_is_a_code_by_itself_is_found_among_words_too(text: str) -> None:
     assert code_in(text) in codes_among(f"I see {text} here")
 
@@ -65,7 +66,7 @@ def test_a_form_takes_it_without_its_dash(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_no_text_breaks_it(text: str) -> None:
     code_in(text)
     codes_among(text)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.audit.chain import BEGINNING, Link, faults, hash_of, link
 from tests.audit.calls import chain, ended
+from tests.support.examples import examples
 
 LOG = chain(*(ended(number) for number in range(1, 8)))
 
@@ -69,7 +70,7 @@ def test_an_entry_that_was_slipped_in_shows() -> None:
     assert found([*LOG[:2], slipped, *(replace(each, seq=each.seq + 1) for each in LOG[2:])]) != []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(at=st.integers(0, len(LOG) - 1), field=st.sampled_from(["entry", "previous", "hash"]), where=st.integers(0, 63))
 def test_no_single_change_goes_unseen(at: int, field: str, where: int) -> None:
     text = getattr(LOG[at], field)

@@ -19,6 +19,7 @@ from bot.forms.inputs import MOST_INPUTS
 from bot.schemas.measuring import MOST_SUBSCHEMAS, problem_of
 from bot.schemas.validating import TooMuchError, UncheckableError, errors_in
 from graph.fields import FieldType, FormField
+from tests.support.examples import examples
 
 SECONDS = 0.5
 """Of CPU, ten times of what the limit is: a busy machine is no mistake, and what is hostile takes for ever."""
@@ -294,7 +295,7 @@ SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(50))
 @given(SCHEMAS, JSON)
 def test_any_schema_and_any_value_get_an_answer(schema: Any, value: Any) -> None:
     """Rule 13: whatever comes, nothing but what is documented is raised."""
@@ -321,7 +322,7 @@ PLAIN: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=examples(100))
 @given(PLAIN.filter(lambda schema: isinstance(schema, dict)), JSON)
 def test_the_verdict_is_that_of_the_library(schema: dict[str, Any], value: Any) -> None:
     """Counting changes no verdict."""

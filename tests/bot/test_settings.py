@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bot.settings import MODEL_WITH_A_KEY, Settings, SettingsError, load_settings, variable
 from bot.settings_example import example
 from policies.model import Mode
+from tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
 
@@ -232,7 +233,7 @@ SECRET_FIELDS = ["ENCRYPTION_KEY", "DATABASE_URL", "WEB_PASSWORD", "PUBLIC_URL",
 
 @for_example(name="PUBLIC_URL", value="x://host:port")
 @given(name=st.sampled_from(SECRET_FIELDS), value=st.text("abcXYZ0129:/@?#[]%._-", min_size=5, max_size=40))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(65))
 def test_no_value_is_repeated_in_an_error_whatever_it_is(load: Load, name: str, value: str) -> None:
     secret = f"q{value}q"
     try:

@@ -35,6 +35,7 @@ from bot.masking import is_exact, redacted
 from bot.vocabulary import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from policies.redaction import EMAILS, TOKENS, Redactor
 from tests.slack.stand_in_desk import an_approval, shown_in_c1
+from tests.support.examples import examples
 from tests.teams.shown import a_post
 
 LETTERS = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"
@@ -229,7 +230,7 @@ def test_names_that_are_nearly_alike_look_different() -> None:
         assert len({one[place][1] for one in made}) == len(NAMES), made[0][place][0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20))
 @given(calls, names, values)
 @example({f"n{number}": 1 for number in range(12)}, "n11", 2)
 def test_calls_that_differ_in_one_argument_look_different(call: dict[str, Any], name: str, value: Any) -> None:
@@ -238,7 +239,7 @@ def test_calls_that_differ_in_one_argument_look_different(call: dict[str, Any], 
     assert_they_look_different(call, other)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(calls)
 def test_calls_of_another_tool_look_different(call: dict[str, Any]) -> None:
     assert_they_look_different(call, call, "make_more")
@@ -247,7 +248,7 @@ def test_calls_of_another_tool_look_different(call: dict[str, Any]) -> None:
 plain_texts = st.text(st.sampled_from("ab c\n"), max_size=40).map(lambda text: f"x{text * 60}x")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20))
 @given(st.lists(plain_texts | st.just("short"), min_size=1, max_size=14))
 def test_what_is_left_out_is_counted(texts: list[str]) -> None:
     arguments = {f"n{number}": text for number, text in enumerate(texts)}

@@ -19,6 +19,7 @@ from graph.state import Silent
 from policies.grants import Grant
 from policies.model import Annotations, Mode, Tool
 from tests.graph.parts import Answering, Bench, rig, tool, turn
+from tests.support.examples import examples
 
 LIVE = Silent()
 SAFE = Mode.SAFE_WRITE
@@ -252,7 +253,7 @@ _JSON = st.recursive(
 _OBJECTS = st.dictionaries(st.sampled_from(["properties", "required", "type", "allOf", QUOTE]), _JSON, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50))
 @given(schema=_OBJECTS, arguments=_OBJECTS, quote=st.text(max_size=20))
 def test_whatever_the_schema_the_arguments_come_back_as_they_were(
     schema: dict[str, Any], arguments: dict[str, Any], quote: str

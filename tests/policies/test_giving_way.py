@@ -18,6 +18,7 @@ from policies import redaction, secret_fields, secret_keys, secret_readings, sec
 from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor
 from policies.secret_spans import Shapes, in_order
 from tests.policies.test_redaction_properties import words
+from tests.support.examples import examples
 
 REDACTOR = Redactor((*TOKENS, GUIDS, EMAILS), ["nopqrstuv"])
 HOSTILE = {
@@ -38,7 +39,7 @@ def test_in_order_piece_by_piece_is_in_order(spans: list[tuple[Any, ...]], toget
 
 
 @given(words)
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 def test_what_is_found_is_the_same_whichever_pieces_are_sorted_at_once(text: str) -> None:
     found, masked = REDACTOR.find(text), REDACTOR.redact(text)
     with pytest.MonkeyPatch.context() as patch:

@@ -19,6 +19,7 @@ from policies.known_commands import reads
 from policies.model import Allow, Ask, Call, Deny
 from policies.quoting import is_quoted, own_words
 from tests.policies.builders import a_call, a_policy, a_tool, facts
+from tests.support.examples import examples
 
 SCHEMA = {"type": "object", "properties": {"to": {}, "env": {}, "attendees": {}, "amount": {"type": "number"}}}
 ALLOW = "match: {}, decide: allow"
@@ -213,7 +214,7 @@ def test_rules_that_do_not_ask_about_a_long_text_do_not_look_at_it(monkeypatch: 
 
 
 @given(st.text(st.sampled_from(",;|ab@ \t\n'(>\xa0\u2003\x1c漢，")), st.integers(1, 40))
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_what_a_text_is_several_of_is_the_same_however_long_it_is(text: str, times: int) -> None:
     long = text * times
     naive = _naive_pieces(long)

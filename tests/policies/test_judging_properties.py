@@ -26,6 +26,7 @@ from tests.policies.strategies import (
     rules,
     texts,
 )
+from tests.support.examples import examples
 
 WIDTH = {"allow": 2, "ask": 1, "deny": 0}
 DENY = Rule("deny", Match(), Deny(rule="deny", reason="no"))
@@ -35,7 +36,7 @@ in_any_mode = policies(st.none())
 
 
 @given(any_policy, calls, any_facts)
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_judging_and_explaining_never_raise_and_say_the_same(policy: Policy, call: Call, around: Facts) -> None:
     verdict = judge(policy, call, around)
     assert isinstance(verdict, Allow | Ask | Deny)

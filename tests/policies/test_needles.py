@@ -17,6 +17,7 @@ from policies.needles import Needles
 from policies.redaction import EMAILS, TOKENS, Redactor, Secret
 from tests.policies import secret_corpus as corpus
 from tests.policies.secret_corpus import ordinary
+from tests.support.examples import examples
 
 SHORT = "the tool calendar__list was called for web:ana, which took 12 ms"
 LOOKS = 300
@@ -44,7 +45,7 @@ def test_nothing_is_passed_over_for_the_sake_of_its_needles(monkeypatch: pytest.
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 def test_nor_in_any_mixture_of_what_secrets_stand_in(text: str) -> None:
     found = REDACTOR.find(text)
     with pytest.MonkeyPatch.context() as patch:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor
 from tests.policies.test_redaction import LONG, SHAPES
+from tests.support.examples import examples
 
 REDACTOR = Redactor(
     patterns=(*TOKENS, GUIDS, EMAILS), values=["nopqrstuv", 'qu"ote\\d', "\\\\\\\\\\\\\\\\", "x: [secret"]
@@ -26,7 +27,7 @@ words = st.lists(fragments | secrets | st.text(max_size=4), max_size=12).map("".
 
 
 @given(words)
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_doing_it_twice_is_doing_it_once(text: str) -> None:
     once = REDACTOR.redact(text)
     assert REDACTOR.redact(once) == once
@@ -40,7 +41,7 @@ json_values = st.recursive(
 
 
 @given(json_values, st.booleans(), st.sampled_from([None, 2]))
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_json_stays_json(value: Any, ascii_only: bool, indent: int | None) -> None:  # noqa: FBT001 - given by name
     masked = json.loads(REDACTOR.redact(json.dumps(value, ensure_ascii=ascii_only, indent=indent)))
     assert type(masked) is type(value)

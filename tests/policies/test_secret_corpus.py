@@ -19,6 +19,7 @@ from policies import secret_rules
 from policies.redaction import Redactor, Secret
 from policies.secret_readings import place_in, readings
 from tests.policies.secret_corpus import FORMS, ordinary
+from tests.support.examples import examples
 
 REDACTOR = Redactor()
 ALL_FORMS = [(kind, form) for kind, forms in FORMS.items() for form in forms]
@@ -159,7 +160,7 @@ disguises = st.sampled_from(
 
 
 @given(st.lists(disguises | st.text(max_size=5), max_size=20).map("".join))
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 def test_every_part_of_a_reading_has_its_place_in_the_text(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
     for read, steps in readings(raw):

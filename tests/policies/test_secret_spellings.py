@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.redaction import SHORTEST_VALUE, Redactor
+from tests.support.examples import examples
 
 SECRET = 'pä/ss+"wörd" &9<>'
 
@@ -46,7 +47,7 @@ def test_a_known_secret_is_masked_in_every_writing(writing: str) -> None:
     assert masked.endswith(" after")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(
     secret=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs"]), min_size=SHORTEST_VALUE, max_size=40),
     before=st.binary(max_size=5),

@@ -17,6 +17,7 @@ from policies.sieve import TOGETHER, sieve_of
 from policies.subject import Subject
 from tests.policies.builders import a_call, a_command, a_policy, a_tool, facts, fit
 from tests.policies.strategies import any_mode, arguments, conditions, json_values, matches
+from tests.support.examples import examples
 
 keys = st.sampled_from(["a", "$.a", "$.a[*]"])
 asking = st.builds(lambda key, condition: Match(args=(Argument.of(key, condition),)), keys, conditions)
@@ -34,7 +35,7 @@ def excluded(asked: list[Match], subject: Subject) -> list[Match]:
 
 
 @given(st.lists(asking | looking_alike, min_size=4, max_size=9), st.dictionaries(st.just("a"), values))
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @example([Match(args=(Argument.of("a", Equals(10**400)),))] * 4, {"a": 10**400})
 @example([Match(args=(Argument.of("a", Equals(float("nan"))),))] * 4, {"a": 1})
 @example([Match(args=(Argument.of("a", Regex("(?P<x>a)")),))] * 4, {"a": "A"})

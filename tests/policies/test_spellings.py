@@ -24,6 +24,7 @@ from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny
 from policies.spellings import LONGEST, decoded, spellings
 from tests.policies.builders import a_call, a_policy, a_tool, facts
+from tests.support.examples import examples
 
 LARGE = a_policy("match: {args: {amount: {min: 1000}}}, decide: deny", "match: {}, decide: allow")
 FORCED = a_policy("match: {args: {amount: 'true'}}, decide: deny", "match: {}, decide: allow")
@@ -258,7 +259,7 @@ def _written(number: int, writers: list[str]) -> str:
 
 
 @given(amounts | anything | st.lists(anything, max_size=2))
-@settings(max_examples=400)
+@settings(max_examples=examples(135))
 @example("0" * 1_000 + "5000")
 @example("1e3")
 def test_what_some_server_reads_as_a_large_amount_never_runs_as_a_small_one(amount: Any) -> None:
@@ -278,7 +279,7 @@ CLOAKS = st.sampled_from(
 
 
 @given(st.lists(CLOAKS, max_size=3), WRAPPERS)
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 def test_a_cloaked_name_never_gets_past_a_rule_about_it(cloaks: list[Any], wrap: Any) -> None:
     name = "production"
     for cloak in cloaks:

@@ -17,6 +17,7 @@ from adapters.slack import SlackConfig, SlackPlatform
 from adapters.slack.inbound.envelope import MAX_DEPTH, MalformedError, checked
 from tests.slack.serving import SECRET, Served, serving
 from tests.slack.stand_in_desk import StandInDesk
+from tests.support.examples import examples
 from tests.support.slack_doors import HttpDoor
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
@@ -240,9 +241,7 @@ CLICKS = st.fixed_dictionaries(
     },
     optional={"container": VALUES, "message": VALUES, "channel": VALUES, "trigger_id": VALUES, "response_url": VALUES},
 )
-USUAL = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+USUAL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @USUAL
@@ -260,7 +259,7 @@ async def test_no_form_makes_a_500(house: Served, fields: dict[str, str]) -> Non
     assert (await house.http.post(encoded, FORM)).status in FINE
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 @given(payload=PAYLOADS | EVENTS | CLICKS | VALUES)
 def test_a_payload_is_refused_or_stays_what_it_is(payload: Any) -> None:
     try:

@@ -26,6 +26,7 @@ from tests.slack.block_builders import (
     table,
     words,
 )
+from tests.support.examples import examples
 
 SHOWN: dict[str, list[Json]] = {
     "50 blocks": [{"type": "divider"}] * 50,
@@ -188,7 +189,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(anything, max_size=3), st.sampled_from(["message", "modal", "home"]))
 def test_nothing_that_is_sent_breaks_the_rules_themselves(blocks: list[Any], surface: str) -> None:
     wrong = mistakes(blocks, surface)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.slack.inbound.events import WORDLESS, Deleted, Ears, Edited, heard
 from bot.vocabulary import Message
+from tests.support.examples import examples
 
 EARS = Ears("T1", "UBOT", "BBOT")
 JSON = st.recursive(
@@ -207,7 +208,7 @@ def test_a_deleted_message_with_replies_leaves_a_tombstone() -> None:
     assert hear(changed(tombstone, written())) == Deleted("slack:T1:C1:1700000000.000100")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -241,7 +242,7 @@ def test_no_event_makes_it_fail(event: dict[str, Any]) -> None:
     assert found is None or found.key.startswith("slack:T1:")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 @given(
     st.text(max_size=60), st.sampled_from([{}, {"subtype": "thread_broadcast"}]), st.sampled_from(["", "1600000000.1"])
 )

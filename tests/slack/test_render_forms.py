@@ -26,6 +26,7 @@ from bot.vocabulary import Form, Person
 from graph.fields import FieldType, FormField
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, an_approval
+from tests.support.examples import examples
 
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000100")
 NEW_YORK = Person("slack:T1:U2", "Ben", "America/New_York")
@@ -201,7 +202,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(
     st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.sampled_from(FORMATS), VALUES), min_size=1),
     st.dictionaries(st.text(max_size=4), st.text(max_size=4) | st.integers() | st.lists(st.booleans(), max_size=2)),

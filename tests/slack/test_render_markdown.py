@@ -15,6 +15,7 @@ from bot.safe_text import cut_lines, cut_text, visible
 from bot.vocabulary import Said
 from tests.fakes.slack.block_rules import mistakes
 from tests.slack.shown import TRICKS, a_post
+from tests.support.examples import examples
 
 
 def rich(markdown: str) -> list[dict[str, Any]]:
@@ -255,7 +256,7 @@ WRITTEN = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(WRITTEN | st.sampled_from(TRICKS), st.sampled_from([1, 1, 1, 40]))
 def test_no_word_of_an_answer_is_lost(markdown: str, times: int) -> None:
     markdown = "\n\n".join([markdown] * times)
@@ -293,7 +294,7 @@ def shown_texts(value: Any) -> list[str]:
             return []
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(WRITTEN, st.sampled_from([1, 30, 120]))
 def test_every_answer_is_within_the_limits(markdown: str, times: int) -> None:
     for piece in pieces(a_post(Said("\n\n".join([markdown] * times)))):

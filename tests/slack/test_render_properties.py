@@ -54,8 +54,9 @@ from tests.slack.shown import (
     hostile_sign_ins,
     hostile_texts,
 )
+from tests.support.examples import examples
 
-HOSTILE = settings(max_examples=60)
+HOSTILE = settings(max_examples=examples(20))
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000100", "1700000000.000100")
 
 
@@ -99,7 +100,7 @@ def texts_of(shown: Any) -> Sequence[str]:
             return []
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 @given(hostile_posts)
 def test_every_post_is_sound(post: Post) -> None:
     made = pieces(post)
@@ -143,7 +144,7 @@ def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> N
     assert_sound_view(arguments_modal(view, page, ORIGIN))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(hostile_approvals, max_size=2).map(lambda views: views * 21))
 def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[ApprovalView]) -> None:
     view = approve_all_modal(views, ORIGIN)
@@ -161,7 +162,7 @@ def test_every_form_is_sound(form: Form, person: Person) -> None:
     assert_sound_view(answer_modal(form, ORIGIN, person, form.title))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(hostile_overviews, hostile_links, hostile_people, hostile_grants, hostile_connections)
 def test_every_home_and_every_list_is_sound(
     overview: Overview,

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from adapters.slack.render.streamable import streamable
 from tests.fakes.slack.text_rules import text_mistakes
 from tests.slack.shown import TRICKS
+from tests.support.examples import examples
 
 written = st.lists(
     st.sampled_from(
@@ -48,13 +49,13 @@ def test_what_is_streamed(text: str, shown: str) -> None:
     assert streamable(text) == shown
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(written, written)
 def test_what_was_streamed_up_to_a_line_stays_as_it_was(before: str, after: str) -> None:
     assert streamable(f"{before}\n{after}").startswith(streamable(f"{before}\n"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(written, st.integers(0, 200))
 def test_nothing_pings_and_no_link_hides_where_it_leads(text: str, cut: int) -> None:
     shown = streamable(text[: cut or None])

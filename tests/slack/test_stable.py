@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adapters.slack.render.stable import stable
 from adapters.slack.render.streamable import streamable
+from tests.support.examples import examples
 
 MARKED_UP = st.text(alphabet="ab *_`[](){}<>!#|\\\n&@.:/-1\u202eé ", max_size=60)
 
@@ -28,7 +29,7 @@ def test_whole_words_of_a_plain_line_are_stable(written: str, shown: str) -> Non
     assert stable(written) == shown
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(MARKED_UP, MARKED_UP)
 def test_what_is_stable_stays_as_it_was_shown(written: str, more: str) -> None:
     assert written.startswith(stable(written))

@@ -13,6 +13,7 @@ from adapters.teams.ids import Spot, person_id
 from adapters.teams.outbound.audiences import MOST_LISTED, audience_of, listed_deciders
 from adapters.teams.render.mentions import Mention
 from bot.vocabulary import ApprovalView, Said
+from tests.support.examples import examples
 from tests.teams.outbound_stage import APPROVAL
 
 ANA, BEN, CHLOE = (person_id("t", name) for name in ("ana", "ben", "chloe"))
@@ -128,7 +129,7 @@ async def test_what_is_settled_and_what_is_no_approval_looks_the_same_for_everyb
 names = st.sampled_from(["requester", "any", "channel", "entra-group:x", ANA, BEN, CHLOE, "slack:T1:U1"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20))
 @given(
     st.lists(names, max_size=8),
     st.lists(st.sampled_from([ANA, BEN, CHLOE]), max_size=3),

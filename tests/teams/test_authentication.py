@@ -17,6 +17,7 @@ from adapters.teams.config import Cloud, TeamsConfig
 from adapters.teams.connector.authentication import Authentication, NotAdmitted, foreign_tenant
 from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP, KNOWN_WAITS
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT, FakeTeams, fake_teams
+from tests.support.examples import examples
 from tests.teams.moments import Moments
 
 Json = dict[str, Any]
@@ -197,7 +198,7 @@ def _part(said: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20))
 @given(
     HEADERS.map(_part) | st.text("ab-_0", max_size=9) | st.just(_part([1])),
     st.text("ab-_0", max_size=9) | st.just(_part({})),
@@ -272,7 +273,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.dictionaries(st.sampled_from(["channelData", "conversation", "from", "serviceUrl"]), JSON, max_size=4))
 def test_whatever_an_activity_looks_like_its_tenant_is_judged(activity: Json) -> None:
     config = TeamsConfig(allowed_tenants=frozenset({TENANT}))

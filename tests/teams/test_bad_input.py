@@ -15,6 +15,7 @@ from adapters.teams import actions
 from adapters.teams.inbound.activities import heard
 from adapters.teams.inbound.envelope import MAX_DEPTH, MalformedError, decode
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
+from tests.support.examples import examples
 from tests.support.teams_doors import Json
 from tests.teams.serving import Served, serving
 from tests.teams.stand_in_desk import an_approval
@@ -254,7 +255,7 @@ def made_up() -> list[tuple[str, Json]]:
     """Activities that hypothesis makes up, collected first: they are sent within one event loop."""
     found: list[tuple[str, Json]] = []
 
-    @settings(max_examples=150, database=None, suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=examples(50), database=None, suppress_health_check=list(HealthCheck))
     @given(KINDS | st.just("invoke"), CHANGES)
     def each(kind: str, changes: Json) -> None:
         found.append((kind, changes))
@@ -263,7 +264,7 @@ def made_up() -> list[tuple[str, Json]]:
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(65))
 @given(st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_no_body_makes_the_reader_fail(raw: bytes) -> None:
     try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.fakes.teams.activity_rules import house_mistakes, refusals
 from tests.fakes.teams.card_rules import CARD_BYTES, mistakes
 from tests.fakes.teams.text_rules import card_text_mistakes, message_text_mistakes
+from tests.support.examples import examples
 from tests.teams.asking import message, with_card
 from tests.teams.card_builders import (
     Json,
@@ -255,7 +256,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50))
 @given(anything, st.sampled_from(["any", "message", "dialog"]))
 def test_nothing_that_is_sent_breaks_the_rules_themselves(something: Any, surface: Any) -> None:
     within = card({"type": "Container", "items": [something]}, actions=[something])
@@ -265,7 +266,7 @@ def test_nothing_that_is_sent_breaks_the_rules_themselves(something: Any, surfac
         json.dumps(wrong)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(35))
 @given(st.dictionaries(st.sampled_from(["type", "text", "attachments", "entities", "channelData"]), anything))
 def test_no_activity_breaks_the_rules_themselves(activity: Json) -> None:
     if not refusals(activity):

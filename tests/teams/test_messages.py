@@ -18,6 +18,7 @@ from adapters.teams.inbound.texts import WORDLESS
 from adapters.teams.inbound.visitors import Ears
 from bot.vocabulary import Message
 from policies.quoting import own_words
+from tests.support.examples import examples
 
 EARS = Ears(now=1.0)
 TENANT, ANA = "10000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
@@ -432,7 +433,6 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(KINDS, st.dictionaries(NAMES, VALUES, max_size=8), st.sampled_from([EARS, Ears(True, "local", 1.0)]))
 def test_no_activity_makes_it_fail(kind: str, changes: dict[str, Any], ears: Ears) -> None:
     for activity in ({**written(), **changes, "type": kind}, {**changes, "type": kind}):
@@ -481,14 +481,13 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_html_makes_it_fail(html: str) -> None:
     found = heard(rich(html, US), EARS)
     assert found is None or (isinstance(found, Spoken) and "\ue000" not in found.message.text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(35))
 @given(st.text(alphabet=st.characters(exclude_characters="<>&\ue000\u00a0", exclude_categories=("C", "Z"))))
 def test_plain_words_stay_as_they_are(words: str) -> None:
     spoken = heard(in_chat(f"x {words} x"), EARS)

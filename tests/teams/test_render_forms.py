@@ -15,6 +15,7 @@ from adapters.teams.render.entries import entries
 from bot.forms import FormErrors, edit_fields, read_answers, read_form
 from bot.vocabulary import Form
 from graph.fields import FieldType, FormField
+from tests.support.examples import examples
 from tests.teams.strategies import hostile_forms
 
 Json = Mapping[str, Any]
@@ -235,7 +236,7 @@ VALUES: st.SearchStrategy[Any] = (
 VALUES |= st.text(max_size=9) | st.integers() | st.floats(allow_nan=False) | st.lists(st.integers(), max_size=3)
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(85))
 @given(schema=st.sampled_from(FORMATS), value=VALUES, is_required=st.booleans())
 def test_an_untouched_form_changes_nothing(schema: dict[str, Any], value: Any, *, is_required: bool) -> None:
     whole = {"type": "object", "properties": {"x": schema}, "required": ["x"] if is_required else []}
@@ -275,7 +276,7 @@ def test_every_kind_of_field_is_among_them() -> None:
     assert {kind for kind, _, _ in mark.args[1]} == set(FieldType)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(hostile_forms)
 def test_no_value_of_a_form_is_changed_by_showing_it(form: Form) -> None:
     card = edit_dialog("a1", form).card

@@ -18,6 +18,7 @@ from adapters.teams.render.streamable import LONGEST_STREAM, streamable
 from bot.safe_text import cut_lines, cut_text, visible
 from bot.vocabulary import Said
 from tests.fakes.teams.text_rules import message_text_mistakes
+from tests.support.examples import examples
 from tests.teams.examples import ANSWER
 from tests.teams.shown import a_post
 from tests.teams.strategies import TRICKS
@@ -203,7 +204,7 @@ WRITTEN = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(WRITTEN | st.sampled_from(TRICKS), st.sampled_from([1, 1, 1, 40]))
 def test_no_word_of_an_answer_is_lost(markdown: str, times: int) -> None:
     markdown = "\n\n".join([markdown] * times)
@@ -213,7 +214,7 @@ def test_no_word_of_an_answer_is_lost(markdown: str, times: int) -> None:
             assert "".join(word[:1_000].split()).strip("()") in shown or "http" in word or "<" in word
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 @given(WRITTEN, st.sampled_from([1, 30, 120]))
 def test_every_answer_is_within_the_limits(markdown: str, times: int) -> None:
     for page in pages("\n\n".join([markdown] * times)):
@@ -250,7 +251,7 @@ def test_what_is_streamed_grows_by_words_in_a_paragraph_and_by_items_in_a_list()
     assert streamable("```\ncode\n```\n\n") == "```\ncode\n```"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 @given(
     WRITTEN | st.just(ANSWER) | st.just("\n\n".join([ANSWER] * 30)), st.lists(st.floats(0, 1), min_size=2, max_size=8)
 )

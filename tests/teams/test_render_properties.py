@@ -32,6 +32,7 @@ from bot.characters import is_kept_in_context, is_suspicious
 from bot.safe_text import visible
 from bot.vocabulary import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from tests.fakes.teams import activity_rules, card_rules
+from tests.support.examples import examples
 from tests.teams.strategies import (
     audiences,
     hostile_accounts,
@@ -45,7 +46,7 @@ from tests.teams.strategies import (
     hostile_texts,
 )
 
-HOSTILE = settings(max_examples=60)
+HOSTILE = settings(max_examples=examples(20))
 FUNCTION = re.compile(r"\{\{(?:DATE|TIME)\([0-9]{4}-")
 """What clients replace by a date begins like this; what is cut off before is only text."""
 _MARKDOWN = MarkdownIt("js-default", {"html": True}).disable("linkify")
@@ -119,7 +120,7 @@ def elements_of(shown: Any) -> Iterator[Mapping[str, Any]]:
                 yield from elements_of(value)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(hostile_posts, audiences)
 def test_every_post_is_sound(post: Post, audience: Audience) -> None:
     made = activities(post, audience)
@@ -135,7 +136,7 @@ def test_every_view_of_one_person_is_sound(content: Content, *, decides: bool, m
     assert_sound_card(card_of(content, decides=decides, mine=mine), "message")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(35))
 @given(hostile_dialogs)
 def test_every_dialog_is_sound(dialog: Dialog) -> None:
     assert_sound_card(dialog.card, "dialog")
@@ -160,14 +161,14 @@ def test_every_sentence_is_sound(text: str) -> None:
     assert_literal(note(text)["text"])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(hostile_overviews, hostile_accounts)
 def test_every_list_is_sound(overview: Overview, accounts: tuple[ConnectionView, ...]) -> None:
     assert_sound(overview_activity(overview, (), accounts))
     assert_sound(connections_activity(accounts))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(hostile_approvals, min_size=1, max_size=2).map(lambda views: views * 21))
 def test_what_approves_several_carries_what_it_lists(views: list[ApprovalView]) -> None:
     card = approve_all_dialog(views).card
@@ -176,7 +177,7 @@ def test_what_approves_several_carries_what_it_lists(views: list[ApprovalView]) 
     assert len(subjects) == sum(element["type"] == "RichTextBlock" for element in card["body"]) > 0
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(hostile_texts | st.text("*_`~[](){}<>&!#+-=|:.1 \n\\a", max_size=40))
 def test_escaped_text_reads_as_it_was_written(text: str) -> None:
     """Blanks may be written otherwise, and lines stand apart."""

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.teams.connector.addresses import service_url
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_services_are_spoken_with_safely_or_not_at_all(url: str, read: str) -> N
     assert service_url(url) == read
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(65))
 @given(st.text(alphabet="htps:/.@[]{}1a%?#\\ é", max_size=30).map(lambda text: f"https://{text}"))
 def test_an_address_that_is_read_twice_stays_the_same(url: str) -> None:
     read = service_url(url)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.teams.connector.rate_limits import WINDOWS, Kind, Line, RateLimits
+from tests.support.examples import examples
 
 SENDING = Line("sending", "19:x")
 FOREVER = float("inf")
@@ -64,7 +65,7 @@ def test_threads_that_lie_idle_are_forgotten_and_paused_ones_are_not() -> None:
     assert limits.reserve(SENDING, 4_000, FOREVER) == 5_000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20))
 @given(
     st.sampled_from(sorted(WINDOWS)),
     st.lists(st.floats(0, 3, allow_subnormal=False) | st.just(0.0), min_size=1, max_size=150),

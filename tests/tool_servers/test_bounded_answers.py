@@ -33,6 +33,7 @@ from adapters.tool_servers.life import Listings, Timings
 from adapters.tool_servers.message_sizes import LARGEST_MESSAGE, Intake, Weight
 from adapters.tool_servers.results import LONGEST_WHOLE, MOST_PARTS, succeeded
 from graph.ports import BrokeOff, Succeeded
+from tests.support.examples import examples
 
 from .conftest import QUICK, bare_server, call, lines, running, until
 from .http_odd import odd_http
@@ -352,7 +353,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(65))
 @given(JSON_VALUES, st.integers(min_value=1, max_value=9), st.randoms(use_true_random=False))
 def test_the_count_is_the_same_however_a_message_is_cut(value: Any, longest: int, chance: random.Random) -> None:
     message = json.dumps(value).encode()

@@ -24,6 +24,7 @@ from adapters.tool_servers.listing import (
 from policies.model import Annotations
 from policies.redaction import Redactor
 from policies.trust import known_to_read
+from tests.support.examples import examples
 
 OBJECT = {"type": "object"}
 
@@ -190,7 +191,7 @@ ENTRIES = ANYTHING | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)  # a busy machine is no mistake
+@settings(max_examples=examples(20))
 @given(st.lists(ENTRIES, max_size=5))
 def test_no_listing_makes_it_fail(entries: list[Any]) -> None:
     found = listing(*entries)

@@ -13,6 +13,7 @@ from adapters.tool_servers.questions import Refused, form_question, link_questio
 from adapters.tool_servers.redaction import unchanged
 from graph.fields import FieldType
 from graph.ports import QuestionPut, SignInNeeded
+from tests.support.examples import examples
 
 
 def asked(properties: Any, message: str = "Please tell", **schema: Any) -> QuestionPut | Refused:
@@ -141,7 +142,7 @@ def test_what_is_no_form_is_refused(schema: dict[str, Any]) -> None:
     assert isinstance(form_question("shop", "Please tell", schema, 1, unchanged), Refused)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), lambda of: st.dictionaries(st.text(), of)))
 def test_no_schema_makes_it_fail(of: Any) -> None:
     assert isinstance(asked({"a": of, "b": of}), QuestionPut | Refused)
@@ -175,7 +176,7 @@ STREAM = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(st.lists(st.integers(0, len(STREAM))))
 def test_questions_are_found_however_a_stream_is_cut(cuts: list[int]) -> None:
     questions, found, begin = Events(), [], 0

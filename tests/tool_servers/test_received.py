@@ -18,6 +18,7 @@ from graph.calls import digest_of
 from graph.models.arguments import read_arguments
 from graph.ports import Failed, Succeeded
 from tests.models.test_arguments import TEXTS, VALUES
+from tests.support.examples import examples
 
 from .conftest import lines, listening, made, running, server
 
@@ -55,7 +56,7 @@ def test_a_server_receives_what_was_approved(tmp_path: Path, transport: Any) -> 
         tool = servers.find("noting__note")
         assert tool is not None
 
-        @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(35), suppress_health_check=list(HealthCheck))
         @given(st.dictionaries(TEXTS, VALUES, max_size=4))
         @example({"older_than_days": None, "empty": {}, "none": [], "text": "", "key\u2028": {"": [[], {}]}})
         @example({"zero": -0.0, "one": 1.0, "whole": 1, "yes": True, "large": 1e300, "small": 5e-324, "n": 2**53 - 1})

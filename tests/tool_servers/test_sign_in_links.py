@@ -14,6 +14,7 @@ from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of
 from adapters.tool_servers.replies import CallResult
 from graph.ports import Failed, SignInNeeded, Succeeded
 from policies.patterns import compiled
+from tests.support.examples import examples
 
 GRANT = "https://idp.test/authorize?client_id=c&response_type=code&state=zzz"
 RULE = SignInRule(compiled(r"(?i)please sign in"), "idp.test")
@@ -91,7 +92,7 @@ def test_the_link_is_not_in_what_is_logged_of_an_outcome() -> None:
     assert "zzz" not in repr(outcome(text(f"Please sign in: {GRANT}")))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(
     st.recursive(
         st.none() | st.text() | st.just(f"please sign in {GRANT}") | st.just("please sign in https://["),

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.web.bodies import MAX_BODY, MAX_TEXT
+from tests.support.examples import examples
 from tests.web.serving import Browser, House, browser_of, serve
 
 MESSAGES = "/api/threads/web%3Aone/messages"
@@ -139,7 +140,7 @@ near_misses = st.fixed_dictionaries(
 bodies = st.binary(max_size=60) | (near_misses | json_values).map(lambda value: json.dumps(value).encode())
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), bodies), min_size=15, max_size=25))
 def test_no_payload_makes_a_500(requests: list[tuple[str, bytes]]) -> None:
     async def send_all() -> list[int]:
