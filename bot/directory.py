@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 PATIENCE = 2.0
 """Seconds that somebody who clicks waits for look-ups: Slack and Teams wait 3 and 5 for the answer to a click."""
 REMEMBERED = 300.0
-"""Seconds for which an address is believed. Groups and channels are asked anew each time: leaving one counts at
+"""Seconds for which an address is believed. Groups and channels are asked for anew each time: leaving one counts at
 once."""
 
 
@@ -113,7 +113,7 @@ class Directory:
             self._remember(person.person_id, person.email)
 
     async def close(self) -> None:
-        """Give up what is being asked."""
+        """Gives up what is being looked up."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
@@ -206,7 +206,7 @@ class Directory:
         return asyncio.get_running_loop().time() + self._patience
 
     async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, Answer]:
-        """What is known by then. What comes later is waited for by nobody."""
+        """What is known by then; later answers are not waited for."""
         tasks = {question: self._asked(question) for question in questions}
         if tasks:
             left = until - asyncio.get_running_loop().time()
@@ -240,13 +240,13 @@ class Directory:
             log.warning("directory_timeout", kind=question.kind, platform=question.platform)
             return None
         except Exception:
-            # The adapter broke its word. Whoever clicked is refused, not left without an answer.
+            # A defect of the adapter. Whoever clicked is refused, not left without an answer.
             log.exception("directory_defect", kind=question.kind, platform=question.platform)
             return None
 
 
 def proof_of_identity(email: str) -> str | None:
-    """The one spelling of an address by which accounts are known to be one human's; `None`: it proves nothing.
+    """Returns the one spelling of an address by which accounts are known to be one human's; `None`: it proves nothing.
 
     Whoever has a mailbox has as many addresses `name+anything@…` as they like, one for each pair of eyes. And what is
     not ASCII can be spelled so that it looks, or becomes in lower case, like somebody else's.
@@ -259,15 +259,15 @@ def proof_of_identity(email: str) -> str | None:
 
 
 def claimed_address(email: str) -> str | None:
-    """An address as whoever has its mailbox may write it: without a tag, in lower case, with the letters that it looks
-    like. For doubting that two accounts are two humans, never for taking them for one to their advantage."""
+    """Returns an address as whoever has its mailbox may write it: without a tag, in lower case, with the letters that
+    it looks like. For doubting that two accounts are two humans, never for taking them for one to their advantage."""
     name, at, host = unmarked(email.strip()).casefold().rpartition("@")
     name = name.partition("+")[0]
     return f"{name}@{host}" if name and at and host else None
 
 
 def _any_of(answers: Sequence[Answer]) -> bool | None:
-    """Only one platform knows a thing, the others say nothing of it."""
+    """One answer of those of all platforms: only one knows a thing, the others say nothing of it."""
     if any(answer is True for answer in answers):
         return True
     return False if any(answer is False for answer in answers) else None

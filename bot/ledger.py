@@ -1,6 +1,6 @@
 """The ledger: an attempt starts at most once, and what came of it is known, or known to be unknown.
 
-Each end is written into the audit log in the transaction that records it.
+Each outcome is written into the audit log in the transaction that records it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from graph.ports import (
 )
 from graph.ports.ledger import Existing
 
+_LOST = BrokeOff("")
+"""Nothing is known of an attempt but that it had begun."""
+
 
 class AttemptLedger:
-    """Fills `graph.ports.Ledger` from the `attempts` table; each verb is one transaction."""
+    """Fills `graph.ports.Ledger` from the `attempts` table. Each public method is one transaction."""
 
     def __init__(self, database: Database, posts: Posts, clock: Clock, new_id: NewId, audit: AuditLog) -> None:
         self._database = database
@@ -39,7 +42,11 @@ class AttemptLedger:
         self._audit = audit
 
     async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Existing:
-        """What is known of a call, before anything is prepared for it."""
+        """Returns what is known of a call, before anything is prepared for it.
+
+        Args:
+            repeatable: whether the operator lets the tool be called again (it only reads, or is idempotent).
+        """
         beginning = Beginning(self._clock())
         async with self._database.reading() as tx:
             latest = await attempts.latest(tx, call_id)
@@ -52,17 +59,21 @@ class AttemptLedger:
             if latest.status == "started":
                 # Only one run at a time touches a thread, so whoever started it is no more: nobody knows what came of
                 # it, and only a person may say.
-                return await self._lose(tx, latest, LOST)
+                return await self._lose(tx, latest, _LOST)
             return await self._known(tx, latest, repeatable=repeatable) or beginning
 
     async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
-        """Start an attempt, or let the one go on that waits in the middle, unless the call has an outcome, waits for a
-        person's word, or has no right to run."""
+        """Starts an attempt, or lets the one go on that waits in the middle of the call.
+
+        Returns:
+            `Existing` when the call has an outcome or waits for a person's word; `NotPermitted` when it has no right
+            to run. Nothing is started then.
+        """
         async with self._database.writing() as tx:
             return await self._begin(tx, record, self._clock())
 
     async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
-        """Record an attempt that ended before its request left: it is never seen as started."""
+        """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`."""
         async with self._database.writing() as tx:
             begun = await self._begin(tx, record, record.recalled_at)
             if isinstance(begun, Begun) and outcome is not None:
@@ -71,6 +82,77 @@ class AttemptLedger:
                 await attempts.end(tx, record.call_id, begun.attempt, "nothing", now=self._clock())
             return begun
 
+    async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
+        """Records what came of an attempt, and shows it on the card."""
+        async with self._database.writing() as tx:
+            await self._finish(tx, record.call_id, attempt, outcome)
+
+    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
+        """Records that nobody knows what came of the attempt, and asks its requester."""
+        async with self._database.writing() as tx:
+            latest = await attempts.latest(tx, record.call_id)
+            if latest is not None and (latest.number, latest.status) == (attempt, "started"):
+                return await self._lose(tx, latest, outcome)
+        return Undecided(attempt, outcome.text, outcome.owner)
+
+    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+        """Records that a call which was sent, and put a question, waits for the answer no more, and asks its requester
+        what came of it. Returns what is known instead when it has ended meanwhile."""
+        async with self._database.writing() as tx:
+            latest = await attempts.latest(tx, record.call_id)
+            if latest is not None and latest.status not in {"started", "asking"}:
+                known = await self._known(tx, latest, repeatable=False)
+                if known is not None:
+                    return known
+            if latest is None or latest.status not in {"started", "asking"}:
+                # Recorded by an earlier version, to which a question meant that nothing was done.
+                await self._add(tx, record, latest.number + 1 if latest else 1, None, self._clock())
+            latest = await attempts.latest(tx, record.call_id)
+            return await self._lose(tx, latest, outcome) if latest else Undecided(0, outcome.text, outcome.owner)
+
+    async def waits(self, call_id: str, attempt: int) -> None:
+        """Records that the attempt waits for its requester; the tool may have acted before it asked."""
+        async with self._database.writing() as tx:
+            row = await attempts.of_call(tx, call_id, attempt)
+            if row is not None:
+                await attempts.move(tx, row.attempt_id, "started", "asking")
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+
+    async def did_nothing(self, call_id: str, attempt: int) -> None:
+        """Records that nothing was done: the server said so by its protocol, or the request never left."""
+        async with self._database.writing() as tx:
+            await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+
+    async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
+        """Ends a call that is not to be started, or to go on, any more. Returns what is known of it; `None` when it was
+        never sent, or did nothing."""
+        async with self._database.reading() as tx:
+            latest = await attempts.latest(tx, call_id)
+        if latest is None:
+            return None
+        async with self._database.writing() as tx:
+            latest = await attempts.latest(tx, call_id) or latest
+            if latest.status == "asking" and repeatable:
+                await attempts.end(tx, call_id, latest.number, "nothing", now=self._clock())
+                return None
+            if latest.status in {"started", "asking"}:
+                undecided = await self._lose(tx, latest, _LOST)
+                await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)
+                return undecided
+            await self._note_choice(tx, latest)
+            match latest.status, latest.choice:
+                case (("done" | "failed"), _):
+                    return Recorded(_outcome(latest))
+                case "unknown", "it_was_done":
+                    return _skipped(latest)
+                case "unknown", _:
+                    return _undecided(latest)
+                case _:
+                    # Its card says what it waited for: it waits no more.
+                    await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+                    return None
+
     async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotPermitted:
         latest = await attempts.latest(tx, record.call_id)
         if latest is None:
@@ -78,7 +160,7 @@ class AttemptLedger:
         if latest.status == "asking" and record.goes_on:
             return await self._go_on(tx, record, latest)
         if latest.status in {"started", "asking"} and not record.tool.repeatable:
-            return await self._lose(tx, latest, LOST)
+            return await self._lose(tx, latest, _LOST)
         if latest.status in {"started", "asking"}:
             await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
             await self._audit.ended(tx, latest, "unknown")
@@ -88,7 +170,7 @@ class AttemptLedger:
         return known or await self._start(tx, record, latest.number + 1, at)
 
     async def _known(self, tx: Transaction, latest: AttemptRow, *, repeatable: bool) -> Existing | None:
-        """What an attempt that has ended says of its call; `None`: it may be made (again)."""
+        """What is known of a call whose latest attempt has ended; `None`: it may be made (again)."""
         await self._note_choice(tx, latest)
         match latest.status, latest.choice:
             case (("done" | "failed"), _):
@@ -133,11 +215,6 @@ class AttemptLedger:
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
         await self._posts.show_again(tx, [approval_id] if approval_id else [])
 
-    async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
-        """Record what came of an attempt, and show it on the card."""
-        async with self._database.writing() as tx:
-            await self._finish(tx, record.call_id, attempt, outcome)
-
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
         row = await attempts.of_call(tx, call_id, attempt)
         match outcome:
@@ -151,76 +228,13 @@ class AttemptLedger:
             await self._audit.ended(tx, row, status, output)
         await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
-    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
-        """Nobody knows what came of the attempt: ask its requester."""
-        async with self._database.writing() as tx:
-            latest = await attempts.latest(tx, record.call_id)
-            if latest is not None and (latest.number, latest.status) == (attempt, "started"):
-                return await self._lose(tx, latest, outcome)
-        return Undecided(attempt, outcome.text, outcome.owner)
-
-    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
-        """A call that had been sent, and put a question, waits for the answer no more: ask its requester."""
-        async with self._database.writing() as tx:
-            latest = await attempts.latest(tx, record.call_id)
-            if latest is not None and latest.status not in {"started", "asking"}:
-                known = await self._known(tx, latest, repeatable=False)
-                if known is not None:
-                    return known
-            if latest is None or latest.status not in {"started", "asking"}:
-                # Recorded by an earlier version, to which a question meant that nothing was done.
-                await self._add(tx, record, latest.number + 1 if latest else 1, None, self._clock())
-            latest = await attempts.latest(tx, record.call_id)
-            return await self._lose(tx, latest, outcome) if latest else Undecided(0, outcome.text, outcome.owner)
-
-    async def waits(self, call_id: str, attempt: int) -> None:
-        """The attempt waits for its requester; the tool may have acted before it asked."""
-        async with self._database.writing() as tx:
-            row = await attempts.of_call(tx, call_id, attempt)
-            if row is not None:
-                await attempts.move(tx, row.attempt_id, "started", "asking")
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
-
-    async def did_nothing(self, call_id: str, attempt: int) -> None:
-        """The server said so by its protocol, or the request never left."""
-        async with self._database.writing() as tx:
-            await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
-
-    async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
-        """What became of a call that shall not be started, or go on, any more."""
-        async with self._database.reading() as tx:
-            latest = await attempts.latest(tx, call_id)
-        if latest is None:
-            return None
-        async with self._database.writing() as tx:
-            latest = await attempts.latest(tx, call_id) or latest
-            if latest.status == "asking" and repeatable:
-                await attempts.end(tx, call_id, latest.number, "nothing", now=self._clock())
-                return None
-            if latest.status in {"started", "asking"}:
-                undecided = await self._lose(tx, latest, LOST)
-                await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)
-                return undecided
-            await self._note_choice(tx, latest)
-            match latest.status, latest.choice:
-                case (("done" | "failed"), _):
-                    return Recorded(_outcome(latest))
-                case "unknown", "it_was_done":
-                    return _skipped(latest)
-                case "unknown", _:
-                    return _undecided(latest)
-                case _:
-                    # Its card says what it waited for: it waits no more.
-                    await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
-                    return None
-
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
-        """What a person said of a lost attempt is in the audit log before anything follows from it."""
+        """Writes what a person said of a lost attempt into the audit log, before anything follows from it."""
         if attempt.status == "unknown" and attempt.choice is not None and attempt.choice_by is not None:
             await self._audit.settled(tx, attempt, attempt.choice, attempt.choice_by)
 
     async def _lose(self, tx: Transaction, attempt: AttemptRow, outcome: BrokeOff) -> Undecided:
+        """Records that the outcome is unknown, and posts the card that asks for it."""
         kept = {"text": outcome.text or None, "owner": outcome.owner}
         await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock(), **kept)
         await self._audit.ended(tx, attempt, "unknown", outcome.text or None)
@@ -240,7 +254,3 @@ def _undecided(row: AttemptRow) -> Undecided:
 
 def _skipped(row: AttemptRow) -> Skipped:
     return Skipped(row.choice == "it_was_done", row.choice_by or "", row.text, row.owner)
-
-
-LOST = BrokeOff("")
-"""Nothing is known but that it had begun."""

@@ -1,4 +1,4 @@
-"""How much of the bot one person, or one conversation, may have; over it they are told so in one sentence."""
+"""Limits of one person and of one thread: turns in a minute, tokens of the language model in a day."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bot.records.database import Database
 WINDOW = 60.0
 """Seconds over which turns are counted."""
 NO_LIMIT = 0
+"""What the settings say for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,11 @@ class TooMany:
     """A turn may not begin now."""
 
     sentence: str | None
-    """What the author of its message is told; `None`: they have been told, and the time they were told has not come."""
+    """What the author of its message is told; `None`: they were told before, and that wait is not over."""
 
 
 class TurnLimit:
-    """How many turns may begin within a minute, counted in this process: a restart forgets a minute at most."""
+    """Limits how many turns may begin within a minute, counted in this process: a restart forgets a minute at most."""
 
     def __init__(self, clock: Clock, *, per_person: int, per_thread: int) -> None:
         self._clock = clock
@@ -35,8 +36,12 @@ class TurnLimit:
         """By person and thread, the delivery that was answered with a sentence, and until when that holds."""
 
     def refusal(self, key: str, person_id: str, thread_id: str) -> TooMany | None:
-        """`None`: the turn of this message may begin, and is counted, once however often it is asked. `key`: of its
-        delivery. `person_id`: the same for all accounts of one human."""
+        """Returns `None` when the turn of this message may begin; it is counted then, once however often it is asked.
+
+        Args:
+            key: of the message's delivery.
+            person_id: the same for all accounts of one human.
+        """
         now = self._clock()
         if wait := self._people.wait(person_id, key, now):
             most = _messages(self._people.most)
@@ -49,14 +54,14 @@ class TurnLimit:
         return TooMany(_sentence(most, wait) if self._is_first((person_id, thread_id), key, now, wait) else None)
 
     def _is_first(self, of: tuple[str, str], key: str, now: float, wait: float) -> bool:
-        """Whether this message is the one that is answered, until another may come."""
+        """Whether this message is the one that is answered; others before the wait is over are not."""
         self._told = {of: (told, until) for of, (told, until) in self._told.items() if now < until}
         told, _ = self._told.setdefault(of, (key, now + wait))
         return told == key
 
 
 class Windows:
-    """By person or thread, what began within the last `seconds`, oldest first, counted in this process."""
+    """Counts in this process what began within the last `seconds`, by person or thread; at most `most` of each may."""
 
     def __init__(self, most: int, seconds: float = WINDOW) -> None:
         self.most = most
@@ -64,7 +69,7 @@ class Windows:
         self._begun: dict[str, deque[tuple[float, str]]] = {}
 
     def wait(self, of: str, key: str, now: float) -> float:
-        """Seconds until one more may begin; 0: it may now."""
+        """Returns the seconds until one more may begin; 0 when it may now, or was counted already."""
         begun = self._begun.get(of, ())
         within = [at for at, _ in begun if at > now - self._seconds]
         if self.most == NO_LIMIT or len(within) < self.most or any(key == counted for _, counted in begun):
@@ -72,7 +77,7 @@ class Windows:
         return within[-self.most] + self._seconds - now
 
     def add(self, of: str, key: str, now: float) -> None:
-        """One more has begun; it is counted once, also when it is tried again."""
+        """Counts one more that has begun: once, also when it is tried again."""
         begun = self._begun.get(of, ())
         if self.most == NO_LIMIT or any(key == counted for _, counted in begun):
             return
@@ -85,8 +90,8 @@ class Windows:
 
 
 class TokenBudget:
-    """Fills `graph.ports.Budget`: the tokens of the language model that a person may use in a day (UTC), with all their
-    accounts together."""
+    """Limits the tokens of the language model that a person may use in a day (UTC), with all their accounts together.
+    Fills `graph.ports.Budget`."""
 
     def __init__(self, database: Database, clock: Clock, tokens_a_day: int) -> None:
         self._database = database
@@ -94,7 +99,7 @@ class TokenBudget:
         self._most = tokens_a_day
 
     async def refusal(self, person_id: str) -> str | None:
-        """The sentence that tells somebody that today's are used up; `None`: they are not."""
+        """Returns the sentence that tells somebody that today's tokens are used up; `None` when they are not."""
         if self._most == NO_LIMIT:
             return None
         async with self._database.reading() as tx:
@@ -107,7 +112,7 @@ class TokenBudget:
         )
 
     async def spent(self, person_id: str, tokens: int) -> None:
-        """Write down what an answer cost; nothing is kept while there is no limit."""
+        """Records what an answer cost; nothing is kept while there is no limit."""
         if self._most == NO_LIMIT or not tokens:
             return
         async with self._database.writing() as tx:

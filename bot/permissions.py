@@ -1,5 +1,7 @@
-"""Who may decide an approval, judged at the click: what the policy says, where the person belongs, who is who. Pure:
-what has to be looked up before is said by `needs_of` and found by `bot.facts`."""
+"""Who may decide an approval, judged at the click: what the policy says, where the person belongs, who is who.
+
+Pure: `needs_of` says what has to be looked up before `permission_of` can judge, and `bot.facts` looks it up.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,11 @@ class Known:
     """Person id → whose that is, of them and of those whom approvals name."""
 
     def identity(self, person_id: str) -> Identity:
-        """Whose an account is."""
+        """Returns whose an account is; `UNKNOWN` when that was not looked up."""
         return self.identities.get(person_id, UNKNOWN)
 
     def described(self, person: Person) -> Person:
-        """The person with their address, as far as it was found out."""
+        """Returns the person with their address, as far as it was found out."""
         return replace(person, email=person.email or self.identity(person.person_id).human or "")
 
 
@@ -76,18 +78,27 @@ class Needs:
     """Person ids of which it matters who they are."""
 
 
-def is_within(row: ApprovalRow, within: str) -> bool:
-    """Whether an approval's thread, or a place that it was routed to, is in a platform or one workspace of it."""
+def _is_within(row: ApprovalRow, within: str) -> bool:
+    """Returns whether an approval's thread, or a place that it was routed to, is in a platform or one workspace of it.
+
+    Args:
+        within: what the ids of the platform's or workspace's threads and places begin with.
+    """
     return any(where.startswith(within) for where in (row.thread_id, *row.asked.ask.route_to))
 
 
 def is_shown_within(row: ApprovalRow, within: str) -> bool:
-    """Whether its card is shown there to anybody: also to those whom it was escalated or handed to."""
-    return is_within(row, within) or any(to.startswith(within) for to in (*row.asked.ask.escalate_to, *row.handed_to))
+    """Returns whether its card is shown there to anybody: also to those whom it was escalated or handed to."""
+    return _is_within(row, within) or any(to.startswith(within) for to in (*row.asked.ask.escalate_to, *row.handed_to))
 
 
 def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> Permission:
-    """Whether they may decide now: the policy permits it, and a vote of theirs would count."""
+    """Returns whether they may decide now: the policy permits it, and a vote of theirs would count.
+
+    Args:
+        known: what `needs_of` wanted, as far as it was found out.
+        now: seconds since the epoch.
+    """
     ask = as_of(row.asked.ask, row.asked_at, now)
     outside = stranger(row, person_id, now)
     if outside is not None:
@@ -106,7 +117,7 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
 
 
 def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> str:
-    """Which of the approvers that the policy lists permits them to decide, in words; empty: none does."""
+    """Returns which of the approvers that the policy lists permits them to decide, in words; empty when none does."""
     decider = _decider(row, person_id, known)
     listed = row.asked.ask.approvers
     for approver in as_of(row.asked.ask, row.asked_at, now).approvers:
@@ -117,12 +128,12 @@ def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> 
 
 
 def requesters_of(row: ApprovalRow, known: Known) -> dict[str, Identity]:
-    """Person id → whose that is, of whoever asked for the call or edited it."""
+    """Returns person id → whose that is, of whoever asked for the call or edited it."""
     return {person_id: known.identity(person_id) for person_id in row.asked.requesters}
 
 
 def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
-    """Why it is none of this person's business, also when it is settled; `None`: it may be theirs.
+    """Returns why nothing is said of it to this person, also when it is settled; `None` when something may be.
 
     On the local page everybody says for themselves who they are, so its people count in its own threads only. "any"
     means anybody of the workspaces where it was asked or that it was routed to, not of all that have installed us.
@@ -131,7 +142,7 @@ def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | Non
         if not row.thread_id.startswith(_LOCAL_PAGE):
             return NotPermitted("On the web page you can only decide what was asked for on the web page.")
     elif (
-        not is_within(row, f"{home_of(person_id)}:")
+        not _is_within(row, f"{home_of(person_id)}:")
         and person_id not in as_of(row.asked.ask, row.asked_at, now).approvers
     ):
         return NotPermitted("This was asked in another workspace than yours.")
@@ -139,12 +150,12 @@ def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | Non
 
 
 def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
-    """What has to be looked up before `permission_of`."""
+    """Returns what has to be looked up before `permission_of`."""
     if stranger(row, person_id, now) is not None:
         return Needs()
     ask = as_of(row.asked.ask, row.asked_at, now)
     themselves = frozenset({person_id, *row.asked.requesters})
-    people = themselves if who_matters(ask) else frozenset()
+    people = themselves if _who_matters(ask) else frozenset()
     if _is_permitted_anyhow(ask, row, person_id):
         return Needs(people=people)
     named = {approver for approver in ask.approvers if ":" in approver and not is_group(approver)}
@@ -157,13 +168,13 @@ def _if_apart(people: frozenset[str]) -> frozenset[str]:
 
 
 def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str) -> bool:
-    """Whether the list names them, or everybody, so that no group or channel matters."""
+    """Whether the list names them, or everybody, so that no group or channel has to be looked up."""
     confirmed = ask.model_copy(update={"self_approval": "confirm"})
     return isinstance(may_decide(confirmed, _decider(row, person_id, NOTHING)), Permitted)
 
 
-def who_matters(ask: Ask) -> bool:
-    """Whether two accounts of one human must not count as two people."""
+def _who_matters(ask: Ask) -> bool:
+    """Returns whether two accounts of one human must not count as two people."""
     return ask.self_approval == "fourEyes" or ask.quorum > 1 or ask.rejections > 1
 
 

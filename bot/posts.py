@@ -1,4 +1,7 @@
-"""What the bot says: kept first, then shown, then updated in place. At least once, in order within a thread."""
+"""The outbox: what the bot says is kept first, then sent, then updated in place. At least once, in order within a lane.
+
+A lane is the thread that a post belongs to, or the place where else it is shown.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,8 @@ MAX_TRIES = 200
 """Times a post is tried before it is given up, over about two and a half hours: platforms have such outages, and posts
 are made at least once (rule 1)."""
 MAX_DEFECTS = 8
-"""Times a post is tried that makes us or its adapter fail unexpectedly (about two minutes), before it gives way to
-those after it."""
+"""Times a post is tried that raises something unexpected here or in its adapter (about two minutes), before it is given
+up for those after it."""
 LONGEST_PAUSE = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
@@ -39,18 +42,29 @@ Pause = Callable[[int, float | None], float]
 def notice(
     key: str, thread_id: str, text: Notice, *, only_for: str | None = None, place: Place | None = None
 ) -> NewPost:
-    """A sentence of the house."""
+    """Returns a sentence of the bot's own.
+
+    Args:
+        key: under which it is kept, once.
+        only_for: the person id of the only one who sees it.
+        place: where it is shown instead of its thread.
+    """
     content = {"text": text.text, "tone": text.tone}
     return NewPost(key, thread_id, "notice", content=content, only_for=only_for, place=place)
 
 
 def said(thread_id: str, spoken: Spoken) -> NewPost:
-    """What the model said, once."""
+    """Returns what the model said, to be kept once."""
     return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
 
 
 class Posts:
-    """The outbox. Posts are kept in the caller's transaction and shown once it is committed, in order within a lane."""
+    """Keeps posts in the caller's transaction and sends them once it is committed.
+
+    Args:
+        platforms: by the name that begins their places' keys.
+        pause: seconds between two tries; `pause_between` when none is given.
+    """
 
     def __init__(
         self,
@@ -72,19 +86,19 @@ class Posts:
         self._stopping = False
 
     async def say(self, tx: Transaction, post: NewPost) -> bool:
-        """Keep a post; false when it had been said before."""
+        """Keeps a post, to be sent. Returns False when its key was kept before: nothing changes then."""
         is_new = await posts.add(tx, post, self._clock())
         if is_new:
             tx.afterwards(lambda: self._wake(post.lane))
         return is_new
 
     async def show_again(self, tx: Transaction, subjects: Sequence[str]) -> None:
-        """What the cards of these approvals, questions, sign-ins or attempts show has changed."""
+        """Sends the cards of these approvals, questions, sign-ins or attempts again: what they show has changed."""
         for lane in dict.fromkeys(await posts.touch(tx, subjects) if subjects else ()):
             tx.afterwards(lambda lane=lane: self._wake(lane))  # type: ignore[misc]
 
     async def start(self) -> None:
-        """Show what was kept before a crash; what may have been sent already is looked for first."""
+        """Sends what was kept before a crash; what may have been sent already is looked for first."""
         async with self._database.reading() as tx:
             left = await posts.lanes_with_unsent(tx)
         self._left_over.update(left)
@@ -92,7 +106,7 @@ class Posts:
             self._wake(lane)
 
     async def stop(self, seconds: float) -> None:
-        """Give what is being sent `seconds` to arrive; the rest is sent at the next start."""
+        """Gives what is being sent `seconds` to arrive; the rest is sent at the next start."""
         self._stopping = True
         senders = list(self._senders.values())
         if senders:
@@ -126,7 +140,7 @@ class Posts:
             del self._senders[lane]
 
     async def _send_unsent(self, lane: str) -> None:
-        """Show everything that is unsent now; what is kept meanwhile wakes its lane again."""
+        """Sends everything that is unsent now; what is kept meanwhile wakes its lane again."""
         async with self._database.reading() as tx:
             rows = await posts.unsent(tx, lane)
             thread = await threads.get(tx, lane) if rows else None
@@ -137,7 +151,7 @@ class Posts:
         self._left_over.discard(lane)
 
     async def _show(self, row: PostRow, place: Place) -> None:
-        """Try until it is shown, or certainly cannot be."""
+        """Tries until it is shown, or certainly cannot be."""
         may_be_there, defects, cause = row.lane in self._left_over, 0, ""
         for attempt in range(MAX_TRIES):
             try:
@@ -147,7 +161,7 @@ class Posts:
                 if failure.permanent:
                     break
             except Exception as defect:
-                # Ours or the adapter's: it must not silence the thread for good.
+                # A defect of ours or of the adapter must not silence the thread for good.
                 log.exception("post_defect", post=row.key, thread_id=row.thread_id)
                 cause, retry_after, defects = type(defect).__name__, None, defects + 1
                 if defects == MAX_DEFECTS:
@@ -163,7 +177,7 @@ class Posts:
         await self._give_up(row, cause)
 
     async def _show_once(self, row: PostRow, place: Place, *, may_be_there: bool) -> Reference:
-        """Show it as it is now, in place of what it showed before. Raises `PostFailed`."""
+        """Shows it as it is now, in place of what it showed before. Raises `PostFailed`."""
         platform = self._platforms.get(place.platform)
         if platform is None:
             raise PostFailed(f"platform {place.platform} is not connected", permanent=True)
@@ -191,7 +205,7 @@ class Posts:
 
 
 def pause_between(attempt: int, retry_after: float | None) -> float:
-    """Seconds before the next try: what the platform asks for, else ever more, with jitter."""
+    """Returns the seconds before the next try: what the platform asks for, else ever more, with jitter."""
     if retry_after is not None:
         return min(max(retry_after, 0.0), LONGEST_RETRY_AFTER)
     return min(LONGEST_PAUSE, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, not a secret

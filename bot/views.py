@@ -35,11 +35,11 @@ RESULT_LIMIT = 200
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
 LOOKED_AT = 5_000
-"""Characters of a result that are looked at."""
+"""Characters of a result that are read to write its line."""
 
 
 async def post_of(tx: Transaction, row: PostRow, place: Place, now: float) -> Post | None:
-    """The post as it is to be shown now; `None` when what it showed is gone."""
+    """Returns the post as it is to be shown now; `None` when what it showed is gone. `now`: seconds since the epoch."""
     content = await content_of(tx, row, now)
     if content is None:
         return None
@@ -47,7 +47,7 @@ async def post_of(tx: Transaction, row: PostRow, place: Place, now: float) -> Po
 
 
 async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | None:
-    """What a post shows; `now`: seconds since the epoch, since in time others may decide, too."""
+    """Returns what a post shows at `now`, when others may have come to decide, too; `None` when its subject is gone."""
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
@@ -72,8 +72,12 @@ def _workspace_of(place: Place) -> str:
 
 
 async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, now: float) -> ApprovalView | None:
-    """An approval's card, as it is shown `within` a workspace: elsewhere than where it was asked nothing is said of
-    what was not routed there."""
+    """Returns an approval's card; `None` when there is no such approval.
+
+    Args:
+        within: what the ids of the workspace begin with in which it is shown; empty: where it was asked. Elsewhere
+            nothing is said of what was not routed there.
+    """
     row = await approvals.get(tx, approval_id)
     if row is None:
         return None
@@ -118,7 +122,7 @@ async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, 
 
 
 async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
-    """Who may decide, or might have when it was settled."""
+    """Returns in words who may decide, or might have when it was settled."""
     ask = _as_asked(row, now)
     names = await threads.names(tx, row.asked.requesters)
     known = await threads.known_names(tx, ask.approvers)
@@ -191,7 +195,7 @@ async def _why_void(tx: Transaction, row: ApprovalRow) -> str:
 
 
 def result_line(text: str) -> str:
-    """A result in one line for people: the plain values of a JSON object, or the text as it is."""
+    """Returns a result in one line for people: the plain values of a JSON object, or the text as it is."""
     try:
         result = json.loads(text) if len(text) <= LONGEST_OBJECT and text.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
@@ -214,7 +218,7 @@ def _unknown(attempt: AttemptRow) -> str:
 
 
 async def clarification_view(tx: Transaction, clarification_id: str) -> ClarificationView | None:
-    """A question's card."""
+    """Returns a question's card; `None` when there is no such question."""
     row = await clarifications.get(tx, clarification_id)
     if row is None:
         return None
@@ -233,7 +237,7 @@ async def clarification_view(tx: Transaction, clarification_id: str) -> Clarific
 
 
 def answer_text(row: ClarificationRow) -> str:
-    """An answer in one piece of text: as written, or `label: value` lines."""
+    """Returns an answer in one piece of text: as written, or `label: value` lines."""
     if not row.answer:
         return ""
     values = row.answer.get("values")
@@ -247,7 +251,7 @@ def answer_text(row: ClarificationRow) -> str:
 
 
 async def sign_in_view(tx: Transaction, sign_in_id: str, now: float) -> SignInView | None:
-    """A sign-in's card; the link is not on it."""
+    """Returns a sign-in's card, without the link; `None` when there is no such sign-in."""
     row = await sign_ins.get(tx, sign_in_id)
     if row is None:
         return None
@@ -271,7 +275,7 @@ async def _waits_for_code(tx: Transaction, row: SignInRow, now: float) -> bool:
 
 
 async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:
-    """The card of an attempt that broke off."""
+    """Returns the card of an attempt that broke off; `None` when there is no such attempt."""
     row = await attempts.get(tx, attempt_id)
     if row is None:
         return None
