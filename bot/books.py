@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from bot.accounts.listening import Codes
 from bot.accounts.managing import ConnectionBook
 from bot.accounts.sign_ins import SignInBook
-from bot.approvals import ApprovalBook
+from bot.approvals.directory import Facts
+from bot.approvals.requests import ApprovalBook
 from bot.clarifications import ClarificationBook
-from bot.facts import Facts
 from bot.grants import GrantBook
 from bot.handing import Handing
 from bot.inbox.accept import Acceptance

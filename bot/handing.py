@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from bot.approvals import has_expired, is_open
+from bot.approvals.directory import Facts
+from bot.approvals.permissions import Known, permission_of, stranger
+from bot.approvals.requests import has_expired, is_open
 from bot.cards import Cards
 from bot.clock import Clock
-from bot.facts import Facts
-from bot.permissions import Known, permission_of, stranger
 from bot.posts import Posts
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow

@@ -13,7 +13,8 @@ import structlog
 from bot.accounts.flow import SignInFlow
 from bot.accounts.office import Inside, Office, Outside, make_office
 from bot.accounts.sign_ins import SignInBook
-from bot.approvals import ApprovalBook
+from bot.approvals.directory import Directory, Facts
+from bot.approvals.requests import ApprovalBook
 from bot.audit.log import AuditLog
 from bot.books import Books
 from bot.cards import Cards
@@ -21,8 +22,6 @@ from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
 from bot.desk import FrontDesk
-from bot.directory import Directory
-from bot.facts import Facts
 from bot.grants import GrantBook
 from bot.handing import Handing
 from bot.ids import random_id

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from bot.approvals.directory import Facts
+from bot.approvals.permissions import is_shown_within, permission_of
 from bot.clock import Clock
-from bot.facts import Facts
 from bot.masking import redacted_aside, redacted_post
-from bot.permissions import is_shown_within, permission_of
 from bot.platform import Reference
 from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
 from bot.records.approvals import ApprovalRow

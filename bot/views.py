@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from bot.approvals.permissions import is_shown_within
 from bot.grants import is_offered
-from bot.permissions import is_shown_within
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.approvals import has_expired, is_open
+from bot.approvals.directory import Facts
+from bot.approvals.permissions import Known, authority_of, permission_of, requesters_of, stranger
+from bot.approvals.requests import has_expired, is_open
 from bot.audit.log import AuditLog
 from bot.clock import Clock
-from bot.facts import Facts
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.grants import GrantBook, is_offered, name_of
 from bot.masking import PLAIN, hidden_aside, masked_aside
-from bot.permissions import Known, authority_of, permission_of, requesters_of, stranger
 from bot.posts import Posts
 from bot.records import approvals
 from bot.records.approvals import ApprovalRow, VoteRow

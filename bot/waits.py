@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot import approvals as approval_book
 from bot import clarifications as clarification_book
 from bot.accounts import sign_ins as sign_in_book
 from bot.accounts.sign_ins import SignInBook
-from bot.approvals import ApprovalBook
+from bot.approvals import requests as approval_book
+from bot.approvals.requests import ApprovalBook
 from bot.clarifications import ClarificationBook
 from bot.posts import Posts
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting

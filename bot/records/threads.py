@@ -172,7 +172,7 @@ _SAME_ADDRESS = sa.select(_OTHERS.c.person_id).where(
 
 async def accounts_of(tx: Transaction, person_id: str) -> tuple[str, ...]:
     """This person's id and those of their other accounts, in order: all of whom platforms said the same address when
-    they were seen last. Good enough for counting; who may decide is for `bot.directory` to find out."""
+    they were seen last. Good enough for counting; who may decide is for `bot.approvals.directory` to find out."""
     rows = await tx.all(_SAME_ADDRESS, {"person": person_id})
     return tuple(sorted({person_id, *(row.person_id for row in rows)}))
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from bot.accounts.office import Inside, Outside, make_office
-from bot.approvals import ApprovalBook
+from bot.approvals.directory import Directory, Facts
+from bot.approvals.requests import ApprovalBook
 from bot.audit.log import AuditLog
 from bot.books import Books
 from bot.cards import Cards, FindPlace
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
-from bot.directory import Directory
-from bot.facts import Facts
 from bot.grants import GrantBook
 from bot.handing import Handing
 from bot.ids import NewId

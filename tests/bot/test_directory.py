@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.directory import REMEMBERED, Directory
+from bot.approvals.directory import REMEMBERED, Directory
 from bot.records import threads
 from bot.records.database import Database
 from bot.vocabulary import Person

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.approvals import answer_of
-from bot.directory import REMEMBERED
+from bot.approvals.directory import REMEMBERED
+from bot.approvals.requests import answer_of
 from bot.handing import NOBODY, ONLY_YOU
 from bot.records import threads
 from bot.vocabulary import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.directory import Directory, proof_of_identity
+from bot.approvals.directory import Directory, proof_of_identity
 from bot.records import threads
 from bot.records.database import Database
 from bot.vocabulary import AccountFacts, Person, Refused, Settled

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from bot.approvals import answer_of
+from bot.approvals.requests import answer_of, bell_of, timers_of
 from bot.ids import NewId
 from bot.records import deliveries
 from bot.records.database import Database
-from bot.timers import bell_of, timers_of
 from bot.vocabulary import AlreadySettled, ApprovalView, Refused, Settled
 from graph.interrupts import Expired
 from policies.model import Ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal
 
 from bot.cards import Cards
 from bot.clock import Clock
@@ -12,9 +13,11 @@ from bot.records import approvals, deliveries, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
-from bot.timers import bell_of, timers_of
 from graph.interrupts import Answer, ApprovalAsked, Approved, Expired, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
+from policies.model import Ask
+
+Bell = Literal["remind", "escalate", "expire"]
 
 Introduce = Callable[[Iterable[str]], Awaitable[None]]
 """Sees to it that people (and groups, which it passes over) who were never met have names, where these can be found
@@ -154,3 +157,28 @@ async def answer_of(tx: Transaction, row: ApprovalRow) -> Answer | None:
             return Withdrawn(by=names[row.asked.requesters[0]])
         case _:
             return Superseded(reason=row.reason)
+
+
+def timers_of(approval_id: str, thread_id: str, ask: Ask, now: float) -> Sequence[Delivery]:
+    """Returns what is to happen when nobody decides, as rows of the inbox that are due later and outlive restarts.
+    What would come after the end is left out."""
+    after: dict[Bell, float | None] = {
+        "remind": ask.remind_after,
+        "escalate": ask.escalate_after if ask.escalate_to else None,
+        "expire": ask.expires_in,
+    }
+    end = float("inf") if ask.expires_in is None else ask.expires_in
+    return [
+        Delivery(f"{bell}:{approval_id}", thread_id, "timer", {"approval": approval_id}, False, now, now + seconds)
+        for bell, seconds in after.items()
+        if seconds is not None and (seconds < end or bell == "expire")
+    ]
+
+
+def bell_of(timer: Delivery) -> Bell:
+    """Returns which of them a timer is. Raises `ValueError` when it is none."""
+    match timer.key.partition(":")[0]:
+        case ("remind" | "escalate" | "expire") as bell:
+            return bell
+        case other:
+            raise ValueError(f"unknown kind of timer: {other}")

@@ -1,6 +1,6 @@
 """Who may decide an approval, judged at the click: what the policy says, where the person belongs, who is who.
 
-Pure: `needs_of` says what has to be looked up before `permission_of` can judge, and `bot.facts` looks it up.
+Pure: `needs_of` says what has to be looked up before `permission_of` can judge; `bot.approvals.directory` looks it up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from policies.references import home_of, is_group
 from policies.voting import UNKNOWN, CountedVote, Identity, vote_counts
 
 _LOCAL_PAGE = "web:"
-
 SAME_HUMAN = (
     "This account has an e-mail address in common with whoever asked for this or changed it, so it counts as the same "
     "person: somebody else has to decide."
