@@ -22,7 +22,8 @@ from bot.secrets import Sealer
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters.oauth import Connection, PageVisitor
+    from adapters.oauth.connections import Connection
+    from adapters.oauth.pages import PageVisitor
 
 
 class AccountsError(Exception):
@@ -52,7 +53,7 @@ def accounts_config(tools: ToolServersConfig, settings: Settings, variables: Map
     """What `mcp.json` and `connections.yaml` say. Raises `AccountsError`."""
     if all(server.account is None for server in tools.servers):
         return AccountsConfig()
-    from adapters.oauth import (  # noqa: PLC0415  # more than a second of importing
+    from adapters.oauth.connections import (  # noqa: PLC0415  # more than a second of importing
         ConnectionsError,
         OAuthServer,
         ProviderUse,
@@ -95,7 +96,8 @@ async def open_accounts(
     if not config.connections:
         yield Accounts()
         return
-    from adapters.oauth import ChatProofs, OAuthServices, logins_from  # noqa: PLC0415  # as above
+    from adapters.oauth.chat_identity import ChatProofs, logins_from  # noqa: PLC0415  # as above
+    from adapters.oauth.services import OAuthServices  # noqa: PLC0415  # as above
 
     sealer = Sealer(key)
     services = OAuthServices(config.connections, ClientBook(database, clock, sealer), clock=clock)
@@ -113,7 +115,7 @@ def account_routes(
     """Where browsers come to sign in. `page_visitor`: whom the chat page's session proves; `None`: there is no page."""
     if not config.connections:
         return []
-    from adapters.oauth import routes  # noqa: PLC0415  # as above
+    from adapters.oauth.pages import sign_in_routes  # noqa: PLC0415  # as above
 
     secure = (settings.public_url or "").startswith("https://")
-    return routes(house.flow, page_visitor or (lambda _: None), secure=secure)
+    return sign_in_routes(house.flow, page_visitor or (lambda _: None), secure=secure)

@@ -1,4 +1,4 @@
-"""From a tool server's address to its authorisation server's endpoints, as the MCP specification says.
+"""From a tool server's address to its authorisation server's endpoints, and to our client there.
 
 modelcontextprotocol.io/specification/2025-11-25/basic/authorization: the protected resource's metadata (RFC 9728),
 named by the refusal or at its well-known places, then the authorisation server's (RFC 8414 or OpenID Connect).
@@ -6,8 +6,9 @@ named by the refusal or at its well-known places, then the authorisation server'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,20 +20,23 @@ from mcp.client.auth.utils import (
     extract_scope_from_www_auth,
     validate_metadata_issuer,
 )
-from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 from mcp.types import LATEST_PROTOCOL_VERSION
-from pydantic import ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from adapters.oauth.connections import OAuthServer
-from adapters.oauth.http import Answer, Http, may_follow
+from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of, may_follow
+from bot.accounts.keeping import ClientBook
 from bot.accounts.ports import Unreachable
+from bot.clock import Clock
 
 _VERSION = {"MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}
 _PROBE = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"' + LATEST_PROTOCOL_VERSION + '",'
     '"capabilities":{},"clientInfo":{"name":"countersign","version":"1"}}}'
 )
+DocumentT = TypeVar("DocumentT", bound=BaseModel)
 OFFLINE = "offline_access"
 """The scope by which OpenID Connect servers give a refresh token."""
 
@@ -65,7 +69,7 @@ class Found:
     """How clients may authenticate (the default is RFC 8414's)."""
 
 
-async def discover(http: Http, server: OAuthServer, challenge: str) -> Found:
+async def discover(http: OAuthHttpClient, server: OAuthServer, challenge: str) -> Found:
     """Ask the server, then its authorisation server. Raises `Unreachable`, also where it lacks what is required."""
     refusal = _refusal(challenge or await _probe(http, server))
     resource = await _resource(http, server, extract_resource_metadata_from_www_auth(refusal))
@@ -94,7 +98,7 @@ def _refusal(challenge: str) -> httpx.Response:
     return httpx.Response(401, headers={"WWW-Authenticate": readable} if readable else {})
 
 
-async def _probe(http: Http, server: OAuthServer) -> str:
+async def _probe(http: OAuthHttpClient, server: OAuthServer) -> str:
     """What the server answers to somebody without a token; empty: nothing that helps."""
     headers = {
         **server.headers,
@@ -106,16 +110,12 @@ async def _probe(http: Http, server: OAuthServer) -> str:
     return answer.headers.get("WWW-Authenticate", "") if answer.status in (401, 403) else ""
 
 
-async def _resource(http: Http, server: OAuthServer, named: str | None) -> ProtectedResourceMetadata | None:
+async def _resource(http: OAuthHttpClient, server: OAuthServer, named: str | None) -> ProtectedResourceMetadata | None:
     """`None`: the server has no such document (it is of the specification's first version)."""
     if named and not may_follow(named, server.url):
         raise Unreachable(f"{server.connection}: it names an address for its metadata that is not one to go to")
     for url in build_protected_resource_metadata_discovery_urls(named, server.url):
-        answer = await http.request("GET", url, headers=_VERSION)
-        try:
-            found = ProtectedResourceMetadata.model_validate_json(answer.body) if answer.status == 200 else None
-        except ValidationError:
-            continue
+        found = _document(await http.request("GET", url, headers=_VERSION), ProtectedResourceMetadata)
         if found is None:
             continue
         if not check_resource_allowed(resource_url_from_server_url(server.url), str(found.resource)):
@@ -124,11 +124,11 @@ async def _resource(http: Http, server: OAuthServer, named: str | None) -> Prote
     return None
 
 
-async def _authorization_server(http: Http, server: OAuthServer, issuer: str) -> _Metadata:
+async def _authorization_server(http: OAuthHttpClient, server: OAuthServer, issuer: str) -> _Metadata:
     if not may_follow(issuer, server.url):
         raise Unreachable(f"{server.connection}: it names an authorisation server that is not one to go to")
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, server.url):
-        metadata = _metadata(await http.request("GET", url, headers=_VERSION))
+        metadata = _document(await http.request("GET", url, headers=_VERSION), _Metadata)
         if metadata is None:
             continue
         try:
@@ -139,11 +139,9 @@ async def _authorization_server(http: Http, server: OAuthServer, issuer: str) ->
     raise Unreachable(f"{server.connection}: its authorisation server has no metadata")
 
 
-def _metadata(answer: Answer) -> _Metadata | None:
-    if answer.status != 200:
-        return None
+def _document(answer: OAuthAnswer, kind: type[DocumentT]) -> DocumentT | None:
     try:
-        return _Metadata.model_validate_json(answer.body)
+        return kind.model_validate_json(answer.body) if answer.status in (200, 201) else None
     except ValidationError:
         return None
 
@@ -170,3 +168,87 @@ def _followed(server: OAuthServer, url: object) -> str:
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+NAME = "Countersign"
+"""Our client's name, shown on consent pages."""
+_PREFERRED = ("client_secret_post", "client_secret_basic", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """A client and how it authenticates."""
+
+    client_id: str
+    authentication: str
+    secret: str | None = field(default=None, repr=False)
+    """`None` for public clients, and for the operator's: that one's is read from the configuration when needed."""
+    until: float | None = None
+    """Seconds since the epoch at which its secret ends; `None`: never."""
+
+
+async def client_for(
+    http: OAuthHttpClient,
+    server: OAuthServer,
+    found: Found,
+    registrations: ClientBook,
+    *,
+    redirect_uri: str,
+    clock: Clock,
+) -> OAuthClient:
+    """The operator's client; else the one registered before; else a new one (RFC 7591), which is kept.
+
+    Raises `Unreachable`.
+    """
+    if server.client_id is not None:
+        offered = found.authentication if server.client_secret else ("none",)
+        return OAuthClient(server.client_id, _authentication(offered))
+    before = await registrations.get(server.connection, found.issuer, redirect_uri)
+    kept = _readable(before, found.scopes, clock())
+    if kept is not None:
+        return kept
+    client = await _register(http, found, redirect_uri)
+    as_json = {**asdict(client), "scopes": list(found.scopes)}
+    await registrations.keep(server.connection, found.issuer, redirect_uri, as_json)
+    return client
+
+
+async def _register(http: OAuthHttpClient, found: Found, redirect_uri: str) -> OAuthClient:
+    host = host_of(found.issuer)
+    if not found.register_url:
+        raise Unreachable(f"{host}: takes no registrations: give the server a clientId in mcp.json")
+    wanted = OAuthClientMetadata(
+        redirect_uris=[AnyUrl(redirect_uri)],
+        client_name=NAME,
+        grant_types=["authorization_code", "refresh_token"],
+        response_types=["code"],
+        token_endpoint_auth_method=_authentication(found.authentication),
+        scope=" ".join(found.scopes) or None,
+    )
+    body = wanted.model_dump_json(by_alias=True, exclude_none=True)
+    answer = await http.request("POST", found.register_url, body=body, headers={"Content-Type": "application/json"})
+    given = _document(answer, OAuthClientInformationFull)
+    if given is None or not given.client_id:
+        raise Unreachable(f"{host}: did not register us (it answered {answer.status})")
+    method = given.token_endpoint_auth_method or wanted.token_endpoint_auth_method or "none"
+    if method not in _PREFERRED:
+        raise Unreachable(f"{host}: registered us for a way to authenticate that we do not have")
+    secret = given.client_secret if method != "none" else None
+    return OAuthClient(given.client_id, method, secret, float(given.client_secret_expires_at or 0) or None)
+
+
+def _authentication(offered: Sequence[str]) -> str:
+    return next((method for method in _PREFERRED if method in offered), "client_secret_basic")
+
+
+def _readable(kept: Mapping[str, Any] | None, scopes: Sequence[str], now: float) -> OAuthClient | None:
+    """The kept client while it is good, and for these scopes; `None` also for what another release wrote."""
+    if not kept or not isinstance(kept.get("client_id"), str) or kept.get("authentication") not in _PREFERRED:
+        return None
+    until = kept.get("until")
+    if isinstance(until, int | float) and until <= now:
+        return None
+    # A client may ask for what it was registered with and for nothing more (RFC 7591, 2).
+    if not set(scopes) <= set(kept.get("scopes", ())):
+        return None
+    return OAuthClient(kept["client_id"], kept["authentication"], kept.get("secret"))

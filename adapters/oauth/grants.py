@@ -14,7 +14,7 @@ from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
 from authlib.oauth2.rfc7009 import prepare_revoke_token_request
 
-from adapters.oauth.http import Answer, Http, host_of
+from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of
 from bot.accounts.ports import Rejected, Tokens, Unreachable
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -42,7 +42,7 @@ class ClientRejected(Rejected):
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class OAuthGrant:
     """Everything that a grant needs from its link to its revocation. JSON in `kept`, sealed by whoever keeps it."""
 
     binding: str
@@ -71,10 +71,10 @@ class Grant:
         return {**asdict(self), "scopes": list(self.scopes)}
 
 
-def grant_of(kept: Mapping[str, Any]) -> Grant:
+def grant_of(kept: Mapping[str, Any]) -> OAuthGrant:
     """What was kept. Raises `Rejected` for what another release kept: the person signs in again."""
     try:
-        return Grant(**{**kept, "scopes": tuple(kept.get("scopes", ()))})
+        return OAuthGrant(**{**kept, "scopes": tuple(kept.get("scopes", ()))})
     except TypeError:
         raise Rejected("kept by another release") from None
 
@@ -91,20 +91,24 @@ class Granted:
     id_token: str | None = field(default=None, repr=False)
 
 
-async def exchange(http: Http, grant: Grant, secret: str | None, code: str, *, within: str = "") -> Granted:
+async def exchange(
+    http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, code: str, *, within: str = ""
+) -> Granted:
     """The tokens for a code. Raises `Rejected`, `Unreachable`."""
     more = {"code": code, "code_verifier": grant.verifier} if grant.verifier else {"code": code}
     body = prepare_token_request("authorization_code", "", grant.redirect_uri, **more, **_always(grant))
     return _granted(await _post(http, grant, secret, grant.token_url, body), host_of(grant.token_url), within)
 
 
-async def refresh(http: Http, grant: Grant, secret: str | None, refresh_token: str, *, within: str = "") -> Granted:
+async def refresh(
+    http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, refresh_token: str, *, within: str = ""
+) -> Granted:
     """New tokens. Raises `Rejected`, `Unreachable`."""
     body = prepare_token_request("refresh_token", refresh_token=refresh_token, **_always(grant))
     return _granted(await _post(http, grant, secret, grant.token_url, body), host_of(grant.token_url), within)
 
 
-async def revoke(http: Http, grant: Grant, secret: str | None, tokens: Tokens) -> bool:
+async def revoke(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: Tokens) -> bool:
     """RFC 7009: the refresh token first, since with it goes the access token, mostly. Raises `Unreachable`."""
     named = [("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)]
     done = []
@@ -116,7 +120,7 @@ async def revoke(http: Http, grant: Grant, secret: str | None, tokens: Tokens) -
     return done[0]
 
 
-async def revoke_at_github(http: Http, grant: Grant, secret: str | None, tokens: Tokens) -> bool:
+async def revoke_at_github(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: Tokens) -> bool:
     """docs.github.com/rest/apps/oauth-applications: delete an app token. Raises `Unreachable`."""
     who = base64.b64encode(f"{grant.client_id}:{secret or ''}".encode()).decode()
     url = grant.revoke_url.replace("{client_id}", grant.client_id)
@@ -125,7 +129,7 @@ async def revoke_at_github(http: Http, grant: Grant, secret: str | None, tokens:
     return (await http.request("DELETE", url, body=body, headers=headers)).status == 204
 
 
-async def revoke_at_slack(http: Http, grant: Grant, tokens: Tokens) -> bool:
+async def revoke_at_slack(http: OAuthHttpClient, grant: OAuthGrant, tokens: Tokens) -> bool:
     """docs.slack.dev/reference/methods/auth.revoke. Raises `Unreachable`."""
     answer = await http.request("POST", grant.revoke_url, headers=bearer(tokens.access_token))
     return answer.status == 200 and (answer.object() or {}).get("ok") is True
@@ -136,7 +140,7 @@ def bearer(access_token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {access_token}"}
 
 
-def _always(grant: Grant) -> dict[str, str]:
+def _always(grant: OAuthGrant) -> dict[str, str]:
     """What each request to the token address says besides."""
     said = {"resource": grant.resource} if grant.resource else {}
     if grant.authentication == "client_secret_basic":
@@ -144,14 +148,14 @@ def _always(grant: Grant) -> dict[str, str]:
     return said
 
 
-async def _post(http: Http, grant: Grant, secret: str | None, url: str, body: str) -> Answer:
+async def _post(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, url: str, body: str) -> OAuthAnswer:
     auth = ClientAuth(grant.client_id, secret, grant.authentication)
     prepared = auth.prepare("POST", url, dict(FORM), body)  # type: ignore[no-untyped-call]  # types-Authlib's gap
     url, headers, body = prepared
     return await http.request("POST", url, body=body, headers=headers)
 
 
-def _granted(answer: Answer, host: str, within: str) -> Granted:
+def _granted(answer: OAuthAnswer, host: str, within: str) -> Granted:
     """The tokens of an answer. Some services say 200 and mean an error (GitHub, Slack)."""
     body = answer.object()
     if answer.status >= 500 or answer.status == 429:

@@ -1,19 +1,22 @@
-"""One request at a time to an OAuth service: no cookies, no redirects, a limit on time and size."""
+"""One request at a time to an OAuth service (no cookies, no redirects, a limit on time and size), and which
+addresses it may go to."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import json
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
-from adapters.oauth.networks import Network, host_address, is_odd_spelling, network_of, resolved
 from bot.accounts.ports import Unreachable
 
 SECONDS = 10.0
@@ -23,7 +26,7 @@ LONGEST_ANSWER = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OAuthAnswer:
     """What came back."""
 
     status: int
@@ -43,22 +46,28 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host name, for a port. Raises `OSError`."""
 
 
-class Http:
-    """Asks. Each request has a client of its own, so that nothing of one person (cookies) reaches another's request."""
+async def resolved(host: str, port: int) -> Sequence[str]:
+    """The addresses of a host, in the resolver's order, each once. Raises `OSError`."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class OAuthHttpClient:
+    """Sends requests, each with a client of its own, so that nothing of one person (cookies) reaches another's."""
 
     def __init__(self, *, seconds: float = SECONDS, resolve: Resolve = resolved, named_by: str = "") -> None:
-        """`named_by`: see `for_what_is_named_by`."""
+        """`named_by`: see `for_addresses_named_by`."""
         self._seconds = seconds
         self._resolve = resolve
         self._named_by = named_by
         self._tls = ssl.create_default_context()
 
-    def for_what_is_named_by(self, server: str) -> Http:
+    def for_addresses_named_by(self, server: str) -> OAuthHttpClient:
         """For addresses that a configured server has named, or an authorisation server that it has named.
 
         The operator vouches for the server's own address (scheme, host and port), and for nothing that it says: every
-        other host is resolved once, all its addresses have to be out there, and the request goes to one of these and
-        to no other. A server that the operator has configured on this machine, or inside, may name others there.
+        other host is resolved once, all its addresses have to be public, and the request goes to one of these and to
+        no other. A server configured on this machine, or in a private network, may name others there.
         """
         named = copy.copy(self)
         named._named_by = server
@@ -71,7 +80,7 @@ class Http:
         *,
         body: str | bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> OAuthAnswer:
         """Raises `Unreachable`, which names the host and never the URL: a query may hold a secret."""
         try:
             async with (
@@ -83,7 +92,7 @@ class Http:
                 )
                 response = await self._sent(client, request)
                 try:
-                    return Answer(response.status_code, response.headers, await _read(response, host_of(url)))
+                    return OAuthAnswer(response.status_code, response.headers, await _read(response, host_of(url)))
                 finally:
                     await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
@@ -135,8 +144,8 @@ async def _read(response: httpx.Response, host: str) -> bytes:
     return bytes(body)
 
 
-_INSIDE = (".internal", ".local", ".lan", ".home.arpa", ".svc")
-"""How names end that nobody can own out there (ICANN's .internal, RFC 6762, RFC 8375; a cluster's services)."""
+_PRIVATE_ENDINGS = (".internal", ".local", ".lan", ".home.arpa", ".svc")
+"""How names end that nobody can own publicly (ICANN's .internal, RFC 6762, RFC 8375; a cluster's services)."""
 
 
 def host_of(url: str) -> str:
@@ -155,8 +164,8 @@ def is_loopback(host: str) -> bool:
 def may_follow(url: str, origin: str) -> bool:
     """Whether an address that a service at `origin` names is one to go to, or to send a browser to.
 
-    https, or the origin's own scheme, host and port; and a service out there may not send us to this machine or to an
-    address inside (it could reach what it must not through us: SSRF).
+    https, or the origin's own scheme, host and port; and a public service may not send us to this machine or to a
+    private address (through us it could reach what it must not: SSRF).
     """
     there, from_here = _split(url), _split(origin)
     if there is None or from_here is None or not there.hostname or there.username or there.password:
@@ -183,18 +192,20 @@ def is_safe_address(url: str) -> bool:
 
 
 def _networks_of(host: str) -> frozenset[Network]:
-    """Where a server may send us that the operator has configured at this host: out there, and where it is itself, by
-    its address or by a name that exists inside alone. A name that is known out there says nothing: who owns it decides
-    what it resolves to."""
+    """The networks into which a server that the operator has configured at this host may send us.
+
+    The public one, and the one that the server is in, by its address or by a name that only exists privately. A public
+    name says nothing: who owns it decides what it resolves to.
+    """
     address = host_address(host)
     if address is not None:
-        return frozenset({Network.OUTSIDE, network_of(address)} - {Network.NEVER})
+        return frozenset({Network.PUBLIC, network_of(address)} - {Network.NEVER})
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
-        return frozenset({Network.OUTSIDE, Network.LOOPBACK})
-    if "." not in name or name.endswith(_INSIDE):
-        return frozenset({Network.OUTSIDE, Network.PRIVATE})
-    return frozenset({Network.OUTSIDE})
+        return frozenset({Network.PUBLIC, Network.LOOPBACK})
+    if "." not in name or name.endswith(_PRIVATE_ENDINGS):
+        return frozenset({Network.PUBLIC, Network.PRIVATE})
+    return frozenset({Network.PUBLIC})
 
 
 def _split(url: str) -> SplitResult | None:
@@ -211,3 +222,71 @@ def _split(url: str) -> SplitResult | None:
 def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
     default = {"https": 443, "http": 80}.get(parts.scheme)
     return parts.scheme, (parts.hostname or "").lower(), parts.port or default
+
+
+class Network(Enum):
+    """A part of the network, by who can be there."""
+
+    PUBLIC = "public"
+    LOOPBACK = "loopback"
+    PRIVATE = "private"
+    """RFC 1918, RFC 4193."""
+    SHARED = "shared"
+    """RFC 6598: behind a provider's address translation, and overlay networks."""
+    NEVER = "never"
+    """Link-local (with the clouds' metadata), multicast, reserved, unspecified."""
+
+
+_PRIVATE = tuple(ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
+_SHARED = ip_network("100.64.0.0/10")
+_TRANSLATED = ip_network("64:ff9b::/96")
+"""RFC 6052: an IPv4 address in the last 32 bits."""
+_METADATA = frozenset(ip_address(each) for each in ("169.254.169.254", "100.100.100.200", "fd00:ec2::254"))
+
+
+def network_of(address: str) -> Network:
+    """The network of an address as `host_address` or `resolved` gives it. An IPv4 address within one of IPv6 counts."""
+    read = _plain(ip_address(address.split("%", 1)[0]))
+    if read in _METADATA or read.is_link_local or read.is_multicast or read.is_unspecified:
+        return Network.NEVER
+    if read.is_loopback:
+        return Network.LOOPBACK
+    if any(read in network for network in _PRIVATE):
+        return Network.PRIVATE
+    if read in _SHARED:
+        return Network.SHARED
+    return Network.PUBLIC if read.is_global else Network.NEVER
+
+
+def host_address(host: str) -> str | None:
+    """The address that a host is, however it is spelled: `127.1`, `2130706433`, `0x7f.0.0.1`, `0177.0.0.1` and
+    `[::ffff:127.0.0.1]` are 127.0.0.1; `None` for a name."""
+    try:
+        return str(_plain(ip_address(host.strip("[]").split("%", 1)[0])))
+    except ValueError:
+        pass
+    try:
+        return str(IPv4Address(socket.inet_aton(host.rstrip("."))))
+    except (OSError, ValueError):  # a name, or one that no resolver takes
+        return None
+
+
+def is_odd_spelling(host: str) -> bool:
+    """Whether a host is an IPv4 address in one of its old spellings, which nobody writes who has nothing to hide."""
+    address = host_address(host)
+    if address is None:
+        return False
+    try:
+        ip_address(host.strip("[]").split("%", 1)[0])
+    except ValueError:
+        return True
+    return False
+
+
+def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None) or address

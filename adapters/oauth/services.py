@@ -7,31 +7,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import jwt
 import structlog
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from mcp.client.auth import PKCEParameters
 from mcp.client.auth.utils import issuers_match
 
 from adapters.oauth import grants
-from adapters.oauth.accounts import account_of, claims_of
-from adapters.oauth.clients import OAuthClient, client_for
 from adapters.oauth.connections import (
-    OPENID,
     AccountFields,
     Connection,
     OAuthServer,
     Provider,
-    Registrations,
     binding_of,
 )
-from adapters.oauth.discovery import discover
-from adapters.oauth.grants import ClientRejected, Grant, Granted, grant_of
-from adapters.oauth.http import Http
+from adapters.oauth.discovery import OAuthClient, client_for, discover
+from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
+from adapters.oauth.http import OAuthHttpClient
+from bot.accounts.keeping import ClientBook
 from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens, Unreachable
 from bot.clock import Clock, system_clock
+from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
-
+LONGEST_LABEL = 200
+"""Characters of an account's name."""
 PATIENCE = 30.0
 """Seconds for finding out where to sign in: up to ten requests, each of which has a limit of its own."""
 
@@ -42,16 +42,16 @@ class OAuthServices:
     def __init__(
         self,
         connections: Mapping[str, Connection],
-        registrations: Registrations,
+        registrations: ClientBook,
         *,
         clock: Clock = system_clock,
-        http: Http | None = None,
+        http: OAuthHttpClient | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self._connections = connections
         self._registrations = registrations
         self._clock = clock
-        self._http = http or Http()
+        self._http = http or OAuthHttpClient()
         self._patience = patience
 
     def service(self, connection: str) -> Service | None:
@@ -98,13 +98,12 @@ class OAuthServices:
         if issuer is not None and grant.issuer and not issuers_match(issuer, grant.issuer):
             raise Rejected(f"{connection}: the callback is another authorisation server's")
         secret = _secret(found, grant)
-        within = _within(found)
         try:
-            granted = await grants.exchange(self._http_for(found), grant, secret, code, within=within)
+            granted = await grants.exchange(self._http_for(found), grant, secret, code, within=found.grant_field)
         except ClientRejected:
             await self._forget(connection, grant)
             raise
-        told = account_of(claims_of(granted.id_token, grant.client_id), _fields(found))
+        told = account_of(claims_of(granted.id_token, grant.client_id), found.account)
         grant = replace(grant, verifier="", label=told.label, verified_email=told.verified_email)
         return self._tokens(granted, grant, None)
 
@@ -114,7 +113,7 @@ class OAuthServices:
             grant, found = self._current(connection, tokens.kept)
         except Rejected:
             return Account()
-        fields = _fields(found)
+        fields = found.account
         known = Account(grant.label, grant.verified_email)
         all_told = known.label and (known.verified_email or not fields.email)
         if all_told or not grant.userinfo_url:
@@ -133,9 +132,9 @@ class OAuthServices:
         if tokens.refresh_token is None:
             raise Rejected(f"{connection}: nothing to refresh with")
         secret = _secret(found, grant)
-        within = _within(found)
+        http, within = self._http_for(found), found.grant_field
         try:
-            granted = await grants.refresh(self._http_for(found), grant, secret, tokens.refresh_token, within=within)
+            granted = await grants.refresh(http, grant, secret, tokens.refresh_token, within=within)
         except ClientRejected as refusal:
             if found.client_id is not None:  # the operator's to mend, and nobody's tokens are any worse for it
                 raise Unreachable(f"{refusal}: is the configured client right?") from None
@@ -154,11 +153,9 @@ class OAuthServices:
             log.info("tokens_not_revoked", connection=connection, reason=str(failure))
             return False
 
-    # ------------------------------------------------------------------------------------------------ parts
-
     async def _at_server(
         self, server: OAuthServer, redirect_uri: str, challenge: str
-    ) -> tuple[str, Mapping[str, str], Grant]:
+    ) -> tuple[str, Mapping[str, str], OAuthGrant]:
         http = self._http_for(server)
         found = await discover(http, server, challenge)
         client: OAuthClient = await client_for(
@@ -167,7 +164,7 @@ class OAuthServices:
         parameters = {"resource": found.resource}
         if found.scopes:
             parameters["scope"] = " ".join(found.scopes)
-        grant = Grant(
+        grant = OAuthGrant(
             binding=binding_of(server),
             client_id=client.client_id,
             authentication=client.authentication,
@@ -183,11 +180,11 @@ class OAuthServices:
         )
         return found.authorize_url, parameters, grant
 
-    def _http_for(self, found: Connection) -> Http:
+    def _http_for(self, found: Connection) -> OAuthHttpClient:
         """A provider's addresses are all the operator's own; of a server's only where it is itself."""
-        return self._http.for_what_is_named_by(found.url) if isinstance(found, OAuthServer) else self._http
+        return self._http.for_addresses_named_by(found.url) if isinstance(found, OAuthServer) else self._http
 
-    def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[Grant, Connection]:
+    def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[OAuthGrant, Connection]:
         """What was kept, if it is still for what is configured: a secret must not go to another server's address."""
         found = self._connections.get(connection)
         grant = grant_of(kept)
@@ -195,9 +192,9 @@ class OAuthServices:
             raise Rejected(f"{connection}: granted for what is not configured any more")
         return grant, found
 
-    async def _revoke(self, found: Connection, grant: Grant, tokens: Tokens) -> bool:
+    async def _revoke(self, found: Connection, grant: OAuthGrant, tokens: Tokens) -> bool:
         secret, http = _secret(found, grant), self._http_for(found)
-        match found.revocation if isinstance(found, Provider) else "rfc7009":
+        match found.revocation:
             case "github":
                 return await grants.revoke_at_github(http, grant, secret, tokens)
             case "slack":
@@ -205,12 +202,12 @@ class OAuthServices:
             case _:
                 return await grants.revoke(http, grant, secret, tokens)
 
-    async def _forget(self, connection: str, grant: Grant) -> None:
+    async def _forget(self, connection: str, grant: OAuthGrant) -> None:
         """A client that registered itself and is not known any more: the next sign-in registers anew."""
         if self._connections[connection].client_id is None:
             await self._registrations.keep(connection, grant.issuer, grant.redirect_uri, {})
 
-    def _tokens(self, granted: Granted, grant: Grant, before: Tokens | None) -> Tokens:
+    def _tokens(self, granted: Granted, grant: OAuthGrant, before: Tokens | None) -> Tokens:
         asked = before.scopes if before else grant.scopes
         return Tokens(
             granted.access_token,
@@ -222,11 +219,11 @@ class OAuthServices:
         )
 
 
-def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[str, str], Grant]:
+def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[str, str], OAuthGrant]:
     parameters = dict(provider.authorize_parameters)
     if provider.scopes:
         parameters[provider.scope_parameter] = provider.scope_separator.join(provider.scopes)
-    grant = Grant(
+    grant = OAuthGrant(
         binding=binding_of(provider),
         client_id=provider.client_id,
         authentication=provider.authentication,
@@ -240,13 +237,32 @@ def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[st
     return provider.authorize_url, parameters, grant
 
 
-def _secret(found: Connection, grant: Grant) -> str | None:
+def _secret(found: Connection, grant: OAuthGrant) -> str | None:
     return grant.secret if found.client_id is None else found.client_secret
 
 
-def _within(found: Connection) -> str:
-    return found.grant_field if isinstance(found, Provider) else ""
+def account_of(claims: Mapping[str, Any], fields: AccountFields) -> Account:
+    """The account that the claims name; an address counts only where the service vouches for it."""
+    label = next((value for name in fields.label if (value := _text(claims.get(name)))), "")
+    email = _text(claims.get(fields.email)) if fields.email else ""
+    vouched = not fields.verified or claims.get(fields.verified) in (True, "true")
+    return Account(visible_line(label, LONGEST_LABEL), email.lower() if "@" in email and vouched else None)
 
 
-def _fields(found: Connection) -> AccountFields:
-    return found.account if isinstance(found, Provider) else OPENID
+def claims_of(id_token: str | None, client_id: str) -> Mapping[str, Any]:
+    """The claims of an ID token that came with the tokens from the token address itself.
+
+    TLS vouches for it instead of its signature (OpenID Connect Core 3.1.3.7, 6). Empty: there is none for us.
+    """
+    if id_token is None:
+        return {}
+    try:
+        claims = jwt.decode(id_token, options={"verify_signature": False})
+    except (jwt.PyJWTError, RecursionError):
+        return {}
+    audience = claims.get("aud")
+    return claims if client_id in (audience if isinstance(audience, list) else [audience]) else {}
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -14,7 +14,7 @@ from bot.secrets import Sealer
 
 
 class ClientBook:
-    """As whom we are registered at services. Fills `adapters.oauth.Registrations`."""
+    """As whom we are registered at services."""
 
     def __init__(self, database: Database, clock: Clock, sealer: Sealer) -> None:
         self._database = database
@@ -40,7 +40,7 @@ class ClientBook:
 
 
 class CatalogueBook:
-    """Which tools the servers have that ask everybody to sign in. Fills `adapters.tool_servers.Catalogues`."""
+    """Which tools the servers have that ask everybody to sign in."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

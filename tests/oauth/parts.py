@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.oauth import Connection, OAuthServer, OAuthServices, Provider
+from adapters.oauth.connections import Connection, OAuthServer, Provider
+from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import Begun, Tokens
 from bot.clock import Clock, system_clock
 from tests.fakes.oauth import Browser, ProtectedServer, Shown

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.oauth import ConnectionsError, Provider, load_providers, parse_providers
-from adapters.oauth.connections import AccountFields
+from adapters.oauth.connections import AccountFields, ConnectionsError, Provider, load_providers, parse_providers
 
 ENVIRON = {"ID": "the-id", "SECRET": "the-secret-of-ours", "EMPTY": ""}
 TRACKER = """
@@ -38,8 +37,8 @@ def test_a_provider_by_its_addresses() -> None:
     assert found.by_name["tracker"] == Provider(
         "tracker",
         "Acme Tracker",
-        "the-id",
-        "the-secret-of-ours",
+        client_id="the-id",
+        client_secret="the-secret-of-ours",
         authorize_url="https://tracker.example.com/authorize",
         token_url="https://tracker.example.com/token",
         revoke_url="https://tracker.example.com/revoke",

@@ -11,35 +11,36 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.oauth import Http, OAuthServer, OAuthServices
+from adapters.oauth.connections import OAuthServer
 from adapters.oauth.discovery import discover
-from adapters.oauth.http import LONGEST_ANSWER, is_safe_address, may_follow
+from adapters.oauth.http import LONGEST_ANSWER, OAuthHttpClient, is_safe_address, may_follow
+from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import Unreachable
 from tests.fakes.oauth import protected_server
 from tests.oauth.parts import Kept, at, begin, consent, services
 
-FROM_OUTSIDE = "https://mcp.example.com/mcp"
+PUBLIC_SERVER = "https://mcp.example.com/mcp"
 
 
 @pytest.mark.parametrize(
     ("url", "origin", "followed"),
     [
-        ("https://login.example.com/x", FROM_OUTSIDE, True),
-        ("http://login.example.com/x", FROM_OUTSIDE, False),
-        ("http://127.0.0.1:6379/", FROM_OUTSIDE, False),
-        ("https://localhost/x", FROM_OUTSIDE, False),
-        ("https://[::1]/x", FROM_OUTSIDE, False),
-        ("https://169.254.169.254/latest", FROM_OUTSIDE, False),
-        ("https://10.0.0.7/x", FROM_OUTSIDE, False),
-        ("https://user:password@login.example.com/", FROM_OUTSIDE, False),
-        ("javascript:alert(1)", FROM_OUTSIDE, False),
-        ("file:///etc/passwd", FROM_OUTSIDE, False),
-        ("//login.example.com/x", FROM_OUTSIDE, False),
+        ("https://login.example.com/x", PUBLIC_SERVER, True),
+        ("http://login.example.com/x", PUBLIC_SERVER, False),
+        ("http://127.0.0.1:6379/", PUBLIC_SERVER, False),
+        ("https://localhost/x", PUBLIC_SERVER, False),
+        ("https://[::1]/x", PUBLIC_SERVER, False),
+        ("https://169.254.169.254/latest", PUBLIC_SERVER, False),
+        ("https://10.0.0.7/x", PUBLIC_SERVER, False),
+        ("https://user:password@login.example.com/", PUBLIC_SERVER, False),
+        ("javascript:alert(1)", PUBLIC_SERVER, False),
+        ("file:///etc/passwd", PUBLIC_SERVER, False),
+        ("//login.example.com/x", PUBLIC_SERVER, False),
         ("http://mcp:8080/authorize", "http://mcp:8080/mcp", True),
         ("http://other:8080/authorize", "http://mcp:8080/mcp", False),
         ("http://127.0.0.1:9000/x", "http://127.0.0.1:8000/mcp", True),
         ("http://localhost:9000/x", "http://127.0.0.1:8000/mcp", True),
-        ("https://login.example.com/\nx", FROM_OUTSIDE, False),
+        ("https://login.example.com/\nx", PUBLIC_SERVER, False),
     ],
 )
 def test_which_addresses_of_a_server_are_followed(url: str, origin: str, *, followed: bool) -> None:
@@ -48,7 +49,7 @@ def test_which_addresses_of_a_server_are_followed(url: str, origin: str, *, foll
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_check_of_addresses(text: str) -> None:
-    assert may_follow(text, FROM_OUTSIDE) in (True, False)
+    assert may_follow(text, PUBLIC_SERVER) in (True, False)
     assert is_safe_address(text) in (True, False)
 
 
@@ -125,7 +126,7 @@ async def test_metadata_about_another_server_is_not_believed() -> None:
 
         async with serving(web.get("/.well-known/oauth-protected-resource/mcp", metadata)) as base:
             with pytest.raises(Unreachable, match="about another server"):
-                await discover(Http(), OAuthServer("evil", f"{base}/mcp"), "Bearer")
+                await discover(OAuthHttpClient(), OAuthServer("evil", f"{base}/mcp"), "Bearer")
 
 
 async def test_the_refusal_of_the_server_names_its_metadata() -> None:
@@ -150,7 +151,7 @@ async def test_the_refusal_of_the_server_names_its_metadata() -> None:
         web.get("/elsewhere", metadata),
         web.get("/.well-known/openid-configuration", authorisation),
     ) as base:
-        found = await discover(Http(), OAuthServer("odd", f"{base}/mcp", {"X-Key": "gateway"}), "")
+        found = await discover(OAuthHttpClient(), OAuthServer("odd", f"{base}/mcp", {"X-Key": "gateway"}), "")
     assert asked == ["gateway"]
     assert (found.scopes, found.token_url) == (("s1",), f"{base}/t")
 
@@ -158,7 +159,7 @@ async def test_the_refusal_of_the_server_names_its_metadata() -> None:
 @pytest.mark.parametrize("evil", ["http://169.254.169.254/latest", "https://10.1.2.3/", "file:///etc/passwd"])
 async def test_a_challenge_cannot_send_us_inside(evil: str) -> None:
     with pytest.raises(Unreachable, match="not one to go to"):
-        await discover(Http(), OAuthServer("evil", FROM_OUTSIDE), f'Bearer resource_metadata="{evil}"')
+        await discover(OAuthHttpClient(), OAuthServer("evil", PUBLIC_SERVER), f'Bearer resource_metadata="{evil}"')
 
 
 async def test_endless_and_slow_answers_end() -> None:
@@ -177,9 +178,9 @@ async def test_endless_and_slow_answers_end() -> None:
 
     async with serving(web.get("/endless", endless), web.get("/slow", slow), web.post("/slow", slow)) as base:
         with pytest.raises(Unreachable, match="longer than"):
-            await Http().json(f"{base}/endless")
+            await OAuthHttpClient().json(f"{base}/endless")
         with pytest.raises(Unreachable, match="Timeout"):
-            await Http(seconds=0.2).json(f"{base}/slow?secret=1")
+            await OAuthHttpClient(seconds=0.2).json(f"{base}/slow?secret=1")
         dawdling = OAuthServices({"odd": OAuthServer("odd", f"{base}/slow")}, Kept(), patience=0.2)
         with pytest.raises(Unreachable, match="takes too long"):
             await begin(dawdling, "odd")
@@ -187,7 +188,7 @@ async def test_endless_and_slow_answers_end() -> None:
 
 async def test_a_failure_names_the_host_and_never_the_address() -> None:
     with pytest.raises(Unreachable) as failure:
-        await Http().json("http://127.0.0.1:9/?code=secret")
+        await OAuthHttpClient().json("http://127.0.0.1:9/?code=secret")
     assert "127.0.0.1" in str(failure.value)
     assert "secret" not in str(failure.value)
 
@@ -201,4 +202,4 @@ async def test_redirects_are_not_followed() -> None:
 
     async with serving(web.get("/away", away), web.get("/there", there)) as base:
         with pytest.raises(Unreachable):
-            await Http().json(f"{base}/away")
+            await OAuthHttpClient().json(f"{base}/away")

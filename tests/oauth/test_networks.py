@@ -20,11 +20,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.oauth import Http
-from adapters.oauth.http import may_follow
-from adapters.oauth.networks import Network, host_address, is_odd_spelling, network_of
+from adapters.oauth.http import Network, OAuthHttpClient, host_address, is_odd_spelling, may_follow, network_of
 from bot.accounts.ports import Unreachable
-from tests.oauth.test_discovery import FROM_OUTSIDE, serving
+from tests.oauth.test_discovery import PUBLIC_SERVER, serving
 
 INSIDE = "https://10.0.0.5/mcp"
 HERE = "http://127.0.0.1:1/mcp"
@@ -81,7 +79,7 @@ class Names:
     ],
 )
 def test_no_spelling_of_an_address_inside_is_followed(host: str) -> None:
-    assert not may_follow(f"https://{host}/x", FROM_OUTSIDE)
+    assert not may_follow(f"https://{host}/x", PUBLIC_SERVER)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_no_spelling_of_an_address_inside_is_followed(host: str) -> None:
 )
 async def test_a_name_that_leads_inside_is_refused_before_anything_is_connected(addresses: list[str]) -> None:
     names = Names(addresses)
-    http = Http(resolve=names).for_what_is_named_by(FROM_OUTSIDE)
+    http = OAuthHttpClient(resolve=names).for_addresses_named_by(PUBLIC_SERVER)
     with pytest.raises(Unreachable, match=r"login\.example: this address is not one to go to"):
         await http.request("GET", "https://login.example/x?code=secret")
     assert names.asked == ["login.example"]
@@ -115,7 +113,7 @@ async def test_what_was_checked_is_connected_to_and_a_name_is_resolved_once() ->
     async with serving(web.get("/x", told)) as base:
         port = base.rpartition(":")[2]
         names = Names(["127.0.0.1"])
-        http = Http(resolve=names).for_what_is_named_by(HERE)
+        http = OAuthHttpClient(resolve=names).for_addresses_named_by(HERE)
         assert await http.json(f"http://login.example:{port}/x") == {"host": f"login.example:{port}"}
     assert names.asked == ["login.example"]
 
@@ -127,7 +125,10 @@ async def test_another_address_of_the_same_name_is_tried() -> None:
     async with serving(web.get("/x", told)) as base:
         port = base.rpartition(":")[2]
         names = Names(["127.0.0.9", "127.0.0.1"])
-        assert await Http(resolve=names).for_what_is_named_by(HERE).json(f"http://login.example:{port}/x") == {}
+        assert (
+            await OAuthHttpClient(resolve=names).for_addresses_named_by(HERE).json(f"http://login.example:{port}/x")
+            == {}
+        )
 
 
 async def test_the_operator_s_own_address_is_asked_wherever_it_is() -> None:
@@ -136,7 +137,7 @@ async def test_the_operator_s_own_address_is_asked_wherever_it_is() -> None:
 
     async with serving(web.get("/x", told)) as base:
         names = Names()
-        assert await Http(resolve=names).for_what_is_named_by(f"{base}/mcp").json(f"{base}/x") == {}
+        assert await OAuthHttpClient(resolve=names).for_addresses_named_by(f"{base}/mcp").json(f"{base}/x") == {}
         assert names.asked == []
 
 
@@ -155,7 +156,7 @@ async def test_the_operator_s_own_address_is_asked_wherever_it_is() -> None:
     ],
 )
 async def test_a_server_inside_may_name_others_where_it_is(server: str, addresses: list[str], *, goes: bool) -> None:
-    http = Http(resolve=Names(addresses), seconds=0.2).for_what_is_named_by(server)
+    http = OAuthHttpClient(resolve=Names(addresses), seconds=0.2).for_addresses_named_by(server)
     with pytest.raises(Unreachable) as refusal:
         await http.request("GET", "https://login.example:9/x")
     assert ("not one to go to" in str(refusal.value)) is not goes
@@ -163,7 +164,7 @@ async def test_a_server_inside_may_name_others_where_it_is(server: str, addresse
 
 def test_addresses_out_there_are_known_as_such() -> None:
     for address in ("93.184.216.34", "2606:4700::1111", "::ffff:93.184.216.34"):
-        assert network_of(address) is Network.OUTSIDE
+        assert network_of(address) is Network.PUBLIC
         assert not is_odd_spelling(address)
     assert host_address("login.example.com") is None
 
@@ -197,7 +198,7 @@ async def test_the_certificate_has_to_be_the_name_s_whatever_address_is_connecte
     try:
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=here).start()
         url = f"https://{name}:{runner.addresses[0][1]}/x"
-        http = Http(resolve=Names(["127.0.0.1"])).for_what_is_named_by(HERE)
+        http = OAuthHttpClient(resolve=Names(["127.0.0.1"])).for_addresses_named_by(HERE)
         if name == "login.example":
             assert await http.json(url) == {}
         else:

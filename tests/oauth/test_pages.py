@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from adapters.oauth import routes
-from adapters.oauth.page import Page, connected, offer, problem, security_headers, show_code
+from adapters.oauth.pages import HtmlPage, connected, offer, problem, security_headers, show_code, sign_in_routes
 from bot.accounts.pages import Connected, GoTo, Offer, Problem, ShowCode
 from tests.fakes.oauth import Browser
 
@@ -57,7 +56,7 @@ class ScriptedFlow:
 @asynccontextmanager
 async def serving(flow: ScriptedFlow, *, visitor: str | None = None, secure: bool = False) -> AsyncIterator[str]:
     application = web.Application()
-    application.add_routes(routes(flow, lambda _: visitor, secure=secure))
+    application.add_routes(sign_in_routes(flow, lambda _: visitor, secure=secure))
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
@@ -250,7 +249,7 @@ def test_nothing_leads_on_over_plain_http_where_there_is_tls() -> None:
     assert " http:" not in security_headers(secure=True)["Content-Security-Policy"]
 
 
-def pages_of(word: str) -> list[Page]:
+def pages_of(word: str) -> list[HtmlPage]:
     scopes = (word, *[f"scope-{number}" for number in range(100)])
     return [
         offer(Offer(word, word, word, scopes, word), word),
@@ -263,7 +262,7 @@ def pages_of(word: str) -> list[Page]:
 class Outline(HTMLParser):
     """The tags of a page with the names of their attributes."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: HtmlPage) -> None:
         super().__init__()
         self.tags: list[Any] = []
         self.feed(page.html)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.oauth import ChatProofs, EntraLogin, SlackLogin, logins_from
+from adapters.oauth.chat_identity import ChatProofs, EntraLogin, SlackLogin, logins_from
 from bot.accounts.ports import Rejected, Unreachable
 from bot.settings import Settings
 from tests.fakes.oauth import IdentityFake, entra_user, identity_provider, slack_user

@@ -10,9 +10,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 
-from adapters.oauth import Provider, ProviderUse, connections_of
-from adapters.oauth.connections import AccountFields, ConnectionsError, OAuthServer
-from adapters.oauth.presets import PRESETS, Client
+from adapters.oauth import connections
+from adapters.oauth.connections import (
+    PRESETS,
+    AccountFields,
+    ConnectionsError,
+    OAuthServer,
+    Provider,
+    ProviderUse,
+    connections_of,
+)
 from bot.accounts.ports import Account, Rejected, Tokens, Unreachable
 from tests.fakes.oauth import IdentityFake, identity_provider
 from tests.oauth.parts import REDIRECT, STATE, begin, consent, provider_at, services, signed_in
@@ -26,7 +33,7 @@ USERS = {
 
 def preset(name: str, provider: IdentityFake, **more: Any) -> Provider:
     """A preset, moved to the fake."""
-    made = PRESETS[name](Client(name, provider.client_id, provider.client_secret))
+    made = replace(PRESETS[name], client_id=provider.client_id, client_secret=provider.client_secret)
     ends = {"authorize_url": "authorize", "token_url": "token", "userinfo_url": "userinfo"}
     moved: dict[str, Any] = {field: f"{provider.base}/{end}" for field, end in ends.items() if getattr(made, field)}
     return replace(made, **{**moved, "issuer": "", **more})
@@ -199,15 +206,14 @@ async def test_google_is_asked_for_a_refresh_token_each_time() -> None:
 )
 async def test_microsofts_word_for_an_address_counts_for_a_single_tenant(tenant: str, vouched: str | None) -> None:
     async with identity_provider({"ana": {"preferred_username": "ana@acme", "email": "ana@example.com"}}) as provider:
-        fields = PRESETS["microsoft"](Client("microsoft", "c", "s", tenant)).account
+        fields = connections.preset("microsoft", tenant).account
         oauth = services(preset("microsoft", provider, account=fields))
         tokens = await signed_in(oauth, "microsoft")
         assert await oauth.account("microsoft", tokens) == Account("ana@acme", vouched)
 
 
 def test_every_preset_has_addresses_with_tls() -> None:
-    for name, make in PRESETS.items():
-        made = make(Client(name, "c", "s"))
+    for made in PRESETS.values():
         assert made.authorize_url.startswith("https://")
         assert made.token_url.startswith("https://")
 

@@ -11,7 +11,8 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from adapters.oauth import OAuthServer, OAuthServices
+from adapters.oauth.connections import OAuthServer
+from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import Account, Rejected, Tokens, Unreachable
 from tests.fakes.oauth import ProtectedServer, protected_server
 from tests.oauth.parts import REDIRECT, STATE, Kept, at, begin, consent, services, signed_in

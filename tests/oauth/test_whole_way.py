@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 from aiohttp import web
 
-from adapters.oauth import ChatProofs, SlackLogin, routes
+from adapters.oauth.chat_identity import ChatProofs, SlackLogin
+from adapters.oauth.pages import sign_in_routes
 from bot.accounts.ports import Tokens
 from bot.records import threads
 from bot.vocabulary import Person
@@ -77,7 +78,7 @@ async def serving(stage: Stage) -> AsyncIterator[str]:
             return getattr(stage.office.flow, name)
 
     application = web.Application()
-    application.add_routes(routes(Current(), lambda _: None, secure=False))  # type: ignore[arg-type]
+    application.add_routes(sign_in_routes(Current(), lambda _: None, secure=False))  # type: ignore[arg-type]
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
