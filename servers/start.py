@@ -12,7 +12,7 @@ from pathlib import Path
 from mcp.server.fastmcp import FastMCP
 
 
-def start(name: str, *, database_variable: str, build: Callable[[Path], FastMCP]) -> None:
+def start_server(name: str, *, database_variable: str, build: Callable[[Path], FastMCP]) -> None:
     """Serve until the client goes away.
 
     `build` makes the server over a database file, whose path comes from the environment variable

@@ -1,1 +1,0 @@
-"""The calendar MCP server: calendars and their events in one SQLite file."""

@@ -1,0 +1,171 @@
+"""The tasks MCP server: one list of things to do in one SQLite file.
+
+`python -m servers.tasks [--http PORT]`; the file is `TASKS_DB`, by default `data/tasks.db`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+
+from servers import database
+from servers.plain_server import ADDS, MARKS, READS, REPLACES, CallRefused, PlainServer, Text, Title, described
+from servers.start import start_server
+
+INSTRUCTIONS = """A list of things to do. Look up a task's id with list before changing, completing or deleting it."""
+
+MOST_LISTED = 200
+"""Tasks in one listing, so that it fits a model's context. Our own choice."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS tasks (
+    id TEXT PRIMARY KEY,
+    title TEXT NOT NULL,
+    due TEXT NOT NULL,    -- ISO 8601 date, or empty
+    notes TEXT NOT NULL,
+    status TEXT NOT NULL, -- open or done
+    created_at TEXT NOT NULL,
+    completed_at TEXT NOT NULL
+);
+"""
+
+
+def read_date(given: Any) -> str:
+    """An ISO 8601 date; an empty text stays empty and means none. Raises `ValueError` with a sentence."""
+    mistake = f"{str(given)[:60]!r} is not a date; write it like 2026-11-30."
+    if not isinstance(given, str):
+        raise ValueError(mistake)  # noqa: TRY004 - pydantic reports ValueError
+    try:
+        return date.fromisoformat(given.strip()).isoformat() if given.strip() else ""
+    except ValueError as error:
+        raise ValueError(mistake) from error
+
+
+Status = Literal["open", "done"]
+Day = Annotated[str, BeforeValidator(read_date), WithJsonSchema({"type": "string", "format": "date"})]
+TaskId = Annotated[UUID, described("Task", "The task's id, as list gives it.")]
+Due = Annotated[Day | None, described("Due", "The day it is due, such as 2026-11-30.")]
+NewTitle = Annotated[Title | None, described("Title", "A new title.")]
+NewDue = Annotated[Day | None, described("Due", "A new due day; empty removes it.")]
+NewNotes = Annotated[Text | None, described("Notes", "New notes; empty removes them.")]
+NewStatus = Annotated[Status | None, described("Status", "open brings a task back, done completes it.")]
+
+
+class Task(BaseModel):
+    """One thing to do."""
+
+    id: str
+    title: str
+    status: Status
+    due: str
+    """ISO 8601 date; empty: none."""
+    notes: str
+    created_at: str
+    completed_at: str
+    """Empty while it is open."""
+
+
+class TaskList(BaseModel):
+    """Tasks, those due first at the top."""
+
+    tasks: list[Task]
+    left_out: int
+    """How many more there are, when there are too many for one listing."""
+
+
+def build(path: Path) -> PlainServer:
+    """The server over one task file, which is made if it is missing. Raises `OSError` or `sqlite3.Error`."""
+    database.create(path, SCHEMA)
+    server = PlainServer("tasks", instructions=INSTRUCTIONS, log_level="WARNING")
+
+    @server.tool(title="Add task", annotations=ADDS)
+    def add(
+        title: Annotated[Title, described("Title", "What is to be done.")],
+        due: Due = None,
+        notes: Annotated[Text, Field(title="Notes")] = "",
+    ) -> Task:
+        """Add a task."""
+        task = Task(
+            id=str(uuid4()), title=title, status="open", due=due or "", notes=notes, created_at=_now(), completed_at=""
+        )
+        with database.writing(path) as connection:
+            _save(connection, task)
+        return task
+
+    @server.tool(name="list", title="List tasks", annotations=READS)
+    def list_tasks(
+        status: Annotated[
+            Literal["open", "done", "all"], Field(title="Status", description="Which tasks: open, done or all.")
+        ] = "open",
+    ) -> TaskList:
+        """List tasks with their ids, those due first at the top."""
+        with database.reading(path) as connection:
+            rows = connection.execute(
+                "SELECT * FROM tasks WHERE ? IN ('all', status) ORDER BY due = '', due, created_at, id", (status,)
+            ).fetchall()
+        tasks = [Task(**dict(row)) for row in rows[:MOST_LISTED]]
+        return TaskList(tasks=tasks, left_out=max(0, len(rows) - MOST_LISTED))
+
+    @server.tool(title="Complete task", annotations=MARKS)
+    def complete(task_id: TaskId) -> Task:
+        """Mark a task as done."""
+        with database.writing(path) as connection:
+            return _change(connection, task_id, status="done")
+
+    @server.tool(title="Update task", annotations=REPLACES)
+    def update(
+        task_id: TaskId, title: NewTitle = None, due: NewDue = None, notes: NewNotes = None, status: NewStatus = None
+    ) -> Task:
+        """Change a task; what is left out stays as it is."""
+        given = {"title": title, "due": due, "notes": notes, "status": status}
+        changes = {name: value for name, value in given.items() if value is not None}
+        if not changes:
+            raise CallRefused("Nothing to change was given.")
+        with database.writing(path) as connection:
+            return _change(connection, task_id, **changes)
+
+    @server.tool(title="Delete task", annotations=REPLACES)
+    def delete(task_id: TaskId) -> Task:
+        """Delete a task for good; the result is the task as it was."""
+        with database.writing(path) as connection:
+            task = _find(connection, task_id)
+            connection.execute("DELETE FROM tasks WHERE id = ?", (task.id,))
+        return task
+
+    return server
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _find(connection: sqlite3.Connection, task_id: UUID) -> Task:
+    row = connection.execute("SELECT * FROM tasks WHERE id = ?", (str(task_id),)).fetchone()
+    if row is None:
+        raise CallRefused(f"There is no task with the id {task_id}.")
+    return Task(**dict(row))
+
+
+def _change(connection: sqlite3.Connection, task_id: UUID, **changes: str) -> Task:
+    task = _find(connection, task_id)
+    changed = task.model_copy(update=changes)
+    if changed.status != task.status:
+        changed = changed.model_copy(update={"completed_at": _now() if changed.status == "done" else ""})
+    _save(connection, changed)
+    return changed
+
+
+def _save(connection: sqlite3.Connection, task: Task) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO tasks VALUES (:id, :title, :due, :notes, :status, :created_at, :completed_at)",
+        task.model_dump(),
+    )
+
+
+if __name__ == "__main__":
+    start_server("tasks", database_variable="TASKS_DB", build=build)

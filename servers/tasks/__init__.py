@@ -1,1 +1,0 @@
-"""The tasks MCP server: one list of things to do in one SQLite file."""
