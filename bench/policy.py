@@ -24,7 +24,7 @@ from bench.measures import Fifth, Sizes
 from bot.records.schema import upgrade_sqlite
 from policies.judging import judge
 from policies.model import Ask, Call, Facts, Mode, Tool
-from policies.reading import parse_policy
+from policies.policy_file import parse_policy
 
 RULES = 1_000
 IDLE_SHARE = 0.5

@@ -13,7 +13,7 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
 from bot.vocabulary import AlreadySettled, ClickResult, GrantView, Settled, Unknown
-from policies.grants import DURATIONS, Grant, grant_offered
+from policies.approvers import DURATIONS, Grant, grant_offered
 from policies.redaction import Redactor
 
 NO_GRANT = Unknown("This permission does not exist (any more).")
@@ -47,7 +47,7 @@ class GrantBook:
         )
 
     async def grants_of(self, person_id: str) -> Sequence[Grant]:
-        """What somebody allows themselves now, for `policies.grants.under_grants`."""
+        """What somebody allows themselves now, for `policies.approvers.under_grants`."""
         return [
             Grant(row.person_id, row.server, row.tool, row.digest, row.until) for row in await self._rows(person_id)
         ]

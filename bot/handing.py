@@ -16,8 +16,8 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.vocabulary import AlreadySettled, ClickResult, Handover, Person, Refused, Settled
 from bot.voting import EXPIRED, NO_SUCH
-from policies.deciding import CouldNotFindOut, Permitted, as_of, several_may_decide
-from policies.references import home_of
+from policies.approvers import CouldNotFindOut, Permitted, as_of, several_may_decide
+from policies.model import home_of
 
 PATIENCE = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.records.waiting import Waiting
-from policies.deciding import Decider, Permitted, may_decide
+from policies.approvers import Decider, Permitted, may_decide
 
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""

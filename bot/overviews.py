@@ -30,7 +30,7 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
-from policies.deciding import Permitted
+from policies.approvers import Permitted
 from policies.redaction import Redactor
 
 SHOWN = 300

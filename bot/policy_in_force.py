@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from policies.reading import load_policy
+from policies.policy_file import load_policy
 from policies.rules import Policy, PolicyError
 
 log = structlog.get_logger(__name__)

@@ -26,8 +26,8 @@ from bot.vocabulary import (
     SignInView,
     Vote,
 )
-from policies.deciding import as_of, several_may_decide
-from policies.describing import describe_approvers
+from policies.approvers import as_of, several_may_decide
+from policies.judging import describe_approvers
 from policies.model import Ask
 
 RESULT_LIMIT = 200

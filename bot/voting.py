@@ -32,10 +32,9 @@ from bot.vocabulary import (
     Unknown,
 )
 from graph.calls import digest_of, storable
-from policies.deciding import Permitted, edit_needs_no_new_asking
+from policies.approvers import CountedVote, Identity, Permitted, Tally, edit_needs_no_new_asking, tally
 from policies.model import Tool, canonical_json, model_name
 from policies.redaction import Redactor
-from policies.voting import CountedVote, Identity, Tally, tally
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 EXPIRED = AlreadySettled("This approval has expired.")

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from graph.fields import FieldType, FormField
 from graph.interrupts import Answered, Approved, Expired, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
-from policies import grants
+from policies import approvers
 from policies.model import Call, Tool
 
 CLARIFICATION = "request_clarification"
@@ -24,7 +24,7 @@ FOREIGN_RESULT = "[result for that person only]"
 
 def digest_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """SHA-256 over what is approved: server and its configuration, tool, schema and canonical arguments."""
-    return grants.digest_of(Call(tool, arguments))
+    return approvers.digest_of(Call(tool, arguments))
 
 
 TakingOut = Callable[[str, dict[str, Any]], tuple[dict[str, Any], str]]

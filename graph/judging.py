@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 
 from graph.ports import Ports
 from graph.state import ToolCallState
-from policies.deciding import Decider, groups_to_look_up
-from policies.grants import covered, under_grants
+from policies.approvers import Decider, covered, groups_to_look_up, under_grants
 from policies.judging import judge
-from policies.model import Ask, Call, Facts, Tool, Verdict
+from policies.model import Ask, Call, Facts, Tool, Verdict, is_group
 from policies.quoting import is_quoted, sentence_around
 from policies.redaction import exceeds
-from policies.references import is_group
 from policies.rules import Policy
 
 _LARGE = 2_000

@@ -1,1 +1,1 @@
-"""Who may do what: rules in, a verdict out. Pure; the lowest room of the house."""
+"""Who may do what: rules in, a verdict out. Pure; the lowest layer."""

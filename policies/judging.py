@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from policies.matching import NO, Fit, fit_all
-from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from policies import yaml_values
+from policies.matching import NO, Fit, Subject, fit_all
+from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict, is_group
 from policies.quoting import is_quoted
 from policies.rules import Policy, Rule
-from policies.subject import Subject
 
 
 def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
@@ -105,3 +108,120 @@ def _refused_in_safe_write(rule: Rule | None, subject: Subject) -> str | None:
 
 def _name_of(subject: Subject) -> str:
     return f"{subject.call.tool.name} of {subject.call.tool.server}"
+
+
+# ------------------------------------------------------ explanations, rule by rule (`policy explain`)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A rule that was held against the call."""
+
+    name: str
+    source: str
+    """`policies/default.yaml:12`."""
+    fit: Fit
+    because: tuple[str, ...] = ()
+    """Each field that did not fit or could not be found out: “server is tasks; wanted: calendar”."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How the verdict came about."""
+
+    verdict: Verdict
+    """The same that `judge` gives."""
+    tried: tuple[Tried, ...]
+    """The rules in order, down to the one that decided."""
+    decided_by: str
+    """That rule's name; empty when none fits."""
+    floor: str
+    """What the tool's server requires beyond the rules, in a sentence; empty when that changed nothing."""
+    ceiling: str
+    """What the mode took away, in a sentence; empty when that changed nothing."""
+    approvers: str
+    """Who could approve, in words; empty when nobody is asked."""
+
+
+def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
+    """The judgement of a call, step by step. Pure; raises nothing."""
+    subject = Subject(call, facts)
+    rule, said = by_rules(policy, subject)
+    raised = above_floor(said, call.tool)
+    verdict = under_ceiling(policy, raised, rule, subject)
+    return Explanation(
+        verdict=verdict,
+        tried=tuple(_tried(each, subject) for each in _down_to(policy, rule)),
+        decided_by=rule.name if rule else "",
+        floor="" if raised is said else f"{call.tool.server} requires approval for {call.tool.name}: allow became ask.",
+        ceiling="" if verdict is raised else _ceiling(facts.mode, verdict),
+        approvers=_approvers(verdict, facts.requester) if isinstance(verdict, Ask) else "",
+    )
+
+
+def _down_to(policy: Policy, rule: Rule | None) -> tuple[Rule, ...]:
+    return policy.rules if rule is None else policy.rules[: policy.rules.index(rule) + 1]
+
+
+def _tried(rule: Rule, subject: Subject) -> Tried:
+    wrong = [check for check in rule.checks if not check.fits(subject)]
+    because = tuple(f"{check.field} is {check.found(subject)}; wanted: {check.wanted}" for check in wrong)
+    return Tried(rule.name, rule.source, fit_all([check.fits for check in rule.checks], subject), because)
+
+
+def _ceiling(mode: Mode, verdict: Verdict) -> str:
+    return f"Mode {mode}: {verdict.reason}" if isinstance(verdict, Deny) else ""
+
+
+def _approvers(ask: Ask, requester: str) -> str:
+    who = describe_approvers(ask, (requester,), str)
+    if ask.escalate_after is None:
+        return who
+    return f"{who}; after {yaml_values.in_words(ask.escalate_after)} also {', '.join(ask.escalate_to)}"
+
+
+# ------------------------------------------------------------- who may decide, in the words of a card
+
+
+def describe_approvers(ask: Ask, requester_names: Sequence[str], name_of: Callable[[str], str]) -> str:
+    """Plain words such as "Ana", "anyone but Ana", "2 of: Ben, Chloe or members of finance".
+
+    `requester_names` are names in the order of `ApprovalAsked.requesters`; `name_of` gives the name of a person id or
+    group reference. Names are passed through as they are: escaping them is the renderer's.
+    """
+    four_eyes = ask.self_approval == "fourEyes"
+    listed = [approver for approver in ask.approvers if not (four_eyes and approver == "requester")]
+    if "any" in listed:
+        listed = ["any"]
+    words = [_in_words(approver, requester_names, name_of) for approver in listed]
+    if not words:
+        return "nobody"
+    several = f"{ask.quorum} of: " if ask.quorum > 1 else ""
+    return f"{several}{_list(words, 'or')}{_exception(ask, listed, words, requester_names)}"
+
+
+def _exception(ask: Ask, listed: Sequence[str], words: Sequence[str], requester_names: Sequence[str]) -> str:
+    if ask.self_approval != "fourEyes" or not requester_names:
+        return ""
+    open_ended = any(approver in ("any", "channel") or is_group(approver) for approver in listed)
+    if not open_ended and not set(words) & set(requester_names):
+        return ""
+    return f"{' but' if len(words) == 1 else ', but not'} {_list(list(dict.fromkeys(requester_names)), 'and')}"
+
+
+def _in_words(approver: str, requester_names: Sequence[str], name_of: Callable[[str], str]) -> str:
+    match approver:
+        case "any":
+            return "anyone"
+        case "channel":
+            return "anyone in this channel"
+        case "requester":
+            return requester_names[0] if requester_names else "the requester"
+        case group if is_group(group):
+            return f"members of {name_of(group)}"
+        case person:
+            return name_of(person)
+
+
+def _list(words: Sequence[str], last: str) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -2,18 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
-from policies.commands import folded, within
-from policies.match import Argument, Match
-from policies.patterns import glob, whole
-from policies.references import is_group
-from policies.schedule import Hours, in_words
-from policies.subject import Subject
-from policies.values import shown
+from policies.commands import Command, command_of, folded, within
+from policies.conditions import (
+    AllOf,
+    AnyOf,
+    Between,
+    Condition,
+    Equals,
+    Glob,
+    Hours,
+    OneOf,
+    Regex,
+    Together,
+    in_words,
+    is_literal,
+    local_time,
+    says_more_than_its_letters,
+)
+from policies.defaults import with_defaults
+from policies.model import Argument, Call, Facts, Match, is_group
+from policies.patterns import NOTHING, Likeness, glob, literally, of_glob, perhaps, whole
+from policies.spellings import LONGEST as LONGEST_READ
+from policies.spellings import LONGEST_NAME, LongText, folded_name
+from policies.trust import believed, call_known_to_read
+from policies.values import Doubt, Kind, Path, Undetermined, cost_of_reading, kind_of, number_in, shown
+
+# ---------------------------------------------------------------- a call, prepared once for all rules
+
+MOST_NAMES = 20_000
+"""Characters of the names in the arguments that are not ASCII, and 10 for each such name: folding them takes 20 ms."""
+MOST_READ = 50_000
+"""What reading the arguments that rules are about may cost for one call (`cost_of_reading`): about 50 ms."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is being judged."""
+
+    call: Call
+    facts: Facts
+
+    @cached_property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as the tool will take them, with its defaults."""
+        return with_defaults(self.call.tool.input_schema, self.call.arguments)
+
+    def named(self, name: str) -> Sequence[Any] | None:
+        """The value of an argument, or nothing, looked up once; `None`: it is there under another spelling of its name,
+        or nobody knows whether it has a default."""
+        if name not in self._named:
+            self._named[name] = self._looked_up(name)
+        return self._named[name]
+
+    def _looked_up(self, name: str) -> Sequence[Any] | None:
+        given = self.arguments
+        if self._has_too_many_names or any(other != name for other in self._spelled.get(folded_name(name), ())):
+            return None
+        if name in given:
+            return (self._read_once(given[name]),)
+        return None if isinstance(given, Undetermined) else ()
+
+    @cached_property
+    def _spelled(self) -> Mapping[str, Sequence[str]]:
+        """The names of arguments that the tool does not have, by their letters."""
+        properties = self.call.tool.input_schema.get("properties")
+        own = properties if isinstance(properties, Mapping) else {}
+        spelled: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self.arguments:
+            if name not in own:
+                spelled[folded_name(name)].append(name)
+        return spelled
+
+    def values(self, path: Path) -> list[Any] | None:
+        """What a path into the arguments yields, looked up once; `None`: could not be found out (`Path.values`)."""
+        if path.text not in self._found:
+            found = None if self._has_too_many_names else path.values(self.arguments)
+            self._found[path.text] = found if found is None else [*map(self._read_once, found)]
+        return self._found[path.text]
+
+    def _read_once(self, value: Any) -> Any:
+        """A value that a rule asks about; a long text in a form that remembers what is found out about it."""
+        match value:
+            case str() if len(value) > LONGEST_READ:
+                return self._long.setdefault(id(value), LongText(value))
+            case Doubt():
+                return Doubt(tuple(map(self._read_once, value.options)))
+            case _:
+                return value
+
+    @cached_property
+    def _long(self) -> dict[int, LongText]:
+        """By the text's identity: it is kept as long as this is, by the arguments."""
+        return {}
+
+    @cached_property
+    def _has_too_many_names(self) -> bool:
+        """Whether comparing the names in the arguments would take too long, so that nothing is known of them."""
+        cost = 0
+        waiting: list[Any] = [self.call.arguments]
+        while waiting and cost <= MOST_NAMES:
+            one = waiting.pop()
+            if isinstance(one, Mapping):
+                cost += sum(10 + min(len(name), LONGEST_NAME) for name in one if not name.isascii())
+                waiting += one.values()
+            elif isinstance(one, list | tuple):
+                waiting += one
+        return cost > MOST_NAMES
+
+    def is_too_much(self, key: str, values: Sequence[Any]) -> bool:
+        """Whether these values of an argument, or a path, are more than can be read in all the ways in which a tool may
+        read them, after what was read for this call before."""
+        if key not in self._costs:
+            self._costs[key] = cost_of_reading(values, MOST_READ - self._spent[0])
+            self._spent[0] += self._costs[key]
+            if self._spent[0] > MOST_READ:
+                self._too_much.add(key)
+                self._spent[0] -= self._costs[key]
+        return key in self._too_much
+
+    @cached_property
+    def _costs(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _spent(self) -> list[int]:
+        return [0]
+
+    @cached_property
+    def _too_much(self) -> set[str]:
+        return set()
+
+    def local_time(self, zone: str) -> datetime:
+        """When it is, by the wall clock of a zone."""
+        if zone not in self._local:
+            self._local[zone] = local_time(self.facts.at, zone)
+        return self._local[zone]
+
+    @cached_property
+    def _local(self) -> dict[str, datetime]:
+        return {}
+
+    @cached_property
+    def _named(self) -> dict[str, Sequence[Any] | None]:
+        return {}
+
+    @cached_property
+    def _found(self) -> dict[str, list[Any] | None]:
+        return {}
+
+    @cached_property
+    def hints(self) -> Mapping[str, bool] | None:
+        """MCP hint → its value; `None` where the server's annotations are not trusted."""
+        if not self.call.tool.annotations_trusted:
+            return None
+        facts = believed(self.call.tool)
+        return {
+            "readOnlyHint": facts.read_only,
+            "destructiveHint": facts.destructive,
+            "idempotentHint": facts.idempotent,
+            "openWorldHint": facts.open_world,
+        }
+
+    @cached_property
+    def known_to_read(self) -> bool:
+        """Whether the call is known to change nothing."""
+        return call_known_to_read(self.call)
+
+    @cached_property
+    def command(self) -> Command | None:
+        """The command of a call to a command-shaped tool."""
+        return command_of(self.call.tool.input_schema, self.call.arguments)
 
 
 class Fit(Enum):
@@ -27,10 +194,8 @@ class Fit(Enum):
 
 
 NO = Fit.NO
-
 Values = Callable[[Subject], Sequence[Any] | None]
 """Finds the values of an argument; `None`: could not be found out."""
-
 Test = Callable[[Subject], bool | None]
 """Whether one field fits a call; `None`: that could not be found out."""
 
@@ -207,3 +372,163 @@ def _command(pattern: str) -> Check:
 
     doubt = "What the command does (it is not one plain command, options last and without shell characters)"
     return Check("command", pattern, fits, found, doubt)
+
+
+# ------------------------------------------------------------ which of many rules can be about a call
+# Conditions of many rules on one argument are combined: a thousand regular expressions in one cost little more than
+# one.
+# Whatever the index returns is then checked rule by rule. The index must never leave out a rule that fits or may fit.
+
+TOGETHER = 64
+"""Rules that are asked at once; RE2 is quickest with some dozens of patterns in one."""
+WORTH_IT = 4
+"""Rules about one argument from which on it is asked for all of them at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a value must be like, at the least: text like one of `texts`, or a number from `low` to `high`."""
+
+    texts: tuple[str, ...] = ()
+    """Regular expressions (RE2)."""
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def __or__(self, other: Wanted) -> Wanted:
+        return Wanted(self.texts + other.texts, min(self.low, other.low), max(self.high, other.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What many rules ask of one argument."""
+
+    key: str
+    values: Values
+    may_be_text: Likeness
+    wants_text: bool
+    low: float
+    high: float
+    asking: int
+    """The rules that ask it, a bit for each."""
+
+    def excludes(self, subject: Subject) -> bool:
+        """Whether no value can be what any of them wants."""
+        values = self.values(subject)
+        if values is None or subject.is_too_much(self.key, values):
+            return False
+        return not any(map(self._may_be, values))
+
+    def _may_be(self, value: Any) -> bool:
+        match value:
+            case str():
+                if self.may_be_text(value):
+                    return True
+                number = number_in(value) if self.low <= self.high else None
+                return self.low <= self.high if number is None else self._includes(number)
+            case bool():
+                return True  # seldom asked about, and not worth being asked about quickly
+            case int() | float():
+                return self.wants_text or self._includes(value)
+            case _:
+                return True
+
+    def _includes(self, number: float) -> bool:
+        # What JavaScript rounds may be on the other side of an end.
+        return not (number < self.low or number > self.high) or abs(number) > _EXACT
+
+
+@dataclass(frozen=True, slots=True)
+class RuleIndex:
+    """Questions about some rules."""
+
+    questions: tuple[Question, ...]
+    everything: int
+    """A bit for each rule."""
+
+    def left(self, subject: Subject) -> int:
+        """The rules that may be about a call, a bit for each, the first one lowest."""
+        left = self.everything
+        for question in self.questions:
+            if left & question.asking and question.excludes(subject):
+                left &= ~question.asking
+        return left
+
+
+def rule_index(matches: Sequence[Match]) -> RuleIndex:
+    """The questions worth asking about these rules."""
+    asked: defaultdict[str, list[tuple[int, Values, Wanted]]] = defaultdict(list)
+    for number, match in enumerate(matches):
+        for key, values, wanted in _questions_of(match):
+            asked[key].append((1 << number, values, wanted))
+    together = (_together(key.removeprefix("args."), each) for key, each in asked.items() if len(each) >= WORTH_IT)
+    return RuleIndex(tuple(question for question in together if question is not None), (1 << len(matches)) - 1)
+
+
+def _together(key: str, askings: Sequence[tuple[int, Values, Wanted]]) -> Question | None:
+    wanted, asking = Wanted(), 0
+    for bit, _, each in askings:
+        wanted, asking = wanted | each, asking | bit
+    try:
+        return Question(
+            key, askings[0][1], perhaps(wanted.texts or (NOTHING,)), bool(wanted.texts), wanted.low, wanted.high, asking
+        )
+    except ValueError:
+        return None  # together they are too large for RE2
+
+
+def _questions_of(match: Match) -> Iterable[tuple[str, Values, Wanted]]:
+    for argument in match.args:
+        wanted = _wanted(argument.condition)
+        if wanted is not None:
+            yield f"args.{argument.key}", values_at(argument), wanted
+    if match.requester and not any(map(is_group, match.requester)):
+        yield "requester", lambda subject: (subject.facts.requester,), Wanted(tuple(map(literally, match.requester)))
+    if match.channel is not None:
+        yield "channel", lambda subject: (subject.facts.place,), Wanted((of_glob(match.channel),))
+    if match.command is not None:
+        yield (
+            "command",
+            _command_line,
+            Wanted((within(match.command), of_glob(" ".join(match.command.lower().split())))),
+        )
+
+
+def _command_line(subject: Subject) -> Sequence[str] | None:
+    command = subject.command
+    if command is None:
+        return ()
+    return (command.line,) if command.readable else None
+
+
+def _wanted(condition: Condition) -> Wanted | None:
+    """`None`: it can fit what is not there, or too many kinds of values."""
+    match condition:
+        case Glob(pattern=text) | Equals(value=str() as text) if _means_more(condition, text):
+            return None
+        case Regex():
+            return Wanted((condition.expression,))
+        case Equals(value=str() as text):
+            return Wanted((literally(text),))
+        case Equals(value=bool()):
+            return None
+        case Equals(value=int() | float() as number):
+            return Wanted(low=number, high=number) if kind_of(number) is Kind.NUMBER else None
+        case Between(low=low, high=high):
+            return Wanted(low=float("-inf") if low is None else low, high=float("inf") if high is None else high)
+        case OneOf(options=options):
+            each = [_wanted(Equals(option)) for option in options]
+            return None if None in each else reduce(or_, filter(None, each), Wanted())
+        case AnyOf() | AllOf():
+            return _wanted(condition.condition)
+        case Together():
+            return next(filter(None, map(_wanted, condition.conditions)), None)
+        case _:
+            return None
+
+
+def _means_more(condition: Condition, text: str) -> bool:
+    """Whether text unlike this one may be meant as it: not what regular expressions can ask."""
+    return says_more_than_its_letters(text) and (not isinstance(condition, Glob) or is_literal(text))
+
+
+_EXACT = 2.0**53

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,9 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from policies.conditions import Condition, Hours
+from policies.values import Path, is_path
 
 
 class Mode(StrEnum):
@@ -191,3 +195,90 @@ class Risk(StrEnum):
     WRITES = "writes"
     DESTROYS = "destroys"
     REACHES_OUTSIDE = "reaches outside"
+
+
+# ----------------------------------------------------------------- match: which calls a rule is about
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument, or a path into the arguments, and what must be there."""
+
+    key: str
+    """Its name, or a JSON path (`$.attendees[*].email`)."""
+    condition: Condition
+    path: Path | None = None
+    """The path that `key` is; `None`: it is a name."""
+
+    @staticmethod
+    def of(key: str, condition: Condition) -> Argument:
+        """Raises `ValueError` where the key begins like a path and is none."""
+        return Argument(key, condition, Path(key) if is_path(key) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which calls a rule is about. A field that is `None` (or empty) fits every call; all given fields must fit."""
+
+    server: str | None = None
+    """The server's name in `mcp.json`."""
+    tool: str | None = None
+    """Glob over the tool's name as its server calls it (`*`, `?`, `[abc]`; case counts)."""
+    command: str | None = None
+    """Glob over the words, in lower case, of a command-shaped tool's command before its first option."""
+    args: tuple[Argument, ...] = ()
+    reads: bool | None = None
+    """Whether the call is known to change nothing: by the operator's list, a trusted server, or its command."""
+    annotations: Mapping[str, bool] = field(default_factory=dict)
+    """MCP hint → its value; fits nothing on servers whose annotations the operator does not trust."""
+    mode: Mode | None = None
+    platform: str | None = None
+    channel: str | None = None
+    """Glob over the place's channel (`slack:T1:C2`, `teams:{tenant}:{conversation}`); a direct chat is no channel."""
+    requester: tuple[str, ...] = ()
+    """Person ids and group references; the requester must be or belong to one of them."""
+    time: Hours | None = None
+
+    @property
+    def names_tools(self) -> bool:
+        """Whether it picks calls by server, tool or command, rather than taking any tool that happens to come along."""
+        return (
+            self.server is not None
+            or (self.tool is not None and self.tool.strip("*?") != "")
+            or (self.command is not None and self.command.strip("*? ") != "")
+        )
+
+
+# ------------------------------------------------------------ references to people, groups and places
+
+_SLACK = re.compile(r"[A-Z0-9]+:[A-Z0-9]+")
+_ENTRA = re.compile(r"[0-9A-Za-z._-]+:[0-9A-Za-z._-]+")
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+PEOPLE: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": _ENTRA, "web": re.compile(r"[^\s:]+")}
+"""Platform → what follows it in a person id: workspace and user, tenant and object id, name."""
+GROUPS: Mapping[str, re.Pattern[str]] = {"slack-group": _SLACK, "entra-group": _ENTRA}
+"""Directory → what follows it in a group reference: workspace or tenant, and the group's id."""
+PLACES: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": re.compile(r"[0-9A-Za-z._-]+:\S+")}
+"""Platform → what follows it in the reference of a channel, a chat or somebody's direct messages."""
+
+
+def normal(reference: str, forms: Mapping[str, re.Pattern[str]]) -> str | None:
+    """A reference as platforms write it; `None`: it has none of these forms.
+
+    GUIDs are in lower case there, while some of Microsoft's tools write them in upper case.
+    """
+    kind, _, rest = reference.partition(":")
+    if kind not in forms or not forms[kind].fullmatch(rest):
+        return None
+    return f"{kind}:{_GUID.sub(lambda guid: guid[0].lower(), rest)}"
+
+
+def is_group(reference: str) -> bool:
+    """Whether a reference names a group (`slack-group:T1:S1`, `entra-group:…`) rather than a person."""
+    kind, colon, _ = reference.partition(":")
+    return bool(colon) and kind.endswith("-group")
+
+
+def home_of(person: str) -> str:
+    """Where a person has one account at most: the workspace of `slack:T1:U2`, the tenant of a Teams person, `web`."""
+    return person.rpartition(":")[0]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import methodcaller
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
@@ -22,7 +22,6 @@ from policies.spellings import (
 
 Likeness = Callable[[str], object]
 """Something true for a text that fits."""
-
 _bare = methodcaller("strip", " \t\"'<>()[]{}")
 """A part of a list without what may stand around it."""
 FEW = 20
@@ -166,3 +165,44 @@ def _class(inner: str) -> str:
     if not parts:
         return "." if negated else NOTHING
     return f"[{'^' * negated}{''.join(parts)}]"
+
+
+# ------------------------------------------------------------ which of many patterns can match at all
+# The literals that patterns need are looked for all at once: most texts have no secret, which a hundred regular
+# expressions find out in 60 µs and one set of literals in 1 µs.
+
+_Sought = TypeVar("_Sought")
+
+
+class Needles(Generic[_Sought]):
+    """Each thing that is looked for, by the pieces of which a text has at least one where it holds such a thing."""
+
+    def __init__(self, sought: Iterable[tuple[_Sought, Collection[bytes]]]) -> None:
+        """What is sought, and its needles, in capitals or not. What has none may be in any text."""
+        by_needle: dict[bytes, list[_Sought]] = {}
+        self._anywhere: list[_Sought] = []
+        for each, needles in sought:
+            if not needles:
+                self._anywhere.append(each)
+            for needle in needles:
+                by_needle.setdefault(needle, []).append(each)
+        self._by_needle = tuple(by_needle.values())
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.case_sensitive = False
+        self._set = re2.Set.SearchSet(options)
+        for needle in by_needle:
+            self._set.Add(re2.escape(needle))
+        self._set.Add("")  # in every text: so that "none" is RE2's word for "not enough memory" alone
+        self._set.Compile()
+
+    def whose_are_in(self, text: bytes) -> Collection[_Sought]:
+        """What may be in a text (UTF-8), each once; all of it when RE2 has not enough memory to say. Linear in time."""
+        found = self._set.Match(text)
+        if not found:
+            return dict.fromkeys([*self._anywhere, *(each for some in self._by_needle for each in some)])
+        if len(found) == 1:  # the empty one
+            return self._anywhere
+        named = (each for index in found if index < len(self._by_needle) for each in self._by_needle[index])
+        return dict.fromkeys([*self._anywhere, *named])

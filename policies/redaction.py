@@ -24,8 +24,7 @@ from typing import Any
 from policies.secret_fields import kind_of_field, name_of_entry
 from policies.secret_rules import Span
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
-from policies.secret_spans import Shapes, certain_spans, in_order, secret_spans
-from policies.secret_spellings import spellings
+from policies.secret_spans import Shapes, certain_spans, in_order, secret_spans, spellings
 
 __all__ = [
     "EMAILS",

@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from policies.match import Match
-from policies.matching import Check, Test, checks_of
-from policies.model import Allow, Ask, Deny
+from policies.matching import TOGETHER, Check, RuleIndex, Subject, Test, checks_of, rule_index
+from policies.model import Allow, Ask, Deny, Match, is_group
 from policies.patterns import glob
-from policies.references import is_group
-from policies.sieve import TOGETHER, Sieve, sieve_of
-from policies.subject import Subject
-
-__all__ = ["Match", "Policy", "PolicyError", "Rule", "is_group"]
 
 MOST_REMEMBERED = 4_096
-"""Tools for which a policy remembers its candidates; far more than any house has, few enough for its memory."""
+"""Tools for which a policy remembers its candidates; far more than any company has, few enough for its memory."""
 
 
 class PolicyError(Exception):
@@ -66,10 +60,10 @@ class Candidates:
     rules: tuple[Rule, ...]
 
     @cached_property
-    def sieved(self) -> tuple[tuple[tuple[Rule, ...], Sieve], ...]:
-        """Stretches of them, in order, each with its sieve."""
+    def indexed(self) -> tuple[tuple[tuple[Rule, ...], RuleIndex], ...]:
+        """Stretches of them, in order, each with its index."""
         parts = [self.rules[at : at + TOGETHER] for at in range(0, len(self.rules), TOGETHER)]
-        return tuple((part, sieve_of([rule.match for rule in part])) for part in parts)
+        return tuple((part, rule_index([rule.match for rule in part])) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -99,8 +93,8 @@ class Policy:
     def held_against(self, subject: Subject) -> Iterator[Rule]:
         """Those of the candidates, in order, that nothing excludes at first sight."""
         tool = subject.call.tool
-        for rules, sieve in self._about(tool.server, tool.name).sieved:
-            left = sieve.left(subject)
+        for rules, index in self._about(tool.server, tool.name).indexed:
+            left = index.left(subject)
             while left:
                 first = left & -left
                 yield rules[first.bit_length() - 1]

@@ -23,9 +23,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
-from policies.needles import Needles
-from policies.patterns import compiled
-from policies.placeholders import is_placeholder
+from policies.patterns import Needles, compiled
 
 _FILE = Path(__file__).with_name("secret_rules.json")
 _TRANSLATOR = Path(__file__).with_name("kingfisher_rules.py")
@@ -152,3 +150,51 @@ def _frugal(regex: str) -> Any:
 
 if __name__ == "__main__":
     load_rules()
+
+
+# ------------------------------------------------ placeholders: words, references to elsewhere, masks
+_PLACEHOLDER_WORDS = """
+    none null nil true false yes no ok on off empty string str text bytes int any object undefined optional required
+    missing invalid incorrect correct wrong expired expires changed reset unknown unset set hidden redacted masked
+    protected encrypted hashed enabled disabled updated failed weak strong length min max the a an is was must should
+    input prompt example placeholder unchanged n/a not and or to of for in
+"""
+
+
+_HARMLESS = frozenset(_PLACEHOLDER_WORDS.encode().split())
+
+
+_TEMPLATE = compiled(
+    r"\$\{.*\}|\$\(.*\)?|\$[A-Z_][A-Z0-9_]*|%[A-Za-z_]+%|\{+[^{}]*\}+|<[A-Za-z][^<>]*>|\.*|…|[*•xX#]+|https?://.*"
+    r"|\[[A-Za-z][A-Za-z0-9 :_-]*\]"
+)
+
+
+_BEGINS_TEMPLATE = frozenset(byte for begins in ("$%{<.*xX#hH[", "…", "•") for byte in begins.encode())
+"""How a template can begin: looked at first, since most values are none."""
+
+
+_NAME_OF_ONE = "[A-Za-z_]*(?:passw|secret|token|key|pwd)[A-Za-z_]*"
+
+
+_REFERENCE = compiled(
+    r"(?:self|this|os|process|env|config|settings|options|args|props|data|request|req|secrets|var|local)\.[\w.\[\]]*"
+    rf"|[\w.]+\.{_NAME_OF_ONE}|[A-Za-z]*_{_NAME_OF_ONE}|(?:passw|secret|token|key|pwd)[A-Za-z]*_[A-Za-z_]*"
+)
+
+
+def is_placeholder(value: bytes) -> bool:
+    """Whether a value (UTF-8) is no secret although it stands where one would."""
+    bare = _without_signs_around(value)
+    if bare.lower() in _HARMLESS or not bare:
+        return True
+    return bare[0] in _BEGINS_TEMPLATE and _TEMPLATE.fullmatch(bare) is not None
+
+
+def is_reference(value: bytes) -> bool:
+    """Whether a value without quotes is, in code, the name of where the secret is (`settings.api_key`)."""
+    return (b"." in value or b"_" in value) and _REFERENCE.fullmatch(_without_signs_around(value)) is not None
+
+
+def _without_signs_around(value: bytes) -> bytes:
+    return value.strip().rstrip(b".:!?")

@@ -6,17 +6,18 @@ Shapes as their issuers document them. Everything is in bytes: a secret is found
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from binascii import Error
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from policies.patterns import compiled
-from policies.placeholders import is_placeholder
+from policies.secret_rules import Span, is_placeholder, looks_random
 
-Span = tuple[int, int, str]
+LabelledSpan = tuple[int, int, str]
 """Where a secret begins and ends, and its kind."""
-
 _KIND = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 _BEFORE = r"(?:^|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])"
 """What may stand before a token: no letter or digit, unless it ends an escape (JSON's `\\n`, an address's `%20`)."""
@@ -32,7 +33,7 @@ class SecretPattern:
     """RE2. The secret is its first group, or all of it when it has none."""
     needles: tuple[str, ...] = ()
     """One of these, in capitals or not, is in every text that has such a secret: the quick way to see that there is
-    none. Whoever looks for many patterns looks for all their needles first (`policies.needles`)."""
+    none. Whoever looks for many patterns looks for all their needles first (`policies.patterns`)."""
     shortest: int = 1
     """Bytes of the shortest that counts."""
     certain: bool = True
@@ -48,7 +49,7 @@ class SecretPattern:
         if self._compiled.search(b"") is not None:
             raise ValueError("the pattern fits the empty text, so it would be found everywhere")
 
-    def spans(self, text: bytes) -> Iterator[Span]:
+    def spans(self, text: bytes) -> Iterator[LabelledSpan]:
         """Where it is found, in linear time."""
         group = min(1, self._compiled.groups)
         for found in self._compiled.finditer(text):
@@ -66,7 +67,6 @@ def _token(kind: str, regex: str, *needles: str) -> SecretPattern:
 
 
 _GITLAB = tuple(f"gl{kind}-" for kind in ("pat", "ptt", "dt", "rt", "cbt", "soat", "agent", "imt", "ft", "ffct"))
-
 TOKENS = (
     _token("aws key", r"(?:AKIA|ASIA)[0-9A-Z]{16}\b", "AKIA", "ASIA"),
     _token("github token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
@@ -121,13 +121,60 @@ TOKENS = (
     ),
 )
 """What is always masked."""
-
 GUIDS = SecretPattern("guid", rf"{_BEFORE}((?i:[0-9a-f]{{8}}-(?:[0-9a-f]{{4}}-){{3}}[0-9a-f]{{12}})\b)")
 """Masked where the operator wants it."""
-
 EMAILS = SecretPattern(
     "e-mail address",
     rf"{_BEFORE}((?i:[a-z0-9._%+-]{{1,64}}@(?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?\.)+[a-z]{{2,24}})\b)",
     ("@",),
 )
 """Masked where the operator wants it."""
+
+
+# ----------------------------------------------------------------- private keys between their markers
+
+_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?"
+_BREAK = r"(?:\s|\\+[nr])"
+_BLOCK = compiled(rf"-----BEGIN {_NAME}-----([^\"]*?)-----END {_NAME}-----")
+_CUT_OFF = compiled(rf"-----BEGIN {_NAME}-----((?:{_BREAK}*[A-Za-z0-9+/=]{{16,}})+)")
+_BREAKS = re.compile(rb"\s+|(?<!\\)\\++[nr]")
+_HEADER = re.compile(rb"[A-Za-z-]{3,20}: [^\r\n\\]{1,80}(?:\s|\\+[nr])")
+"""Of RFC 1421 and of PGP: `Proc-Type`, `DEK-Info`, `Version`, `Comment`."""
+_OPENSSH = b"openssh-key-v1\0"
+_SEQUENCE = 0x30
+_SHORTEST = 24
+
+
+def key_spans(text: bytes) -> Iterator[Span]:
+    """The blocks of private keys, markers and all. One is certain when a key's own encoding stands in it: between
+    such markers anything could be written. Linear in time."""
+    if b"PRIVATE KEY" not in text:
+        return
+    whole: set[int] = set()
+    for pattern in (_BLOCK, _CUT_OFF):
+        for found in pattern.finditer(text):
+            if found[1].strip() and found.start() not in whole:
+                whole.add(found.start())
+                yield found.start(), found.end(), "private key", _is_key(found[1])
+
+
+def _is_key(body: bytes) -> bool:
+    if _HEADER.match(body.lstrip()):
+        return False
+    written = _without_breaks(body)
+    try:
+        raw = b64decode(written[: len(written) // 4 * 4], validate=True)
+    except (Error, ValueError):
+        return False
+    if len(raw) < _SHORTEST:
+        return False
+    return (raw[0] == _SEQUENCE or raw.startswith(_OPENSSH)) and looks_random(written)
+
+
+def _without_breaks(body: bytes) -> bytes:
+    """One by one: to replace half a million at once holds the interpreter, and with it the event loop."""
+    written, done = bytearray(), 0
+    for found in _BREAKS.finditer(body):
+        written += body[done : found.start()]
+        done = found.end()
+    return bytes(written + body[done:])

@@ -6,17 +6,17 @@ know which, so a condition asks of all of them. Everything is linear in the leng
 
 from __future__ import annotations
 
+import html
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import islice
+from typing import Any
 from urllib.parse import unquote
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
-
-from policies.character_references import unescaped
 
 LONGEST = 20_000
 """Characters of a text whose other spellings are looked at; of a longer one that is not plain they are not known."""
@@ -27,7 +27,6 @@ MOST_PIECES = 200
 """Parts of a text that are held against a pattern one by one; of more it is not known whether all fit."""
 _ROUNDS = 4
 """How often decoding is tried on what was decoded."""
-
 _PHRASES = {"\ufdfa": "\u0635", "\ufdfb": "\u062c"}
 """Single characters that become 18 and 8 in form NFKC (of all others none becomes more than 6), and their first
 letters: a text must not grow by that much."""
@@ -258,6 +257,25 @@ def _from_root(text: str) -> str:
     return "/" + re.sub(r"^(?:\.\./)+|^/+", "", posixpath.normpath(path))
 
 
+# ------------------------------------- character references (`&amp;`, `&#65;`), as browsers read them
+
+_ZEROS = re.compile(r"&#([xX]?)0{9,}")
+_TOO_LARGE = re.compile(r"&#(?:[0-9]{18,}|[xX][0-9A-Fa-f]{18,});?")
+"""No character has such a number, not even with nine zeros before it."""
+_NO_CHARACTER = "\ufffd"
+
+
+def unescaped(text: str) -> str:
+    """A text with the characters that its references name. Raises nothing, and is linear in the length of the text."""
+    return html.unescape(with_readable_numbers(text)) if "&" in text else text
+
+
+def with_readable_numbers(text: str) -> str:
+    """A text whose numeric references mean the same and are short: Python reads no number of more than 4,300 digits,
+    and its HTML parser raises `ValueError` at one. A number of no character is U+FFFD, as in browsers."""
+    return _TOO_LARGE.sub(_NO_CHARACTER, _ZEROS.sub(r"&#\g<1>0", text)) if "&#" in text else text
+
+
 def _normal_path(text: str) -> str:
     """`/tmp/../etc//x` → /etc/x; the scheme of an address stays."""
     if "/" not in text and "\\" not in text:
@@ -286,3 +304,27 @@ _MAKERS = (
 """What servers do to a text; what one of them leaves, the next may do more to."""
 _DECODERS = (unquote, unescaped, composed, _visible, _normal_path)
 """What servers do without being asked: after these a text may have another meaning than it shows."""
+
+
+# --------------------------------------------------------------------------------- names of arguments
+# Many tools take `Amount` and `AMOUNT` for `amount` (Go's JSON does).
+
+
+LONGEST_NAME = 200
+"""Characters of a name that are compared."""
+
+
+def other_spellings(name: str, given: Mapping[str, Any], own: Set[str] = frozenset()) -> bool:
+    """Whether a mapping holds the name written otherwise: in other case, with other signs between its words. `own` are
+    names that the tool has itself."""
+    wanted = folded_name(name)
+    return any(other != name and other not in own and folded_name(other) == wanted for other in given)
+
+
+def folded_name(name: str) -> str:
+    """A name in lower case without signs between its words: the same for `calendar_id`, `calendarId`, `Calendar-ID`,
+    and for `calendar_id[]`, which many servers take for a list of that name."""
+    return unmarked(name[:LONGEST_NAME]).casefold().translate(_BETWEEN)
+
+
+_BETWEEN = dict.fromkeys(map(ord, "_-. \t\r\n\0[]\u200b\u200c\u200d\u2060\ufeff\xad"))

@@ -41,7 +41,7 @@ from bot.vocabulary import (
     Place,
     Unknown,
 )
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 
 _LONGEST_PAGE = 9
 """Digits of a page's number."""

@@ -20,9 +20,9 @@ from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
 from bot.vocabulary import AccountFacts, Person
-from policies.references import home_of
+from policies.approvers import Identity
+from policies.model import home_of
 from policies.spellings import unmarked
-from policies.voting import Identity
 
 log = structlog.get_logger(__name__)
 PATIENCE = 2.0

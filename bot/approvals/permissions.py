@@ -10,19 +10,21 @@ from dataclasses import dataclass, field, replace
 
 from bot.records.approvals import ApprovalRow
 from bot.vocabulary import Person
-from policies.deciding import (
+from policies.approvers import (
+    UNKNOWN,
     CouldNotFindOut,
+    CountedVote,
     Decider,
+    Identity,
     NotPermitted,
     Permission,
     Permitted,
     as_of,
     groups_to_look_up,
     may_decide,
+    vote_counts,
 )
-from policies.model import Ask
-from policies.references import home_of, is_group
-from policies.voting import UNKNOWN, CountedVote, Identity, vote_counts
+from policies.model import Ask, home_of, is_group
 
 _LOCAL_PAGE = "web:"
 SAME_HUMAN = (

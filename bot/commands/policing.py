@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 from bot.commands.arguments import CommandError, moment
-from policies.explaining import Explanation, Tried, explain
+from policies.judging import Explanation, Tried, explain
 from policies.matching import Fit
 from policies.model import Call, Deny, Facts, Mode, Tool, canonical_json
-from policies.reading import load_policy
+from policies.policy_file import load_policy
 from policies.rules import Policy, PolicyError
 
 _FITS = {Fit.YES: "fits", Fit.NO: "does not fit", Fit.UNKNOWN: "not known"}

@@ -14,11 +14,10 @@ from bot.audit.chain import Link
 from bot.audit.judgement import judged_again
 from bot.commands.arguments import CommandError, time_range
 from bot.records.audit import UnreadableLogError, sqlite_audit
-from policies.describing import describe_approvers
-from policies.grants import grant_offered
-from policies.judging import judge
+from policies.approvers import grant_offered
+from policies.judging import describe_approvers, judge
 from policies.model import Allow, Ask, Call, Deny, Verdict
-from policies.reading import load_policy
+from policies.policy_file import load_policy
 from policies.rules import Policy
 from policies.trust import risks_of
 

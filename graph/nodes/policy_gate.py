@@ -13,7 +13,7 @@ from graph.nodes import Step
 from graph.not_made import not_found, not_made
 from graph.ports import Ports, Spoken
 from graph.state import RunContext, ToolCallState
-from policies.deciding import edit_needs_no_new_asking
+from policies.approvers import edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny
 from policies.trust import risks_of
 

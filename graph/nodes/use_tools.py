@@ -44,7 +44,7 @@ from graph.ports import (
 )
 from graph.ports.ledger import Existing
 from graph.state import RunContext, ToolCallState
-from policies.deciding import approval_suffices
+from policies.approvers import approval_suffices
 from policies.model import Allow, Ask, Tool
 
 TRIES = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from policies.grants import Grant
+from policies.approvers import Grant
 
 
 class Directory(Protocol):

@@ -10,7 +10,7 @@ from bot.audit.entries import CallEnd, entry_of
 from bot.audit.judgement import judgement
 from policies.judging import judge
 from policies.model import Annotations, Call, Facts, Mode, Tool
-from policies.reading import parse_policy
+from policies.policy_file import parse_policy
 from policies.redaction import Redactor
 from policies.rules import Policy
 

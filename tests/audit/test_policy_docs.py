@@ -11,10 +11,8 @@ import pytest
 
 from policies.commands import NAMES
 from policies.judging import judge
-from policies.match import Match
-from policies.model import Call, Deny, Facts, Mode, Tool
-from policies.reading import parse_policy
-from policies.reading_ask import ASK_KEYS
+from policies.model import Call, Deny, Facts, Match, Mode, Tool
+from policies.policy_file import ASK_KEYS, parse_policy
 
 DOCS = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
 EXAMPLES = {

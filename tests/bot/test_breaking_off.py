@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.deliveries import Delivery
 from bot.records.tables import approvals, deliveries, grants, posts, votes
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 from tests.bot.desks import ANA, BEN, CARA, CHLOE, FAR, THREAD, Desks
 
 KEPT = (approvals, votes, grants, deliveries, posts)

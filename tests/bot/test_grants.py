@@ -8,7 +8,7 @@ import pytest
 
 from bot.vocabulary import AlreadySettled, GrantView, Refused, Settled, Unknown
 from graph.calls import digest_of
-from policies.grants import DURATIONS, Grant
+from policies.approvers import DURATIONS, Grant
 from policies.model import Call
 from tests.bot.desks import ANA, BEN, LAMP, MAKE, Desks
 

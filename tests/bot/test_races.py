@@ -16,7 +16,7 @@ from bot.records.deliveries import Delivery
 from bot.vocabulary import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.voting import TOOL_CHANGED
 from graph.calls import digest_of
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 from tests.bot.conftest import until
 from tests.bot.desks import ANA, BEN, CARA, CHLOE, MAKE, THREAD, Desks
 

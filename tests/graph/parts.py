@@ -42,9 +42,9 @@ from graph.ports import (
 from graph.running import Agent
 from graph.state import Turn
 from graph.workflow import build_workflow
-from policies.grants import Grant
+from policies.approvers import Grant
 from policies.model import Mode, Tool
-from policies.reading import parse_policy
+from policies.policy_file import parse_policy
 from tests.fakes.openai_server import wire_problem
 
 Answering = Callable[[Sequence[BaseMessage]], AIMessage]

@@ -16,7 +16,7 @@ from graph.calls import digest_of
 from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
 from graph.ports import SignInNeeded, Unavailable
 from graph.state import Silent
-from policies.grants import Grant
+from policies.approvers import Grant
 from policies.model import Annotations, Deny, Verdict
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 

@@ -16,7 +16,7 @@ from graph.calls import CLARIFICATION, digest_of
 from graph.interrupts import Answered, Approved
 from graph.quotes import QUOTE, QUOTE_LIMIT, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
-from policies.grants import Grant
+from policies.approvers import Grant
 from policies.model import Annotations, Mode, Tool
 from tests.graph.parts import Answering, Bench, rig, tool, turn
 from tests.support.examples import examples

@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.judging import judge
-from policies.match import Match
-from policies.matching import Fit, checks_of, fit_all
-from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Mode, Tool
-from policies.reading import parse_policy
+from policies.matching import Fit, Subject, checks_of, fit_all
+from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode, Tool
+from policies.policy_file import parse_policy
 from policies.rules import Policy
-from policies.subject import Subject
 
 READS = Annotations(read_only=True, open_world=False)
 SILENT = Annotations()

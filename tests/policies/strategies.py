@@ -7,11 +7,22 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policies.conditions import AllOf, AnyOf, Between, Condition, Equals, Glob, Not, OneOf, Present, Regex, Together
-from policies.match import Argument
-from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Mode, Tool
-from policies.rules import Match, Policy, Rule
-from policies.schedule import Hours
+from policies.conditions import (
+    AllOf,
+    AnyOf,
+    Between,
+    Condition,
+    Equals,
+    Glob,
+    Hours,
+    Not,
+    OneOf,
+    Present,
+    Regex,
+    Together,
+)
+from policies.model import Allow, Annotations, Argument, Ask, Call, Deny, Facts, Match, Mode, Tool
+from policies.rules import Policy, Rule
 
 GROUP = "slack-group:T1:S1"
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

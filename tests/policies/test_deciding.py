@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.deciding import (
+from policies.approvers import (
     CouldNotFindOut,
     Decider,
     NotPermitted,

@@ -7,7 +7,7 @@ import pytest
 import policies
 from policies.judging import judge
 from policies.model import Allow, Annotations, Ask, Tool
-from policies.reading import load_policy
+from policies.policy_file import load_policy
 from policies.rules import Policy
 from tests.policies.builders import READS, WRITES, a_call, a_tool, facts
 

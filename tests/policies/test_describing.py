@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies.describing import describe_approvers
+from policies.judging import describe_approvers
 from policies.model import Ask
 
 NAMES = {"web:ben": "Ben", "web:chloe": "Chloe", "web:ana": "Ana", "slack-group:T1:S1": "Finance"}

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from policies import reading, reading_conditions, reading_match, reading_time
+from policies import policy_file
 from policies.judging import judge
-from policies.match import Match
-from policies.model import Allow, Ask, Call, Deny, Facts, Mode
-from policies.reading_ask import ASK_KEYS
+from policies.model import Allow, Ask, Call, Deny, Facts, Match, Mode
+from policies.policy_file import ASK_KEYS
 from tests.policies.builders import READS, WRITES, a_call, a_command, a_policy, a_tool, facts, judged
 
 GROUP = "slack-group:T1:S1"
@@ -36,7 +35,7 @@ MATCH: dict[str, tuple[str, tuple[Call, Facts], tuple[Call, Facts]]] = {
 
 
 def test_every_field_of_a_match_is_in_the_table() -> None:
-    assert set(MATCH) == {field.name for field in fields(Match)} == set(reading_match._KEYS)
+    assert set(MATCH) == {field.name for field in fields(Match)} == set(policy_file._MATCH_KEYS)
 
 
 @pytest.mark.parametrize("decide", ["allow", "ask", "deny"])
@@ -64,7 +63,7 @@ CONDITIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def test_every_condition_is_in_the_table() -> None:
-    assert set(CONDITIONS) == reading_conditions._OF_ONE | reading_conditions._OF_SEVERAL
+    assert set(CONDITIONS) == policy_file._OF_ONE | policy_file._OF_SEVERAL
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -81,7 +80,7 @@ TIMES = {"days": "[sat]", "from": "'08:00'", "until": "'08:00'", "zone": "Europe
 
 
 def test_every_key_of_a_time_is_in_the_table() -> None:
-    assert set(TIMES) == reading_time._KEYS
+    assert set(TIMES) == policy_file._TIME_KEYS
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ DEMANDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def test_every_key_of_an_ask_is_in_the_table() -> None:
-    assert set(DEMANDS) == ASK_KEYS | {reading._READS}
+    assert set(DEMANDS) == ASK_KEYS | {policy_file._READS}
     told = {key for _, demands in DEMANDS.values() for key in demands}
     assert told == set(Ask.model_fields) - {"rule", "source", "version", "verdict"}
 

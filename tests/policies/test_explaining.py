@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policies.explaining import Tried, explain
+from policies.judging import Tried, explain
 from policies.matching import Fit
 from policies.model import Allow, Ask, Deny, Mode
 from tests.policies.builders import a_call, a_command, a_policy, a_tool, facts

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies import redaction, secret_fields, secret_keys, secret_readings, secret_spans
+from policies import redaction, secret_fields, secret_shapes, secret_spans
 from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor
 from policies.secret_spans import Shapes, in_order
 from tests.policies.test_redaction_properties import words
@@ -74,7 +74,7 @@ def test_what_is_found_is_not_walked_through_whenever_memory_is_collected() -> N
 
 
 def test_nor_is_where_the_parts_of_a_disguised_text_stand() -> None:
-    (_, (reading,)), *_ = secret_readings.readings("a\u200b".encode() * 100)
+    (_, (reading,)), *_ = secret_spans.readings("a\u200b".encode() * 100)
     parts = [getattr(reading, name) for name in vars(reading)]
     assert not any(isinstance(part, list) for part in parts)
 
@@ -105,7 +105,7 @@ def test_a_long_value_without_quotes_is_read_step_by_step_to_its_end(
 
 @given(st.lists(st.sampled_from([b"\\", b"n", b"r", b" ", b"\n", b"\r", b"\x0b", b"A", b"="])).map(b"".join))
 def test_breaks_in_a_key_are_taken_out_one_by_one_as_all_at_once(body: bytes) -> None:
-    assert secret_keys._without_breaks(body) == secret_keys._BREAKS.sub(b"", body)
+    assert secret_shapes._without_breaks(body) == secret_shapes._BREAKS.sub(b"", body)
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_what_has_headers_is_no_key_for_certain(header: bytes) -> None:
 
 def _certain(body: bytes) -> Iterator[bool]:
     text = b"-----BEGIN PRIVATE KEY-----" + body + b"-----END PRIVATE KEY-----"
-    return (certain for *_, certain in secret_keys.key_spans(text))
+    return (certain for *_, certain in secret_shapes.key_spans(text))

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from graph.calls import digest_of as digest_of_approval
-from policies.deciding import Decider
-from policies.grants import DURATIONS, Grant, covered, digest_of, grant_offered, under_grants
+from policies.approvers import DURATIONS, Decider, Grant, covered, digest_of, grant_offered, under_grants
 from policies.judging import judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Risk
 from tests.policies.builders import WRITES, a_call, a_policy, a_tool, facts

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import spellings
-from policies.commands import Effect, read_command
+from policies.commands import Effect, read_command, reads
 from policies.conditions import Equals, OneOf
 from policies.judging import judge
-from policies.known_commands import reads
 from policies.model import Allow, Ask, Call, Deny
 from policies.quoting import is_quoted, own_words
 from tests.policies.builders import a_call, a_policy, a_tool, facts

@@ -8,12 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.deciding import Decider
-from policies.explaining import explain
-from policies.grants import Grant, digest_of, under_grants
-from policies.judging import judge
-from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Mode
-from policies.rules import Match, Policy, Rule
+from policies.approvers import Decider, Grant, digest_of, under_grants
+from policies.judging import explain, judge
+from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode
+from policies.rules import Policy, Rule
 from policies.trust import call_known_to_read, risks_of
 from tests.policies.strategies import (
     GROUP,

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.matching import Fit
-from policies.model import Allow, Annotations, Ask, Call, Deny
-from policies.rules import Match
+from policies.model import Allow, Annotations, Ask, Call, Deny, Match
 from policies.values import same_json
 from tests.policies.builders import READS, a_call, a_command, a_policy, a_tool, facts, fit, judged
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.logs import Mask
-from policies.needles import Needles
+from policies.patterns import Needles
 from policies.redaction import EMAILS, TOKENS, Redactor, Secret
 from tests.policies import secret_corpus as corpus
 from tests.policies.secret_corpus import ordinary

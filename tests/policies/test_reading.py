@@ -8,12 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policies.conditions import Equals, Glob
-from policies.match import Argument
-from policies.model import Allow, Ask, Deny, Mode
-from policies.reading import load_policy, parse_policy
-from policies.rules import Match, Policy, PolicyError
-from policies.schedule import Hours
+from policies.conditions import Equals, Glob, Hours
+from policies.model import Allow, Argument, Ask, Deny, Match, Mode
+from policies.policy_file import load_policy, parse_policy
+from policies.rules import Policy, PolicyError
 
 HEAD = "version: 1\nrules:\n  - name: r\n    match: {}\n"  # four lines; what follows begins on line 5
 

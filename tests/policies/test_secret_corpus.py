@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from policies import secret_rules
 from policies.redaction import Redactor, Secret
-from policies.secret_readings import place_in, readings
+from policies.secret_spans import place_in, readings
 from tests.policies.secret_corpus import FORMS, ordinary
 from tests.support.examples import examples
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.approvers import UNKNOWN, CountedVote, Identity, Tally, are_two_humans, tally, vote_counts
 from policies.model import Ask
-from policies.voting import UNKNOWN, CountedVote, Identity, Tally, are_two_humans, tally, vote_counts
 
 ANA, BEN, EVE = "slack:T1:ANA", "slack:T1:BEN", "slack:T1:EVE"
 ANA_TEAMS, BEN_TEAMS, EVE_TEAMS = "teams:tenant:ana", "teams:tenant:ben", "teams:tenant:eve"

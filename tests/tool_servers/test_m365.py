@@ -15,7 +15,7 @@ import pytest
 
 from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
-from policies.reading import parse_policy
+from policies.policy_file import parse_policy
 from policies.rules import Policy
 
 from .conftest import running

@@ -31,7 +31,7 @@ from bot.vocabulary import (
     Unknown,
     Unwelcome,
 )
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 
 Answer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""

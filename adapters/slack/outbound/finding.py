@@ -14,7 +14,7 @@ from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_
 from adapters.slack.render.posts import beginning
 from adapters.slack.render.streamable import streamable
 from bot.vocabulary import Post, Said
-from policies.character_references import unescaped
+from policies.spellings import unescaped
 
 log = structlog.get_logger(__name__)
 

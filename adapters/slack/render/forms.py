@@ -30,7 +30,7 @@ from adapters.slack.render.sign_ins import where_to
 from adapters.slack.render.words import line, passage
 from bot.masking import fingerprint_in_words, unseen_in_words
 from bot.vocabulary import ApprovalView, Form, Hidden, Person, SignInView
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 
 __all__ = [
     "always_modal",

@@ -29,7 +29,7 @@ from bot.vocabulary import (
     SignInReply,
     Unknown,
 )
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 
 NOT_KNOWN = Unknown("This button is not known any more.")
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."

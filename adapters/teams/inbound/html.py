@@ -17,7 +17,7 @@ from bs4.element import PreformattedString
 from markdownify import ATX, MarkdownConverter
 
 from bot.safe_text import visible_line, visible_passage
-from policies.character_references import with_readable_numbers
+from policies.spellings import with_readable_numbers
 
 MOST_HTML = 200_000
 """Characters. Teams: a message has about 28 KB."""

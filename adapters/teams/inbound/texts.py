@@ -11,7 +11,7 @@ from adapters.teams.inbound.files import file_notes
 from adapters.teams.inbound.html import MOST_QUOTES, MOST_TEXT, OURSELVES, Quoted, Written, moment, quoted, read_html
 from adapters.teams.reading import part, parts, token, words
 from bot.safe_text import shorten, visible_line
-from policies.character_references import unescaped
+from policies.spellings import unescaped
 
 Activity = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from adapters.teams.render.mentions import MOST as MOST_MENTIONED
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import Audience
 from bot.vocabulary import ApprovalView, Content
-from policies.rules import is_group
+from policies.model import is_group
 
 MOST_LISTED = 60
 """People for whom a card looks different (Teams: `refresh.userIds`)."""

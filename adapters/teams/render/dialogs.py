@@ -31,7 +31,7 @@ from adapters.teams.render.text import escape, label
 from bot.masking import fingerprint_in_words, unseen_in_words
 from bot.vocabulary import ApprovalView, Form, Hidden
 from graph.calls import storable
-from policies.grants import DURATIONS
+from policies.approvers import DURATIONS
 
 _TITLE = 60
 _HEADING = 500

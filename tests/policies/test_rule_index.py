@@ -1,4 +1,4 @@
-"""A sieve keeps back nothing that fits or may fit, and most of what does not."""
+"""The rule index leaves out nothing that fits or may fit, and most of what does not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 
 from policies.conditions import Between, Equals, Glob, Regex
 from policies.judging import judge
-from policies.match import Argument
-from policies.matching import Fit
-from policies.model import Call
-from policies.rules import Match
-from policies.sieve import TOGETHER, sieve_of
-from policies.subject import Subject
+from policies.matching import TOGETHER, Fit, Subject, rule_index
+from policies.model import Argument, Call, Match
 from tests.policies.builders import a_call, a_command, a_policy, a_tool, facts, fit
 from tests.policies.strategies import any_mode, arguments, conditions, json_values, matches
 from tests.support.examples import examples
@@ -30,7 +26,7 @@ values = json_values | signs | st.sampled_from(["1", " 1 ", "1,000", 10**400, "9
 
 
 def excluded(asked: list[Match], subject: Subject) -> list[Match]:
-    left = sieve_of(asked).left(subject)
+    left = rule_index(asked).left(subject)
     return [match for number, match in enumerate(asked) if not left >> number & 1]
 
 
@@ -66,7 +62,7 @@ def test_what_is_kept_back_does_not_fit_the_command(asked: list[str], line: str)
 
 
 def left(asked: list[Match], call: Call, **around: Any) -> int:
-    return sieve_of(asked).left(Subject(call, facts(**around)))
+    return rule_index(asked).left(Subject(call, facts(**around)))
 
 
 def test_most_of_what_does_not_fit_is_kept_back() -> None:
