@@ -29,7 +29,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from adapters.oauth.http import is_safe_address
-from policies.yaml_values import LineError, Located, child, choice, mapping, only_keys, read_yaml, text, texts, whole_number
+from policies.yaml_values import (
+    LineError,
+    Located,
+    child,
+    choice,
+    mapping,
+    only_keys,
+    read_yaml,
+    text,
+    texts,
+    whole_number,
+)
 
 ClientAuthentication = Literal["client_secret_post", "client_secret_basic", "none"]
 Revocation = Literal["rfc7009", "github", "slack"]
