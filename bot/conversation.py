@@ -168,7 +168,7 @@ class Conversation:
                 await self._endings.conclude(delivery, look, *said)
                 return
         match meant:
-            case NewTurn():
+            case NewTurn() if not look.waits:
                 await self._begin(delivery, thread, live)
             case AnswersClarification(clarification_id=clarification_id):
                 answered = await self._answer(delivery, clarification_id)
@@ -183,7 +183,11 @@ class Conversation:
             case Supersedes() if await self._superseded(delivery, look):
                 await self._endings.settle(delivery, _something_new(delivery))
                 await self._begin(delivery, thread, live)
-            case Supersedes():
+            case NewTurn() | Supersedes():
+                # Somebody has decided since we looked, or the records are a copy older than the checkpoints and do not
+                # know what waits. A turn begun over it would lose what was approved, and leave calls without answers,
+                # which no model's service takes.
+                await self._keep(delivery, look)
                 look = await self._resume_settled(delivery, look, live)
                 await self._interpret(delivery, thread, look, live)
             case ToldToWait():

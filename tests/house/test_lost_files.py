@@ -5,6 +5,7 @@ Rule 1: what was accepted takes effect or its author is told. Rule 10: an error 
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from structlog.testing import capture_logs
 
 from app import ConfigurationError
 from tests.support.house import HouseFolder, house_here
+from tests.support.planted import COLD
 from tests.support.tools import Workshop
 from tests.support.visitor import visiting
 
@@ -58,6 +60,31 @@ async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: Hou
         await thread.send("use look what=chair")
         await thread.says("chair looks fine")
         await thread.card(card["id"], "void")
+    assert shop.done == []
+
+
+async def test_what_waits_is_asked_again_where_the_records_are_older_than_the_checkpoints(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 2: a turn does not begin over one that waits, although a restored copy of the records does not know."""
+    older = workshop_home.folder / "older"
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(within=COLD) as thread:
+        await thread.send("hello")
+        await thread.says("You said: hello")
+        thread_id = thread.thread_id
+    shutil.copytree(workshop_home.folder / "data", older)
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.send("use make what=lamp")
+        await thread.waiting()
+    for file in files(workshop_home, RECORDS):
+        file.unlink()
+    for file in older.glob(f"{RECORDS}*"):
+        shutil.copy(file, workshop_home.folder / "data")
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.send("hello again")
+        await thread.says("You said: hello again")
+        (lamp,) = thread.approvals()
+        assert lamp["status"] == "superseded"
     assert shop.done == []
 
 

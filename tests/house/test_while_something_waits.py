@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from bot.records import waiting
+from bot.records.database import Transaction
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.tools import Workshop
 from tests.support.visitor import Thread
@@ -155,3 +161,25 @@ async def test_messages_of_one_conversation_are_handled_in_order(at_work: Thread
         await at_work.send(f"number {number}")
     await at_work.says("you said: number 4")
     assert at_work.said == [f"You said: number {n}" for n in range(5)]
+
+
+async def test_an_approval_at_the_very_moment_that_a_message_is_read_runs_first(
+    at_work: Thread, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2: a turn does not begin over one that waits; rule 5: who was told "Approved" has approved it."""
+    await at_work.send("use make what=lamp")
+    (card,) = await at_work.waiting()
+    look, clicked = waiting.in_thread, list[Any]()
+
+    async def clicked_before(tx: Transaction, thread_id: str) -> waiting.Waiting:
+        if not clicked:
+            clicked.append("now")
+            clicked.append(await at_work.approve(card["id"]))
+        return await look(tx, thread_id)
+
+    monkeypatch.setattr(waiting, "in_thread", clicked_before)
+    await at_work.send("hello")
+    await at_work.says("you said: hello")
+    assert clicked[-1]["kind"] == "settled"
+    assert shop.done == ["make lamp 1"]
+    assert at_work.said[-2:] == ["Results: made lamp", "You said: hello"]
