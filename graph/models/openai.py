@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -74,6 +74,17 @@ class _OpenAIModel(ChatOpenAI):
     LangChain joins in quadratic time.
     """
 
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> ChatGenerationChunk | None:
+        """As LangChain does it, with all that the service says of the end: LangChain takes over `finish_reason` alone,
+        and gateways translate a cut answer into a proper end."""
+        generation = super()._convert_chunk_to_generation_chunk(chunk, *args, **kwargs)
+        choices = chunk.get("choices")
+        if generation is not None and choices and (said := _said_of_the_end(choices[0])):
+            generation.generation_info = (generation.generation_info or {}) | said
+        return generation
+
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         calls, root = WrittenCalls(), self.root_async_client
         # The events are timed where they are read: many of them are not passed on.
@@ -109,6 +120,14 @@ async def _in_lumps(generations: AsyncIterator[ChatGenerationChunk]) -> AsyncIte
         yield generation
     if gathered:
         yield ChatGenerationChunk(message=AIMessageChunk(content="".join(gathered)))
+
+
+def _said_of_the_end(choice: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in a piece of an answer about its end beside `finish_reason`, under the names that `stream_message`
+    looks for."""
+    found = {key: choice.get(key) for key in ("native_finish_reason", "stop_reason")}
+    said = {key: value for key, value in found.items() if isinstance(value, str) and value}
+    return said | {"status": "error"} if choice.get("error") else said
 
 
 class _Events:
@@ -186,7 +205,8 @@ class _Completions:
             return False
         for piece in pieces:
             self._add(piece)
-        return not (delta.get("content") or choice.get("finish_reason") or event.get("usage"))
+        ends = choice.get("finish_reason") or _said_of_the_end(choice)
+        return not (delta.get("content") or ends or event.get("usage"))
 
     def _add(self, piece: Any) -> None:
         function = piece.get("function") if isinstance(piece, dict) else None

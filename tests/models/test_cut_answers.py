@@ -60,6 +60,34 @@ async def test_a_filter_in_mid_call_leaves_no_call(connect: Connect) -> None:
     assert caught.value.trouble is Trouble.FILTERED
 
 
+@pytest.mark.parametrize(
+    ("beside", "stand"),
+    [
+        ({"native_finish_reason": "MAX_TOKENS"}, 0),
+        ({"native_finish_reason": "MALFORMED_FUNCTION_CALL"}, 0),
+        ({"native_finish_reason": "SAFETY"}, 0),
+        ({"stop_reason": "length"}, 0),
+        ({"error": {"code": 502, "message": "The provider has gone."}}, 0),
+        ({"native_finish_reason": "STOP", "error": None}, 1),
+        ({"native_finish_reason": "", "stop_reason": 151645}, 1),
+        ({"stop_reason": "<|im_end|>"}, 1),
+    ],
+)
+async def test_a_gateway_says_beside_a_proper_end_what_really_ended_it(
+    connect: Connect, beside: dict[str, Any], stand: int
+) -> None:
+    """Rule 12: nobody approves the rest of a call that the model never wrote."""
+    call = {"index": 0, "id": "c0", "type": "function", "function": {"name": "crm__purge", "arguments": ""}}
+    pieces = [
+        {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None},
+        {"index": 0, "delta": {}, "finish_reason": "tool_calls", **beside},
+    ]
+    events = [{"id": "a", "object": "chat.completion.chunk", "choices": [piece]} for piece in pieces]
+    raw = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    message = await answered(connect, Reply(raw=raw))
+    assert (len(message.tool_calls), len(message.invalid_tool_calls)) == (stand, 1 - stand)
+
+
 class AnotherProvider(BaseChatModel):
     """Streams pieces of LangChain's own, with what it says at the end."""
 
