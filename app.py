@@ -36,7 +36,7 @@ from composition.accounts import AccountsConfig, AccountsError, account_routes, 
 from composition.health import health_check
 from composition.platforms import NotConnected, make_platforms
 from composition.serving import limits_for, listening, raise_open_files_limit
-from composition.tracing import switch_off_tracing
+from composition.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from graph.models import ModelProblem
 from policies.model import Tool
 from policies.redaction import fingerprint_key
@@ -65,6 +65,7 @@ class ConfigurationError(Exception):
 async def running(settings: Settings) -> AsyncIterator[web.Application]:
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     switch_off_tracing(os.environ)
+    switch_off_logs_of_prompts(os.environ)
     database = database_file(settings)
     folder = database.parent
     tool_config, account_config, policy = _configuration(settings)

@@ -1,4 +1,4 @@
-"""LangChain's own tracing, which its libraries switch on by themselves for whoever has it in their environment."""
+"""What libraries tell others of by themselves, for whoever has it switched on in their environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ log = structlog.get_logger(__name__)
 
 _SWITCHES = ("LANGSMITH_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING")
 """What LangChain and LangGraph look for, by `langsmith.utils.tracing_is_enabled` and `langchain_core`'s callbacks."""
+_PROMPTS = "OPENAI_LOG"
+"""https://github.com/openai/openai-python#logging"""
 
 
 def switch_off_tracing(environment: MutableMapping[str, str]) -> None:
@@ -22,3 +24,13 @@ def switch_off_tracing(environment: MutableMapping[str, str]) -> None:
     found = [name for name in _SWITCHES if environment.pop(name, "").strip()]
     if found:
         log.warning("tracing_switched_off", variables=found, note="a trace would hold secrets as they are")
+
+
+def switch_off_logs_of_prompts(environment: MutableMapping[str, str]) -> None:
+    """Take the switch of OpenAI's client out of the environment of this process, with a line in the log where there was
+    one; before the client is imported, which then sets the level of its own logger anew.
+
+    It would log every request whole: conversations, and what tools returned for one person alone.
+    """
+    if environment.pop(_PROMPTS, "").strip():
+        log.warning("logs_of_prompts_switched_off", variables=[_PROMPTS], note="they would hold whole conversations")

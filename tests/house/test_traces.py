@@ -1,9 +1,13 @@
-"""Rule 7: no secret is in a trace, whatever stands in the environment that the process is started in."""
+"""Rules 7 and 11: no secret is in a trace, and no conversation in the log, whatever stands in the environment that the
+process is started in."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from langsmith import utils as langsmith
+from openai._utils._logs import setup_logging
 
 from tests.fakes.openai_server import Reply, Request, fake_openai
 from tests.support.brain import obedient
@@ -37,3 +41,16 @@ async def test_a_turn_is_traced_for_nobody_although_the_environment_says_so(
     assert traced
     assert not any(traced)
     langsmith.get_env_var.cache_clear()
+
+
+async def test_the_client_of_the_model_logs_no_prompts_although_the_environment_says_so(home: HouseFolder) -> None:
+    home.tool_servers({})
+    home.variables["OPENAI_LOG"] = "debug"
+    logger = logging.getLogger("openai")
+    before = logger.level
+    try:
+        async with house_here(home):
+            setup_logging()  # what importing the client does; here it has been imported by other tests
+        assert logger.level == before
+    finally:
+        logger.setLevel(before)
