@@ -17,9 +17,9 @@ import pytest
 
 from bot.audit.chain import Link
 from bot.commands import Surroundings, run
-from bot.records.schema import upgrade_sqlite
 from policies.model import Mode, Tool
 from tests.audit.calls import NOON, READING, chain, ended, tool
+from tests.support.empty_database import empty_database
 
 POLICY = """
 version: 1
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 def records(tmp_path: Path) -> Path:
     """A database with an empty log."""
     file = tmp_path / "records.db"
-    upgrade_sqlite(file)
+    empty_database(file)
     return file
 
 

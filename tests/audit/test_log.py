@@ -18,12 +18,12 @@ from bot.posts import Posts
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
-from bot.records.schema import upgrade_sqlite
 from bot.vocabulary import Place
 from graph.ports import Begun, BrokeOff, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
 from policies.model import Allow, Deny, Mode, Tool
 from policies.redaction import Redactor
 from tests.audit.calls import NOON, tool
+from tests.support.empty_database import empty_database
 
 THREAD = "web:t1"
 
@@ -53,7 +53,7 @@ class Records:
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
     file = tmp_path / "records.db"
-    await asyncio.to_thread(upgrade_sqlite, file)
+    empty_database(file)
     database = sqlite_database(file)
     await database.open()
     async with database.writing() as tx:

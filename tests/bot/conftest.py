@@ -16,10 +16,10 @@ from bot.platform import Reference
 from bot.posts import Posts
 from bot.records import threads
 from bot.records.database import Database, sqlite_database
-from bot.records.schema import upgrade_sqlite
 from bot.vocabulary import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
 from tests.bot.counter import HERE, THREAD, Counter
+from tests.support.empty_database import empty_database
 
 if TYPE_CHECKING:
     from tests.bot.desks import Desks
@@ -169,7 +169,7 @@ def platforms(platform: RecordingPlatform) -> Mapping[str, RecordingPlatform]:
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     """An open database with the present schema."""
     path = tmp_path / "records.db"
-    await asyncio.to_thread(upgrade_sqlite, path)
+    empty_database(path)
     made = sqlite_database(path)
     await made.open()
     yield made

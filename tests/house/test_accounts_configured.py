@@ -39,6 +39,7 @@ async def refused(home: HouseFolder) -> str:
 
 async def test_a_server_with_its_own_sign_in_is_not_called_like_a_provider(home: HouseFolder) -> None:
     with_accounts(home, "tracker", "oauth")
+    home.makes_its_records = True
     assert "the server tracker has" in await refused(home)
     assert not (home.folder / "data" / "countersign.db").exists()
 

@@ -16,7 +16,8 @@ from typing import Any
 from aiohttp import web
 
 from app import ADDRESS, running
-from bot.settings import load_settings
+from bot.settings import Settings
+from tests.support.empty_database import empty_database
 from tests.support.forks import ROOT, STARTS_WITHIN, Fork, forked, quick_python
 
 
@@ -26,15 +27,20 @@ class HouseFolder:
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
+    makes_its_records: bool = False
+    """Whether they are left to the house to make, instead of being copied for it."""
 
     def environment(self) -> dict[str, str]:
-        """The variables that the house is started with."""
+        """The variables that the house is started with. Makes what they name, where it is missing."""
         if "MCP_CONFIG" not in self.variables:
             self.bundled_tool_servers()
+        records = self.folder / "data" / "countersign.db"
+        if not (self.makes_its_records or records.parent.exists()):
+            empty_database(records)
         return {
             "HOST": "127.0.0.1",
             "PORT": "0",
-            "DATABASE_URL": f"sqlite:///{self.folder}/data/countersign.db",
+            "DATABASE_URL": f"sqlite:///{records}",
             "MODEL_RETRIES": "0",
             "LIMIT_TURNS_PER_MINUTE": "0",
             "LIMIT_THREAD_TURNS_PER_MINUTE": "0",
@@ -63,28 +69,31 @@ class HouseFolder:
         self.variables["POLICY_FILE"] = str(path)
 
 
+class _Given(Settings):
+    """Settings that come from nowhere but what is given."""
+
+    @classmethod
+    def settings_customise_sources(cls, *_: Any, init_settings: Any, **__: Any) -> tuple[Any, ...]:
+        return (init_settings,)
+
+
 @asynccontextmanager
 async def house_here(home: HouseFolder) -> AsyncIterator[str]:
-    """The house in this process, on real sockets; its address. Variables are set while it runs."""
-    before = dict(os.environ)
-    os.environ.update(home.environment())
-    try:
-        settings = load_settings(None)
-        async with running(settings) as application:
-            runner = web.AppRunner(application, shutdown_timeout=1.0)
-            await runner.setup()
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0][:2]
-            application[ADDRESS].listens_on(port)
-            try:
-                yield f"http://{host}:{port}"
-            finally:
-                await site.stop()
-                await runner.cleanup()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    """The house in this process, on real sockets; its address."""
+    aliases = {field.validation_alias for field in Settings.model_fields.values()}
+    given = {name if name in aliases else name.lower(): value for name, value in home.environment().items()}
+    async with running(_Given(**given)) as application:
+        runner = web.AppRunner(application, shutdown_timeout=1.0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        application[ADDRESS].listens_on(port)
+        try:
+            yield f"http://{host}:{port}"
+        finally:
+            await site.stop()
+            await runner.cleanup()
 
 
 class HouseProcess:
