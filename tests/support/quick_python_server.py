@@ -6,10 +6,12 @@ A fork copies only the thread that forks, so this program must have no other thr
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -18,31 +20,30 @@ import sys
 import threading
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any, NoReturn
 
+from graph.models.openai import create_openai_model
 from tests.support.quick_python import LONGEST
 
-COSTLY = (
-    "app",
-    "graph.models.openai",
-    "adapters.tool_servers.connection",
-    "adapters.tool_servers.transports",
+PACKAGES = ("bot", "graph", "policies", "adapters", "servers")
+"""Ours. Every module of theirs is imported, whatever needs it when."""
+LIBRARIES = (
     "alembic.command",
     "alembic.config",
-    "adapters.tool_servers.reasons",
     "anyio._backends._asyncio",
     "httpcore",
-    "openai.lib.streaming.chat",
-    "openai.resources.chat",
-    "servers.plain_server",
-    "servers.start",
     "mcp.server.fastmcp",
     "mcp.server.streamable_http_manager",
+    "openai.lib.streaming.chat",
+    "openai.resources.chat",
+    "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
-    "uvicorn.lifespan.on",
 )
-"""What programs of ours import, at once or when they first need it."""
+"""What is imported by a function, at the moment of need."""
+
+ROOT = Path(__file__).parents[2]
 
 Children = dict[int, socket.socket]
 """Who wants to know of its end, by pid."""
@@ -65,10 +66,14 @@ def main() -> None:
 
 def prepare() -> None:
     """Import, and fill the caches that every child inherits."""
-    for name in COSTLY:
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if module.name.rpartition(".")[2] not in {"__main__", "env"} and ".versions." not in module.name:
+                with contextlib.suppress(ModuleNotFoundError):  # an extra that is not installed
+                    importlib.import_module(module.name)
+    for name in ("app", *LIBRARIES):
         importlib.import_module(name)
-    create_model: Any = importlib.import_module("graph.models.openai").create_openai_model
-    create_model("rehearsal", base_url="http://127.0.0.1:9/v1", api_key=None, timeout=1.0)  # the first takes a second
+    create_openai_model("rehearsal", base_url="http://127.0.0.1:9/v1", api_key=None, timeout=1.0)  # the first is slow
     threads = threading.enumerate()
     if len(threads) != 1:
         raise RuntimeError(f"a fork would lose these threads: {threads}")
@@ -180,4 +185,5 @@ def run(command: list[str]) -> int:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.filterwarnings("ignore", module="runpy")  # of modules that were imported before they are run
     main()
