@@ -19,17 +19,15 @@ from aiohttp import web
 from dotenv import dotenv_values
 
 from adapters.tool_servers import ConfigError, ToolServers, ToolServersConfig, load_config, look_up
-from bot.accounts.addresses import Address
 from bot.accounts.office import Outside
+from bot.accounts.sign_ins import Address
 from bot.clock import system_clock
 from bot.house import House, HouseParts, open_house
 from bot.inbox.lock import FolderInUseError, folder_lock
 from bot.logs import configure_logs
 from bot.masking import log_redactor_of, redactor_of
 from bot.policy_in_force import PolicyInForce
-from bot.records.damage import DamagedFileError
-from bot.records.opening import open_records
-from bot.records.schema import NewerSchemaError
+from bot.records.opening import DamagedFileError, NewerSchemaError, open_records
 from bot.secrets import KeyFileError, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts

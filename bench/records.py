@@ -19,9 +19,9 @@ from sqlalchemy.engine import Row
 
 from bench.figures import Figure, Limit
 from bench.measures import Sizes
-from bot.records import account_tables  # noqa: F401  # its tables stand in the same metadata
+from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.database import Transaction, Values
-from bot.records.schema import upgrade_sqlite
+from bot.records.opening import upgrade_sqlite
 from bot.records.tables import metadata
 from tests.support.record_calls import RecordCall, record_calls
 

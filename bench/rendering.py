@@ -19,8 +19,7 @@ from adapters.teams.render import posts as teams_posts
 from adapters.teams.render.streamable import streamable as teams_streamable
 from adapters.web.render import argument_page_json, form_json, post_json
 from bench.figures import Figure, Limit
-from bot.views import result_line
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     Content,
@@ -35,6 +34,7 @@ from bot.vocabulary import (
     Shown,
     SignInView,
 )
+from bot.views import result_line
 from graph.fields import FieldType, FormField
 
 MOST_MS = 20.0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.domain import Notice
 from bot.posts import notice
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
-from bot.vocabulary import Notice
 
 ASKED = "This is a new conversation. What was said here before is not part of it."
 QUIET = "It has been quiet here, so this is a new conversation. What was said here before is not part of it."

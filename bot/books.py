@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.accounts.listening import Codes
-from bot.accounts.managing import ConnectionBook
+from bot.accounts.codes import Codes
+from bot.accounts.connections import ConnectionBook
 from bot.accounts.sign_ins import SignInBook
 from bot.approvals.directory import Facts
 from bot.approvals.requests import ApprovalBook

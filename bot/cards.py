@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import structlog
 
+from bot.domain import Notice, Place
 from bot.posts import Posts, notice
 from bot.records import posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Transaction
 from bot.records.posts import NewPost
 from bot.views import deciders_in_words
-from bot.vocabulary import Notice, Place
 from graph.interrupts import ApprovalAsked
 
 log = structlog.get_logger(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from bot.forms import FormErrors, read_answers, read_elicited
 from bot.ids import NewId
 from bot.posts import Posts
@@ -13,7 +14,6 @@ from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.posts import NewPost
-from bot.vocabulary import AlreadySettled, ClickResult, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
 
 NO_SUCH = Unknown("This question does not exist (any more).")

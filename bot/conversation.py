@@ -11,6 +11,7 @@ import structlog
 from bot.beginnings import announcement, asks_only_for_that
 from bot.clarifications import ClarificationBook
 from bot.clock import Clock
+from bot.domain import Notice, Unwelcome
 from bot.endings import Endings
 from bot.failing import STATE_LOST, Failing
 from bot.failures import MAX_DEATHS, for_author, reference_of
@@ -26,7 +27,6 @@ from bot.records import clarifications, deliveries, threads, waiting
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
-from bot.vocabulary import Notice, Unwelcome
 from bot.waits import Settlement, Waits
 from bot.written import Written
 from graph.models import ModelProblem

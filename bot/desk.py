@@ -8,21 +8,7 @@ from dataclasses import replace
 
 from bot.books import Books
 from bot.clock import Clock
-from bot.inbox.editing import Editing
-from bot.inbox.engine import Engine
-from bot.inbox.resuming import Resuming
-from bot.inbox.sessions import current_thread
-from bot.masking import PLAIN
-from bot.meaning import is_stop
-from bot.overviews import Overviews
-from bot.platform import Reference
-from bot.posts import Posts
-from bot.records import attempts, deliveries, posts, threads
-from bot.records import feedback as feedback_rows
-from bot.records.database import Database
-from bot.records.deliveries import Delivery
-from bot.turns import requesters
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClickResult,
@@ -50,6 +36,20 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from bot.inbox.editing import Editing
+from bot.inbox.engine import Engine
+from bot.inbox.resuming import Resuming
+from bot.inbox.sessions import current_thread
+from bot.masking import PLAIN
+from bot.meaning import is_stop
+from bot.overviews import Overviews
+from bot.platform import Reference
+from bot.posts import Posts
+from bot.records import attempts, deliveries, posts, threads
+from bot.records import feedback as feedback_rows
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.turns import requesters
 from bot.voting import keepable, keepable_person
 from graph.calls import storable
 from policies.redaction import Redactor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
+from bot.domain import Notice
 from bot.logs import Mask
 from bot.posts import notice
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
-from bot.vocabulary import Notice
 
 MAX_TRIES = 4
 """Times a delivery is handled before it is parked, when handling it fails."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, GrantView, Settled, Unknown
 from bot.ids import NewId
 from bot.masking import PLAIN, redacted_aside
 from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
-from bot.vocabulary import AlreadySettled, ClickResult, GrantView, Settled, Unknown
 from policies.approvers import DURATIONS, Grant, grant_offered
 from policies.redaction import Redactor
 

@@ -10,11 +10,11 @@ from bot.approvals.permissions import Known, permission_of, stranger
 from bot.approvals.requests import has_expired, is_open
 from bot.cards import Cards
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, Handover, Person, Refused, Settled
 from bot.posts import Posts
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
-from bot.vocabulary import AlreadySettled, ClickResult, Handover, Person, Refused, Settled
 from bot.voting import EXPIRED, NO_SUCH
 from policies.approvers import CouldNotFindOut, Permitted, as_of, several_may_decide
 from policies.model import home_of

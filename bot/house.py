@@ -22,6 +22,7 @@ from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
 from bot.desk import FrontDesk
+from bot.domain import Place
 from bot.grants import GrantBook
 from bot.handing import Handing
 from bot.ids import random_id
@@ -39,7 +40,6 @@ from bot.records.database import Database
 from bot.records.opening import Records
 from bot.secrets import Sealer
 from bot.settings import Settings
-from bot.vocabulary import Place
 from bot.voting import Voting
 from bot.waits import Waits
 from graph.models import close_model, create_model

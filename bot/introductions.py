@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from bot.accounts.codes import code_in
-from bot.accounts.listening import Codes
+from bot.accounts.codes import Codes, code_in
 from bot.clock import Clock
+from bot.domain import Arrival, Message, Person, Quote, Unwelcome
 from bot.platform import Platform
 from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
-from bot.vocabulary import Arrival, Message, Person, Quote, Unwelcome
 from graph.calls import storable
 
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.characters import reads_one_way
+from bot.domain import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.settings import Settings
-from bot.vocabulary import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
 from policies.redaction import EMAILS, GUIDS, TOKENS, Masked, Redactor, SecretPattern, exceeds
 
 PLAIN = Redactor()

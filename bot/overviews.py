@@ -7,16 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from bot.approvals.directory import Facts
 from bot.approvals.permissions import is_shown_within, permission_of
 from bot.clock import Clock
-from bot.masking import redacted_aside, redacted_post
-from bot.platform import Reference
-from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
-from bot.records.approvals import ApprovalRow
-from bot.records.clarifications import ClarificationRow
-from bot.records.database import Database, Transaction
-from bot.records.posts import PostRow
-from bot.turns import turns_of
-from bot.views import approval_view, post_of
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     Form,
     MessageView,
@@ -30,6 +21,15 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from bot.masking import redacted_aside, redacted_post
+from bot.platform import Reference
+from bot.records import approvals, clarifications, concerns, deliveries, posts, threads
+from bot.records.approvals import ApprovalRow
+from bot.records.clarifications import ClarificationRow
+from bot.records.database import Database, Transaction
+from bot.records.posts import PostRow
+from bot.turns import turns_of
+from bot.views import approval_view, post_of
 from policies.approvers import Permitted
 from policies.redaction import Redactor
 

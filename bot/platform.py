@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from bot.vocabulary import (
+from bot.domain import (
     AccountFacts,
     ApprovalView,
     Arrival,

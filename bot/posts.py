@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from bot.clock import Clock
+from bot.domain import Notice, Place
 from bot.masking import PLAIN, redacted_post
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
 from bot.views import post_of
-from bot.vocabulary import Notice, Place
 from graph.ports import Spoken
 from policies.redaction import Redactor
 

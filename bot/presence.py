@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.clock import Clock
+from bot.domain import Notice, Place
 from bot.posts import Posts, notice
 from bot.records import concerns, deliveries, places, posts
 from bot.records.database import Database, Transaction
-from bot.vocabulary import Notice, Place
 from bot.waits import Waits
 
 REMOVED = "Countersign was removed from this conversation"

@@ -5,16 +5,7 @@ from __future__ import annotations
 import json
 
 from bot.approvals.permissions import is_shown_within
-from bot.grants import is_offered
-from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
-from bot.records.approvals import ApprovalRow
-from bot.records.attempts import AttemptRow
-from bot.records.clarifications import ClarificationRow
-from bot.records.database import Transaction
-from bot.records.posts import PostRow
-from bot.records.sign_ins import SignInRow
-from bot.safe_text import apart_from_marks, one_line, shorten
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     Content,
@@ -26,6 +17,15 @@ from bot.vocabulary import (
     SignInView,
     Vote,
 )
+from bot.grants import is_offered
+from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
+from bot.records.approvals import ApprovalRow
+from bot.records.attempts import AttemptRow
+from bot.records.clarifications import ClarificationRow
+from bot.records.database import Transaction
+from bot.records.posts import PostRow
+from bot.records.sign_ins import SignInRow
+from bot.safe_text import apart_from_marks, one_line, shorten
 from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
 from policies.model import Ask

@@ -11,6 +11,7 @@ from bot.approvals.permissions import Known, authority_of, permission_of, reques
 from bot.approvals.requests import has_expired, is_open
 from bot.audit.log import AuditLog
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, Decision, Form, Hidden, Invalid, Person, Refused, Settled, Unknown
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.grants import GrantBook, is_offered, name_of
 from bot.masking import PLAIN, hidden_aside, masked_aside
@@ -19,18 +20,6 @@ from bot.records import approvals
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
 from bot.views import approval_view
-from bot.vocabulary import (
-    AlreadySettled,
-    ClickResult,
-    Decision,
-    Form,
-    Hidden,
-    Invalid,
-    Person,
-    Refused,
-    Settled,
-    Unknown,
-)
 from graph.calls import digest_of, storable
 from policies.approvers import CountedVote, Identity, Permitted, Tally, edit_needs_no_new_asking, tally
 from policies.model import Tool, canonical_json, model_name

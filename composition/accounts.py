@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from adapters.tool_servers import AccountConfig, Http, ServerConfig, ToolServersConfig
-from bot.accounts.keeping import CatalogueBook, ClientBook
 from bot.accounts.ports import Proofs, Services
-from bot.accounts.sealing import Safe
-from bot.accounts.tokens import TokenBook
+from bot.accounts.tokens import CatalogueBook, ClientBook, Safe, TokenBook
 from bot.accounts.unconfigured import NoProofs, NoServices
 from bot.clock import Clock
 from bot.house import House

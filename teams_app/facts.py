@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.settings_checks import public_address, service_address
+from bot.settings import public_address, service_address
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 

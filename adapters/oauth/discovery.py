@@ -27,8 +27,8 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from adapters.oauth.connections import OAuthServer
 from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of, may_follow
-from bot.accounts.keeping import ClientBook
 from bot.accounts.ports import Unreachable
+from bot.accounts.tokens import ClientBook
 from bot.clock import Clock
 
 _VERSION = {"MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}

@@ -18,8 +18,7 @@ from urllib.parse import parse_qsl
 import structlog
 from aiohttp import web
 
-from bot.accounts.flow import SignInFlow
-from bot.accounts.pages import Connected, GoTo, Offer, Problem, ShowCode
+from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode, SignInFlow
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)

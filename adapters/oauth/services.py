@@ -24,8 +24,8 @@ from adapters.oauth.connections import (
 from adapters.oauth.discovery import OAuthClient, client_for, discover
 from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
 from adapters.oauth.http import OAuthHttpClient
-from bot.accounts.keeping import ClientBook
 from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens, Unreachable
+from bot.accounts.tokens import ClientBook
 from bot.clock import Clock, system_clock
 from bot.safe_text import visible_line
 

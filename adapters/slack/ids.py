@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.vocabulary import Place
+from bot.domain import Place
 
 PLATFORM = "slack"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from adapters.slack.ids import spot_of
-from bot.vocabulary import Shown
+from bot.domain import Shown
 
 
 def permalink(workspace_url: str, shown: Shown) -> str:

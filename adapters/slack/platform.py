@@ -41,9 +41,9 @@ from adapters.slack.web_api.standing import Standing
 from adapters.slack.web_api.user_groups import UserGroups
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from bot.platform import Desk, Reference
 from bot.secrets import Sealer
-from bot.vocabulary import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from graph.ports import Live
 
 log = structlog.get_logger(__name__)

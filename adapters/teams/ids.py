@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.vocabulary import Place
+from bot.domain import Place
 
 PLATFORM = "teams"
 

@@ -33,8 +33,8 @@ from adapters.teams.outbound.drafts import Drafts
 from adapters.teams.outbound.outbox import Outbound
 from adapters.teams.outbound.private import Private
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from bot.platform import Desk, Reference
-from bot.vocabulary import AccountFacts, Arrival, Introduction, Person, Place, Post, Refused, Unknown, Unwelcome
 from graph.ports import Live
 
 MESSAGES_PATH = "/api/messages"

@@ -9,8 +9,8 @@ from adapters.web.clicks import click_answer, click_key, id_of
 from adapters.web.door import Visitor, json_answer
 from adapters.web.render import passage
 from adapters.web.render_mine import connections_json
+from bot.domain import CodeEntry, SignInReply, SignInView
 from bot.platform import Desk
-from bot.vocabulary import CodeEntry, SignInReply, SignInView
 
 
 class Accounts:

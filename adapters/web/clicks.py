@@ -10,7 +10,7 @@ from aiohttp import web
 from adapters.web.door import Visitor, json_answer
 from adapters.web.refusal import RefusalError
 from adapters.web.render import click_json
-from bot.vocabulary import AlreadySettled, ClickResult, Invalid, Refused, Settled, Unknown
+from bot.domain import AlreadySettled, ClickResult, Invalid, Refused, Settled, Unknown
 
 _STATUS: dict[type[ClickResult], int] = {Settled: 200, AlreadySettled: 409, Refused: 403, Unknown: 404, Invalid: 422}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from bot.vocabulary import Person
+from bot.domain import Person
 
 DEFAULT_PEOPLE = (
     Person(person_id="web:ana", name="Ana"),

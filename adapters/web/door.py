@@ -17,7 +17,7 @@ from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
 from adapters.web.config import WebConfig
 from adapters.web.refusal import RefusalError
 from adapters.web.sessions import Session, Sessions
-from bot.vocabulary import Person
+from bot.domain import Person
 
 log = structlog.get_logger(__name__)
 

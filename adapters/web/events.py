@@ -18,8 +18,8 @@ from adapters.web.inbound import thread_id_of
 from adapters.web.live import LiveBoard
 from adapters.web.render import asked_json, thread_json, threads_json
 from adapters.web.render_house import person_json
+from bot.domain import Person, ThreadView
 from bot.platform import Desk
-from bot.vocabulary import Person, ThreadView
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""

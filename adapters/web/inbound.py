@@ -26,8 +26,7 @@ from adapters.web.render import argument_page_json, form_json, hidden_json, mess
 from adapters.web.render_mine import grants_json
 from bot.accounts.codes import codes_among
 from bot.clock import Clock
-from bot.platform import Desk
-from bot.vocabulary import (
+from bot.domain import (
     Decision,
     Dismissal,
     Form,
@@ -41,6 +40,7 @@ from bot.vocabulary import (
     Place,
     Unknown,
 )
+from bot.platform import Desk
 from policies.approvers import DURATIONS
 
 _LONGEST_PAGE = 9

@@ -13,8 +13,8 @@ from adapters.web.proving import visitor_of
 from adapters.web.render import post_json
 from adapters.web.routes import make_routes
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Said
 from bot.platform import Desk, Reference
-from bot.vocabulary import AccountFacts, Arrival, Introduction, Place, Post, Said
 
 
 class WebPlatform:

@@ -11,18 +11,7 @@ from hashlib import blake2b
 from typing import Any, assert_never
 
 from bot.characters import before_suspicious
-from bot.masking import unseen_in_words
-from bot.safe_text import (
-    cut_by_size,
-    holds_unseen,
-    visible,
-    visible_line,
-    visible_passage,
-    widest_in,
-    written_arguments,
-    written_value,
-)
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClarificationView,
@@ -44,6 +33,17 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
     Vote,
+)
+from bot.masking import unseen_in_words
+from bot.safe_text import (
+    cut_by_size,
+    holds_unseen,
+    visible,
+    visible_line,
+    visible_passage,
+    widest_in,
+    written_arguments,
+    written_value,
 )
 from graph.fields import FormField
 

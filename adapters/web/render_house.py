@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from adapters.web.config import PageFacts
 from adapters.web.render import Json
+from bot.domain import Person
 from bot.safe_text import visible
-from bot.vocabulary import Person
 
 
 def person_json(person: Person) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapters.web.render import TITLE_LIMIT, Json, arguments_json, line, seen_json, what_json
-from bot.vocabulary import ConnectionView, GrantView
+from bot.domain import ConnectionView, GrantView
 
 
 def grants_json(grants: Sequence[GrantView]) -> Json:

@@ -12,17 +12,15 @@ import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
-from bot.accounts import problems
-from bot.accounts.addresses import callback
 from bot.accounts.codes import MINUTES, new_code
-from bot.accounts.connecting import Connecting, account_label
-from bot.accounts.pages import Connected, GoTo, Offer, Problem, ShowCode
+from bot.accounts.connections import Connecting, account_label
 from bot.accounts.ports import Begun, Denied, Proofs, Rejected, Services, Unreachable
-from bot.accounts.sealing import Grant, Safe
+from bot.accounts.sign_ins import callback
+from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
 from bot.limits import Windows
 from bot.records import authorizations, threads
@@ -31,7 +29,6 @@ from bot.records.database import Database
 from bot.secrets import hashed, random_token
 
 log = structlog.get_logger(__name__)
-
 STEP_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
 WEB = "web"
@@ -89,7 +86,7 @@ class SignInFlow:
             return way
         service = self._a.services.service(way.connection)
         if service is None:
-            return problems.NOT_CONFIGURED
+            return NOT_CONFIGURED
         async with self._a.database.reading() as tx:
             name = (await threads.names(tx, [way.person_id]))[way.person_id]
         proof = PAGE if _platform(way) == WEB else self._a.proofs.provider(way.person_id) or ""
@@ -102,11 +99,11 @@ class SignInFlow:
         if isinstance(way, Problem):
             return way
         if way.browser_hash is not None and (cookie is None or hashed(cookie) != way.browser_hash):
-            return problems.OTHER_BROWSER
+            return OTHER_BROWSER
         if _platform(way) == WEB and visitor != way.person_id:
-            return problems.NOT_YOUR_PAGE
+            return NOT_YOUR_PAGE
         if self._a.begins.wait(way.authorization_id, "", self._a.clock()):
-            return problems.TOO_OFTEN
+            return TOO_OFTEN
         self._a.begins.add(way.authorization_id, random_token(), self._a.clock())
         browser = cookie if cookie is not None and _OURS.fullmatch(cookie) else random_token()
         if _platform(way) != WEB and self._a.proofs.provider(way.person_id) is not None:
@@ -117,11 +114,11 @@ class SignInFlow:
         async with self._a.database.reading() as tx:
             way = await authorizations.with_link(tx, hashed(token))
         if way is None:
-            return problems.UNKNOWN_LINK
+            return UNKNOWN_LINK
         if way.status != "open":
-            return problems.USED
+            return USED
         if way.link_until is None or self._a.clock() >= way.link_until:
-            return problems.OLD_LINK
+            return OLD_LINK
         return way
 
     async def _begin_proof(self, way: AuthorizationRow, browser: str) -> GoTo | Problem:
@@ -160,7 +157,7 @@ class SignInFlow:
                 step_until=self._a.clock() + STEP_SECONDS,
                 proven=to.proven,
             )
-        return GoTo(to.begun.url, to.browser) if changed else problems.OVERTAKEN
+        return GoTo(to.begun.url, to.browser) if changed else OVERTAKEN
 
     # ------------------------------------------------------------------------------------------- coming back
 
@@ -172,25 +169,25 @@ class SignInFlow:
         the address without one."""
         state_hash = hashed(query.get("state", ""))
         if state_hash in self._coming_back:
-            return problems.USED
+            return USED
         self._coming_back.add(state_hash)
         try:
             async with self._a.database.reading() as tx:
                 way = await authorizations.with_state(tx, state_hash)
             wrong = self._wrong(way, cookie)
             if way is None or cookie is None or wrong is not None:
-                return wrong or problems.UNKNOWN_STATE
+                return wrong or UNKNOWN_STATE
             kept = self._a.safe.take(way.person_id, way.connection, way.sealed_step)
             if kept is None:
-                return problems.OLD_STEP
+                return OLD_STEP
             # Steps that an earlier release began, which had one address for all, come back to that one.
             if not hmac.compare_digest(str(kept.get("connection", "")).encode(), connection.encode()):
                 log.warning("sign_in_at_another_address", connection=way.connection, address=connection, step=way.step)
-                return problems.OTHER_ADDRESS_OF_OURS
+                return OTHER_ADDRESS_OF_OURS
             if "error" in query:
                 return self._refused(way, query["error"])
             if not query.get("code"):
-                return problems.SERVICE_REFUSED
+                return SERVICE_REFUSED
             if way.step == "proof":
                 return await self._proof_given(way, kept, query["code"], cookie)
             return await self._consent_given(way, kept, query["code"], query.get("iss"))
@@ -200,18 +197,18 @@ class SignInFlow:
     def _wrong(self, way: AuthorizationRow | None, cookie: str | None) -> Problem | None:
         """Why this answer does not count, before anything is asked of anybody."""
         if way is None:
-            return problems.UNKNOWN_STATE
+            return UNKNOWN_STATE
         if cookie is None or hashed(cookie) != way.browser_hash:
-            return problems.OTHER_BROWSER
+            return OTHER_BROWSER
         if way.status != "open" or way.step not in ("proof", "consent"):
-            return problems.USED
+            return USED
         if way.step_until is None or self._a.clock() >= way.step_until:
-            return problems.OLD_STEP
+            return OLD_STEP
         return None
 
     def _refused(self, way: AuthorizationRow, error: str) -> Problem:
         log.info("sign_in_not_granted", connection=way.connection, step=way.step)
-        return problems.DENIED if error in _NO else problems.SERVICE_REFUSED
+        return DENIED if error in _NO else SERVICE_REFUSED
 
     async def _proof_given(
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str
@@ -222,7 +219,7 @@ class SignInFlow:
             return _unavailable(way, "proof", cause)
         if person_id != way.person_id:
             log.warning("sign_in_link_of_somebody_else", connection=way.connection)
-            return problems.SOMEBODY_ELSE
+            return SOMEBODY_ELSE
         return await self._begin_consent(way, browser, proven=True)
 
     async def _consent_given(
@@ -239,13 +236,13 @@ class SignInFlow:
         verified = account.verified_email
         if verified is not None and verified.lower() != await self._a.email_of(way.person_id):
             log.warning("sign_in_with_another_address", connection=way.connection)
-            return problems.OTHER_ADDRESS
+            return OTHER_ADDRESS
         return await self._wants_code(way, grant)
 
     async def _connected(self, way: AuthorizationRow, grant: Grant) -> Connected | Problem:
         async with self._a.database.writing_urgently() as tx:
             if not await authorizations.finish(tx, way, key=None, now=self._a.clock()):
-                return problems.OVERTAKEN
+                return OVERTAKEN
             await self._a.connecting.connect(tx, way, grant)
             name = (await threads.names(tx, [way.person_id]))[way.person_id]
         log.info("account_connected", connection=way.connection)
@@ -267,7 +264,7 @@ class SignInFlow:
                 code_key=None,
             )
             if not changed:
-                return problems.OVERTAKEN
+                return OVERTAKEN
             await self._a.connecting.show_waiting(tx, way)
         return ShowCode(self._a.connecting.label(way.connection), account_label(grant), code, MINUTES)
 
@@ -291,8 +288,105 @@ def _unavailable(way: AuthorizationRow, step: Step, cause: Exception) -> Problem
     log.warning("sign_in_failed", connection=way.connection, step=step, kind=type(cause).__name__, cause=str(cause))
     match cause:
         case Denied():
-            return problems.DENIED
+            return DENIED
         case Rejected():
-            return problems.SERVICE_REFUSED
+            return SERVICE_REFUSED
         case _:
-            return problems.SERVICE_AWAY
+            return SERVICE_AWAY
+
+
+# ---------------------------------------------------------------------------------------------- pages
+# What the browser is told during a sign-in; the routes (`adapters/oauth`) render it.
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A link that can be used: what it is for. Asking has no effect, since previews fetch links."""
+
+    service: str
+    person: str
+    """Name of the person whom the account will be connected to."""
+    platform: str
+    scopes: tuple[str, ...]
+    proof: str
+    """Where the person has to prove who they are first ("Slack", "Microsoft", "this page"); empty: by a code in the
+    end."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoTo:
+    """Send the browser on."""
+
+    url: str = field(repr=False)
+    cookie: str | None = field(default=None, repr=False)
+    """Binds what comes back to this browser; to be set for `/oauth`, `HttpOnly`, `SameSite=Lax`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The account is connected; the person can go back to the chat."""
+
+    service: str
+    account: str
+    person: str
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCode:
+    """The account will be connected when its owner tells the bot this code."""
+
+    service: str
+    account: str
+    code: str = field(repr=False)
+    minutes: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Nothing was connected, and nothing changed."""
+
+    kind: Literal["unknown", "used", "expired", "foreign", "denied", "service"]
+    """`unknown` links do not exist; `foreign`: another browser or another person than the link is for; `service`: the
+    service could not be asked or refused."""
+    sentence: str
+    """Why, and what to do, safe to show to anybody."""
+
+
+# -------------------------------------------------------------------------- why nothing was connected
+# The words tell nothing about anybody else.
+
+
+_AGAIN = "Ask the bot in chat for a new link."
+UNKNOWN_LINK = Problem("unknown", f"This link does not exist, or a newer one has taken its place. {_AGAIN}")
+UNKNOWN_STATE = Problem("unknown", f"Nobody is waited for with this answer (any more). {_AGAIN}")
+USED = Problem("used", "This was used already. If your account is not connected, ask the bot in chat for a new link.")
+OVERTAKEN = Problem("used", f"This sign-in was begun again, or finished, somewhere else. {_AGAIN}")
+OLD_LINK = Problem("expired", f"This link is too old. {_AGAIN}")
+OLD_STEP = Problem("expired", f"This took too long. {_AGAIN}")
+OTHER_BROWSER = Problem(
+    "foreign", f"This sign-in was begun in another browser. Go on there, or start anew: {_AGAIN.lower()}"
+)
+NOT_YOUR_PAGE = Problem(
+    "foreign",
+    "This link is for somebody who is signed in to the chat page. Open it in the browser in which you use that page.",
+)
+SOMEBODY_ELSE = Problem(
+    "foreign",
+    "This link is for somebody else. If it was sent to you, do not go on: your account would become theirs to use.",
+)
+OTHER_ADDRESS = Problem(
+    "foreign",
+    "The account that you chose has another e-mail address than the person in chat whom this link is for, so it was "
+    "not connected. If this link is yours, choose the account with the address that you have in chat.",
+)
+OTHER_ADDRESS_OF_OURS = Problem(
+    "foreign",
+    "This answer came to the address of another service than the one you were sent to, so nothing was connected. One "
+    f"of them may be trying to get your account at the other: tell whoever operates the bot. {_AGAIN}",
+)
+DENIED = Problem("denied", f"You did not allow it, so nothing was connected. If you change your mind: {_AGAIN.lower()}")
+SERVICE_REFUSED = Problem("service", f"The service did not accept this sign-in, so nothing was connected. {_AGAIN}")
+SERVICE_AWAY = Problem("service", "The service cannot be reached at the moment. Please try again in a few minutes.")
+NOT_CONFIGURED = Problem("service", "This service is not configured any more. Tell whoever operates the bot.")
+TOO_OFTEN = Problem("service", "This was tried too often. Please wait a few minutes, then try again.")

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from bot.accounts.changes import Changed, Changes, nobody
-from bot.accounts.connecting import Connecting
-from bot.accounts.entering import CodeDesk
+from bot.accounts.codes import CodeDesk, Codes
+from bot.accounts.connections import Changed, Changes, Connecting, ConnectionBook, nobody
 from bot.accounts.flow import Around, SignInFlow
-from bot.accounts.links import Links
-from bot.accounts.listening import Codes
-from bot.accounts.managing import ConnectionBook
 from bot.accounts.ports import Proofs, Services
-from bot.accounts.sealing import Safe
-from bot.accounts.sign_ins import SignInBook, Signing
+from bot.accounts.sign_ins import Links, SignInBook, Signing
+from bot.accounts.tokens import Safe
 from bot.accounts.unconfigured import NoProofs, NoServices
 from bot.clock import Clock
 from bot.ids import NewId

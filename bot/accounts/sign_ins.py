@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
-from bot.accounts.links import Links
 from bot.accounts.ports import Services
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, Person, Refused, Settled, SignInReply, Unknown
 from bot.ids import NewId
 from bot.inbox.resuming import Resuming
+from bot.limits import Windows
 from bot.posts import Posts
-from bot.records import approvals, attempts, connections, sign_ins
+from bot.records import approvals, attempts, authorizations, connections, sign_ins
+from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import link_host, one_line
-from bot.secrets import Sealer
-from bot.vocabulary import AlreadySettled, ClickResult, Person, Refused, Settled, SignInReply, Unknown
+from bot.secrets import Sealer, hashed, random_token
+from bot.settings import Settings
 from graph.interrupts import Answer, Declined, Expired, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded
 
@@ -184,3 +187,105 @@ def answer_of(row: SignInRow) -> Answer | None:
             return Expired()
         case _:
             return Superseded()
+
+
+# ------------------------------------------------------------------------------ links to /oauth/start
+# One per person and connection at a time, for a quarter of an hour.
+
+LINK_SECONDS = 900.0
+"""How long a link can be used, from when it was asked for."""
+GIVEN_AGAIN_SECONDS = 600.0
+"""How long the same link is given to who asks again (another of their calls, say), while nobody has used it."""
+KEPT_SECONDS = 86_400.0
+"""How long it can be told of an old link that it was used, or is too old."""
+
+
+class Links:
+    """Makes links, and gives them again."""
+
+    def __init__(self, sealer: Sealer, clock: Clock, new_id: NewId, address: Callable[[], str], limit: Windows) -> None:
+        self._sealer = sealer
+        self._clock = clock
+        self._new_id = new_id
+        self._address = address
+        self._limit = limit
+
+    async def begin(self, tx: Transaction, person_id: str, connection: str, challenge: str) -> None:
+        """A person needs an account at a connection; what they are on the way to already, they stay on the way to.
+
+        `challenge`: of the newest refusal, which knows what is missing; an empty one says nothing new."""
+        now = self._clock()
+        await authorizations.forget_codes(tx, now)
+        await authorizations.forget(tx, now - KEPT_SECONDS)
+        known = await authorizations.open_for(tx, person_id, connection)
+        if known is None:
+            row = AuthorizationRow(self._new_id(), person_id, connection, challenge, "open", now)
+            await authorizations.add(tx, row)
+        elif challenge and challenge != known.challenge:
+            await authorizations.change(tx, known, challenge=challenge)
+
+    async def link(self, tx: Transaction, person_id: str, connection: str) -> str | Refused:
+        """The link for whoever it belongs to; the caller has seen to that. An older one is of no use any more."""
+        now = self._clock()
+        await self.begin(tx, person_id, connection, "")
+        way = await authorizations.open_for(tx, person_id, connection)
+        if way is None:  # it was begun a moment ago, in this transaction
+            raise RuntimeError("an authorization that was begun is not there")
+        token = self._given_again(way, now)
+        if token is None:
+            wait = self._limit.wait(person_id, "", now)
+            if wait:
+                minutes = max(1, round(wait / 60))
+                return Refused(f"You have asked for many links. Please try again in {minutes} min.")
+            token = random_token()
+            self._limit.add(person_id, token, now)
+            until = now + LINK_SECONDS
+            sealed = self._sealer.seal(token)
+            await authorizations.change(
+                tx, way, link_hash=hashed(token), sealed_link=sealed, link_until=until, browser_hash=None
+            )
+        return start_link(self._address(), token)
+
+    def _given_again(self, way: AuthorizationRow, now: float) -> str | None:
+        """The link that there is, if nobody has used it and it lives long enough to be of use."""
+        if way.sealed_link is None or way.link_until is None or way.browser_hash is not None:
+            return None
+        fresh = way.link_until - now > LINK_SECONDS - GIVEN_AGAIN_SECONDS
+        return self._sealer.unseal(way.sealed_link) if fresh else None
+
+
+# ----------------------------------------------------------------------------- addresses for browsers
+
+START, CALLBACK = "/oauth/start", "/oauth/callback"
+
+
+class Address:
+    """Where browsers reach this server: `PUBLIC_URL`, else the address that it listens on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._public_url = settings.public_url
+        self._host = settings.host
+        self._port = settings.port
+
+    def listens_on(self, port: int) -> None:
+        """The port that it got, which `PORT=0` leaves to the system."""
+        self._port = port
+
+    def __call__(self) -> str:
+        """Scheme, host and port."""
+        if self._public_url is not None:
+            return self._public_url
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}"
+
+
+def start_link(base: str, token: str) -> str:
+    """The link that one person gets."""
+    return f"{base}{START}?s={token}"
+
+
+def callback(base: str, connection: str = "") -> str:
+    """Where the service of a connection sends browsers back to (`redirect_uri`): each to an address of its own, so that
+    no service can have another's answer taken for its own (RFC 9700, 4.4.2). Without a connection: where those send
+    them back to who say whose browser it is."""
+    return f"{base}{CALLBACK}/{quote(connection, safe='')}" if connection else f"{base}{CALLBACK}"

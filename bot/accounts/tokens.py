@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import json
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import structlog
 
-from bot.accounts.ports import Rejected, Services, Tokens, Unreachable
-from bot.accounts.sealing import Safe
+from bot.accounts.ports import Account, Rejected, Services, Tokens, Unreachable
 from bot.clock import Clock
-from bot.records import connections
+from bot.records import catalogues, connections, oauth_clients
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
+from bot.records.oauth_clients import Registration
+from bot.secrets import Sealer
 
 log = structlog.get_logger(__name__)
-
 AHEAD = 120.0
 """Seconds before they expire that tokens are refreshed, so that none expires on its way or in a long call."""
 AHEAD_SHARE = 0.25
@@ -170,3 +172,108 @@ class _Lock(asyncio.Lock):
     """A lock that knows how many have it or wait for it."""
 
     users = 0
+
+
+# ----------------------------------------------------------------------------- tokens in the database
+# Sealed together with whose they are, so that no row can pass for another's.
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What came of a sign-in: tokens, and whose account they are for."""
+
+    tokens: Tokens
+    account: Account
+
+
+class Safe:
+    """Seals and opens what belongs to one person's connection."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    def put(self, person_id: str, connection: str, what: Mapping[str, Any]) -> str:
+        """The sealed text of something that can be written as JSON."""
+        return self._sealer.seal(json.dumps({"of": [person_id, connection], "what": dict(what)}))
+
+    def take(self, person_id: str, connection: str, sealed: str | None) -> Mapping[str, Any] | None:
+        """What was put; `None` when it is gone, was sealed with a key that we do not have, or is somebody else's."""
+        text = self._sealer.unseal(sealed) if sealed else None
+        if text is None:
+            return None
+        kept = json.loads(text)
+        return kept["what"] if kept["of"] == [person_id, connection] else None
+
+    def put_tokens(self, person_id: str, connection: str, tokens: Tokens) -> str:
+        """Sealed tokens."""
+        return self.put(person_id, connection, _plain(tokens))
+
+    def take_tokens(self, person_id: str, connection: str, sealed: str | None) -> Tokens | None:
+        """Tokens that were sealed; `None` as above."""
+        kept = self.take(person_id, connection, sealed)
+        return _tokens(kept) if kept is not None else None
+
+    def put_grant(self, person_id: str, connection: str, grant: Grant) -> str:
+        """A sealed grant."""
+        return self.put(person_id, connection, {"tokens": _plain(grant.tokens), "account": asdict(grant.account)})
+
+    def take_grant(self, person_id: str, connection: str, sealed: str | None) -> Grant | None:
+        """A grant that was sealed; `None` as above."""
+        kept = self.take(person_id, connection, sealed)
+        return Grant(_tokens(kept["tokens"]), Account(**kept["account"])) if kept is not None else None
+
+
+def _plain(tokens: Tokens) -> dict[str, Any]:
+    return {**asdict(tokens), "scopes": list(tokens.scopes), "kept": dict(tokens.kept)}
+
+
+def _tokens(kept: Mapping[str, Any]) -> Tokens:
+    return Tokens(**{**kept, "scopes": tuple(kept["scopes"])})
+
+
+# ---------------------------------------------------------------- client registrations and catalogues
+# What services and servers have told us and a restart would lose.
+
+
+class ClientBook:
+    """As whom we are registered at services."""
+
+    def __init__(self, database: Database, clock: Clock, sealer: Sealer) -> None:
+        self._database = database
+        self._clock = clock
+        self._sealer = sealer
+
+    async def get(self, connection: str, issuer: str, redirect_uri: str) -> Mapping[str, Any] | None:
+        """The registration; `None`: there is none, or it cannot be opened any more."""
+        async with self._database.reading() as tx:
+            sealed = await oauth_clients.get(tx, Registration(connection, issuer, redirect_uri))
+        text = self._sealer.unseal(sealed) if sealed is not None else None
+        client: Mapping[str, Any] | None = json.loads(text) if text is not None else None
+        return client
+
+    async def keep(self, connection: str, issuer: str, redirect_uri: str, client: Mapping[str, Any]) -> None:
+        """Keep a registration in the place of an earlier one; an empty one is forgotten."""
+        of = Registration(connection, issuer, redirect_uri)
+        async with self._database.writing_urgently() as tx:
+            if client:
+                await oauth_clients.put(tx, of, self._sealer.seal(json.dumps(dict(client))), self._clock())
+            else:
+                await oauth_clients.forget(tx, of)
+
+
+class CatalogueBook:
+    """Which tools the servers have that ask everybody to sign in."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
+        """The tools as they were seen last under this configuration; `None`: nobody has seen them."""
+        async with self._database.reading() as tx:
+            return await catalogues.get(tx, server, fingerprint)
+
+    async def keep(self, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the tools for the time when nobody is signed in, and for after a restart."""
+        async with self._database.writing() as tx:
+            await catalogues.put(tx, server, fingerprint, tools, self._clock())

@@ -15,11 +15,11 @@ import structlog
 
 from bot.approvals.permissions import Known, Needs, needs_of
 from bot.clock import Clock
+from bot.domain import AccountFacts, Person
 from bot.platform import Platform
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
-from bot.vocabulary import AccountFacts, Person
 from policies.approvers import Identity
 from policies.model import home_of
 from policies.spellings import unmarked

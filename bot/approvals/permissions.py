@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from bot.domain import Person
 from bot.records.approvals import ApprovalRow
-from bot.vocabulary import Person
 from policies.approvers import (
     UNKNOWN,
     CouldNotFindOut,

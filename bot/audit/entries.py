@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from policies.model import canonical_json
+from pydantic import TypeAdapter
+
+from policies.commands import argument_of_command
+from policies.defaults import plain, with_defaults
+from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict, canonical_json
 from policies.redaction import A_TEXT, DEEPEST, Redactor, exceeds
 
 INPUT_LIMIT = 200
@@ -62,7 +66,7 @@ class CallEnd:
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
-    """`bot.audit.judgement` of it; `None`: it was not judged."""
+    """`bot.audit.entries` of it; `None`: it was not judged."""
     approval_id: str | None = None
     digest: str = ""
     duration: float | None = None
@@ -222,3 +226,150 @@ def _without_secrets(judged: Mapping[str, Any], redactor: Redactor) -> dict[str,
         "quote": shortened(redactor.redact(judged["quote"]), ARGUMENTS_LIMIT),
         "tool": {**judged["tool"], "defaults": defaults or {}},
     }
+
+
+# ------------------------------------------ how a call was judged, as JSON and back (`policy replay`)
+
+_verdict: TypeAdapter[Verdict] = TypeAdapter(Verdict)
+
+
+def judgement(call: Call, facts: Facts, verdict: Verdict) -> dict[str, Any]:
+    """A judgement as plain JSON: what was said, and all that it was said on but the arguments of the call."""
+    tool = call.tool
+    filled = plain(with_defaults(tool.input_schema, call.arguments))
+    return {
+        "verdict": verdict.model_dump(mode="json"),
+        "mode": facts.mode.value,
+        "requester": facts.requester,
+        "platform": facts.platform,
+        "place": facts.place,
+        "at": facts.at.timestamp(),
+        "groups": dict(facts.groups),
+        "quote": call.quote,
+        "tool": {
+            "server": tool.server,
+            "name": tool.name,
+            "annotations": asdict(tool.annotations),
+            "trusted": tool.annotations_trusted,
+            "requires_approval": tool.requires_approval,
+            "reads_only": tool.reads_only,
+            "command": argument_of_command(tool.input_schema),
+            # Left out by the call and filled in by the schema: rules are held against these too.
+            "defaults": {name: value for name, value in filled.items() if name not in call.arguments},
+        },
+    }
+
+
+def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Call, Facts, Verdict]:
+    """The call, the facts and the verdict of then. Raises `KeyError`, `ValueError` or `TypeError` for what is no
+    judgement."""
+    about = kept["tool"]
+    tool = Tool(
+        server=about["server"],
+        name=about["name"],
+        input_schema=_schema(about["command"]),
+        annotations=Annotations(**about["annotations"]),
+        annotations_trusted=about["trusted"],
+        requires_approval=about["requires_approval"],
+        reads_only=about.get("reads_only", False),  # older entries do not say
+    )
+    facts = Facts(
+        mode=Mode(kept["mode"]),
+        requester=kept["requester"],
+        platform=kept["platform"],
+        place=kept["place"],
+        at=datetime.fromtimestamp(kept["at"], UTC),
+        groups=kept["groups"],
+        said=(kept["quote"],) if kept["quote"] else (),
+    )
+    call = Call(tool, {**about["defaults"], **arguments}, quote=kept["quote"])
+    return call, facts, _verdict.validate_python(kept["verdict"])
+
+
+def _schema(command: str | None) -> dict[str, Any]:
+    """As much of the schema as judging looks at: whether the tool takes one command line."""
+    if command is None:
+        return {}
+    return {"type": "object", "properties": {command: {"type": "string"}}, "required": [command]}
+
+
+# ------------------------------------------------------------------------------------------ the chain
+# Each entry's hash covers its number, its text and the hash before it, so that a changed, removed or moved entry shows.
+# The chain alone does not show that its newest entries were cut off: keep the newest number and hash elsewhere
+# (`python app.py audit verify --anchor`). The ledger shows it for calls that were made.
+BEGINNING = "0" * 64
+"""What stands for the hash before the first entry."""
+
+
+FURTHEST = 10_000
+"""Places that a moved entry is looked for in, on either side of where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry as it is recorded."""
+
+    seq: int
+    """Counts from 1 without gaps."""
+    key: str
+    entry: str
+    """Canonical JSON."""
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong with the chain."""
+
+    seq: int
+    what: str
+    """A sentence about it."""
+
+
+def hash_of(previous: str, seq: int, entry: str) -> str:
+    """SHA-256, hexadecimal, of the hash before, the number and the text."""
+    return hashlib.sha256(f"{previous}\n{seq}\n{entry}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def link(before: Link | None, key: str, entry: str) -> Link:
+    """The next link after `before`; `None`: the first."""
+    previous, seq = (before.hash, before.seq + 1) if before else (BEGINNING, 1)
+    return Link(seq, key, entry, previous, hash_of(previous, seq, entry))
+
+
+def faults(links: Iterable[Link]) -> Iterator[Fault]:
+    """What is wrong, in the order in which it stands; `links` as recorded, by number. Each fault is told once: after
+    it the chain is followed on from what is recorded."""
+    expected, previous = 1, BEGINNING
+    for each in links:
+        if each.seq != expected:
+            yield Fault(expected, _missing(expected, each.seq))
+        if hash_of(each.previous, each.seq, each.entry) != each.hash:
+            yield Fault(each.seq, _changed_or_moved(each))
+        elif each.seq == expected and each.previous != previous:
+            yield Fault(
+                each.seq,
+                f"entry {each.seq} does not follow the one before it: that one was changed, or the log was cut and "
+                "continued here",
+            )
+        expected, previous = each.seq + 1, each.hash
+
+
+def _missing(first: int, found: int) -> str:
+    if found < first:
+        return f"entry {found} stands a second time"
+    return f"entry {first} is missing" if found == first + 1 else f"entries {first} to {found - 1} are missing"
+
+
+def _changed_or_moved(each: Link) -> str:
+    own = _own_number(each)
+    if own is not None:
+        return f"entry {each.seq} is out of order: it was entry {own}"
+    return f"entry {each.seq} was changed"
+
+
+def _own_number(each: Link) -> int | None:
+    """The number under which an entry was written, if it is only its number that was changed."""
+    around = range(max(1, each.seq - FURTHEST), each.seq + FURTHEST)
+    return next((seq for seq in around if hash_of(each.previous, seq, each.entry) == each.hash), None)

@@ -6,15 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.audit.chain import link
-from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, key_of, looker_of
-from bot.audit.judgement import judgement
+from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, judgement, key_of, link, looker_of
 from bot.clock import Clock
+from bot.domain import Person
 from bot.records import approvals, audit, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
-from bot.vocabulary import Person
 from graph.calls import digest_of
 from graph.ports import CallRecord, Unmade
 from policies.model import Call, Facts

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bot.clock import Clock
-from bot.commands import auditing, policing, replaying
+from bot.commands import audit, policy
 from bot.commands.arguments import CommandError, parser
 from policies.model import Mode, Tool
 from policies.rules import PolicyError
@@ -38,16 +38,16 @@ def run(arguments: Sequence[str], around: Surroundings, out: TextIO = sys.stdout
     try:
         match given.area, given.verb:
             case "audit", "verify":
-                return auditing.verify(around.database(), given.anchor, out)
+                return audit.verify(around.database(), given.anchor, out)
             case "audit", "export":
-                return auditing.export(around.database(), given, around.clock(), out)
+                return audit.export(around.database(), given, around.clock(), out)
             case "policy", "check":
-                return policing.check(given.file, out, err)
+                return policy.check(given.file, out, err)
             case "policy", "explain":
                 file, mode = given.file or around.policy_file(), given.mode or around.mode()
-                return policing.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
+                return policy.explain_call(file, mode, given, find_tool=around.find_tool, now=around.clock(), out=out)
             case _:
-                return replaying.replay(given.file, around.database(), given, now=around.clock(), out=out)
+                return policy.replay(given.file, around.database(), given, now=around.clock(), out=out)
     except PolicyError as error:
         err.write(f"{error}\n")
         return 1

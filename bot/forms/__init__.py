@@ -7,9 +7,7 @@ that of a tool's question.
 
 from __future__ import annotations
 
-from bot.forms.answering import read_answers
-from bot.forms.editing import edit_fields, read_form
-from bot.forms.eliciting import read_elicited
-from bot.forms.typed import LONGEST_TEXT, FormErrors
+from bot.forms.editing import edit_fields, read_answers, read_elicited, read_form
+from bot.forms.values import LONGEST_TEXT, FormErrors
 
 __all__ = ["LONGEST_TEXT", "FormErrors", "edit_fields", "read_answers", "read_elicited", "read_form"]

@@ -1,14 +1,13 @@
-"""An edit of a waiting call: its arguments as a form, and the form as new arguments."""
+"""Forms as values: the edit of a waiting call, the answer to a clarification, and the answer to a tool's question."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from bot.forms.inputs import Input, inputs
-from bot.forms.moments import parse_date_time, parse_time
-from bot.forms.typed import EntryError, FormErrors, is_empty, typed_value
+from bot.forms.inputs import Input, as_mapping, inputs
+from bot.forms.values import EntryError, FormErrors, is_empty, parse_date_time, parse_time, typed_value
 from graph.fields import FieldType, FormField
 from graph.models.arguments import trouble_with
 from policies.redaction import NOT_SHOWN, Masked, unmasked
@@ -151,3 +150,76 @@ def _as_text(entry: Any) -> str:
         return json.dumps(entry, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return repr(type(entry))
+
+
+# ---------------------------------------------------------------------- the answer to a clarification
+
+
+def read_answers(fields: Sequence[FormField], values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:
+    """The values by field name, each of its field's type. Raises nothing.
+
+    Optional fields that were left empty are left out.
+    """
+    known = {field.name: field for field in fields}
+    foreign = [str(name) for name in values if name not in known]
+    if foreign:
+        return FormErrors({"": f"This was not asked for: {', '.join(foreign)[:200]}."})
+    answers: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for name, field in known.items():
+        entry = values.get(name)
+        if is_empty(entry):
+            if field.required:
+                errors[name] = "This is needed."
+            continue
+        try:
+            answers[name] = typed_value(field.type, entry, {option: option for option in field.options})
+        except EntryError as error:
+            errors[name] = str(error)
+    return FormErrors(errors) if errors else answers
+
+
+# ------------------------------------------- the answer to a tool's question (MCP's form elicitation)
+
+
+def read_elicited(
+    fields: Sequence[FormField], schema: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any] | FormErrors:
+    """The values by property, as the schema accepts them. Raises nothing.
+
+    An option stands for what it was made from: "yes" for true, say, where a property may be left open. Where the schema
+    names its options by titles (`oneOf` of `const` and `title`, or `enumNames`), an option chosen by its title stands
+    for its value.
+    """
+    answers = read_answers(fields, values)
+    if isinstance(answers, FormErrors):
+        return answers
+    properties = as_mapping(as_mapping(schema).get("properties"))
+    drawn = {one.form_field.name: one.choices for one in inputs(schema, {}, None)}
+    chosen = {n: drawn[n].get(v, v) if isinstance(v, str) and n in drawn else v for n, v in answers.items()}
+    meant = {name: _meant(as_mapping(properties.get(name)), value) for name, value in chosen.items()}
+    from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never need it
+
+    trouble = trouble_with(meant)
+    errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, meant, {field.name for field in fields})
+    return FormErrors(errors) if errors else meant
+
+
+def _meant(schema: Mapping[str, Any], value: Any) -> Any:
+    if isinstance(value, list):
+        items = as_mapping(schema.get("items"))
+        return [_meant(items, item) for item in value]
+    titles = _titles(schema)
+    return titles.get(value, value) if isinstance(value, str) and value not in titles.values() else value
+
+
+def _titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Title → value of what can be chosen."""
+    for key in ("oneOf", "anyOf"):
+        if isinstance(options := schema.get(key), list):
+            named = map(as_mapping, options)
+            return {str(one["title"]): one["const"] for one in named if "title" in one and "const" in one}
+    values, names = schema.get("enum"), schema.get("enumNames")
+    if isinstance(values, list) and isinstance(names, list) and len(values) == len(names):
+        return {str(name): value for name, value in zip(names, values, strict=True)}
+    return {}

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import structlog
 
 from bot.clock import Clock
+from bot.domain import Message
 from bot.inbox.sessions import Belonging, Sessions
 from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.turns import is_with_us
-from bot.vocabulary import Message
 from graph.calls import storable
 
 log = structlog.get_logger(__name__)

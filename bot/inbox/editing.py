@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bot.accounts.listening import Codes
+from bot.accounts.codes import Codes
 from bot.inbox.engine import Engine
 from bot.introductions import message_of
 from bot.records import deliveries, threads

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.domain import Message, Place
 from bot.records import threads, waiting
 from bot.records.database import Transaction
 from bot.records.threads import SessionRow
-from bot.vocabulary import Message, Place
 
 QUIET_SECONDS = 8 * 3600.0
 """After so long without a word, and with nothing pending, a place without threads starts a new session."""

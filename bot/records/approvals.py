@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, insert
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, votes
-from bot.records.upsert import insert
 from graph.calls import storable
 from graph.interrupts import ApprovalAsked
 from policies.model import Ask, Risk

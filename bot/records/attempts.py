@@ -39,7 +39,7 @@ class AttemptRow:
     approval_id: str | None = None
     started_at: float = 0.0
     judged: Mapping[str, Any] | None = None
-    """How it was judged when it began (`bot.audit.judgement`); `None`: nobody said."""
+    """How it was judged when it began (`bot.audit.entries`); `None`: nobody said."""
 
 
 _LATEST = (

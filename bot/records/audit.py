@@ -12,11 +12,9 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from bot.audit.chain import Link
-from bot.audit.entries import VoteCast
-from bot.records.database import Transaction
+from bot.audit.entries import Link, VoteCast
+from bot.records.database import Transaction, insert
 from bot.records.tables import approvals, attempts, audit, votes
-from bot.records.upsert import insert
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.account_tables import authorizations
-from bot.records.database import Transaction
-from bot.records.upsert import insert_new
+from bot.records.database import Transaction, insert_new
+from bot.records.tables import authorizations
 
 Step = Literal["proof", "consent", "code"]
 """What the browser is expected to come back from; `code`: it came back, and its code is to be told to the bot."""

@@ -7,9 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.account_tables import catalogues
-from bot.records.database import Transaction
-from bot.records.upsert import insert
+from bot.records.database import Transaction, insert
+from bot.records.tables import catalogues
 
 
 async def get(tx: Transaction, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, insert
 from bot.records.tables import OPEN, clarifications
-from bot.records.upsert import insert
 from graph.fields import FormField
 from graph.interrupts import ClarificationAsked, ElicitationAsked
 

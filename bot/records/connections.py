@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.account_tables import connections
 from bot.records.database import Transaction
+from bot.records.tables import connections
 
 COUNTED = 1_000
 """Accounts of a connection: how many more there are is for nobody to know within a request."""

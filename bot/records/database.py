@@ -13,18 +13,19 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Row
 from sqlalchemy.pool import NullPool
 
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
 BUSY_PAUSE = 0.01
-
 Values = Mapping[str, Any]
 """By parameter or column. What every turn executes is written once with parameters: composing a statement anew costs
 several times what SQLite needs to execute it."""
@@ -223,3 +224,23 @@ def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Da
             connection.execute(f"PRAGMA {pragma}")
 
     return Database(engine, foundation)
+
+
+# ------------------------------------------------------------------------------- INSERT … ON CONFLICT
+
+
+async def insert_new(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row; false when it collides with one that is there."""
+    # RETURNING, never rowcount: some drivers count a conflict as a row.
+    return await tx.one(_insert_new(tx.connection.dialect.name, table), row) is not None
+
+
+@cache
+def _insert_new(dialect: str, table: sa.Table) -> Any:
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+
+
+def insert(tx: Transaction, table: sa.Table) -> Any:
+    """An insert that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    return sqlite.insert(table) if tx.connection.dialect.name == "sqlite" else postgresql.insert(table)

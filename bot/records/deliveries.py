@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.domain import MessageView
+from bot.records.database import Transaction, insert_new
 from bot.records.tables import PARKED, TIMER, WAITING, deliveries
-from bot.records.upsert import insert_new
-from bot.vocabulary import MessageView
 
 OUTAGES = "outages"
 """Under which a delivery's body counts how often it was put off."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bot.records.database import Transaction
+from bot.domain import Feedback
+from bot.records.database import Transaction, insert
 from bot.records.tables import feedback as table
-from bot.records.upsert import insert
-from bot.vocabulary import Feedback
 
 
 async def keep(tx: Transaction, feedback: Feedback, now: float) -> None:

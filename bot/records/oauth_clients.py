@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from bot.records.account_tables import oauth_clients
-from bot.records.database import Transaction
-from bot.records.upsert import insert
+from bot.records.database import Transaction, insert
+from bot.records.tables import oauth_clients
 
 
 class Registration(NamedTuple):

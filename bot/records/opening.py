@@ -1,17 +1,24 @@
-"""The records and the checkpoints of a house, opened together: what the one says rests on what the other has."""
+"""Opens the records and the checkpoints together, since the one relies on the other, and migrates the schema."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import sqlalchemy as sa
+import structlog
+
+from bot.private_files import private_file
+from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
-from bot.records.damage import told_when_damaged
 from bot.records.database import Database, sqlite_database
-from bot.records.schema import upgrade_sqlite
+from bot.records.tables import metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +48,112 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
             await database.open()
         stack.push_async_callback(database.close)
         yield Records(database, checkpoints)
+
+
+# ----------------------------------------------------------------------------------------- the schema
+
+log = structlog.get_logger(__name__)
+HEAD = "0008"
+"""The newest revision in `migrations/versions`; a test keeps it true."""
+
+
+class NewerSchemaError(Exception):
+    """The database was made by a newer version of the program."""
+
+
+def upgrade_sqlite(path: Path) -> None:
+    """Migrate the file to `HEAD`; makes it when it is missing. Blocks: call it in a thread. Raises `NewerSchemaError`.
+
+    Alembic is imported only when there is something to migrate, since that costs a third of a second at every start.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    private_file(path)
+    revision = _revision(path)
+    if revision == HEAD:
+        return
+    if revision is not None and revision > HEAD:
+        raise NewerSchemaError(
+            f"{path} was made by a newer version of Countersign (schema {revision}; this version knows {HEAD}). "
+            "Start that version, or restore a backup."
+        )
+    if revision is not None:
+        log.info("records_upgrading", schema=revision, to=HEAD, megabytes=path.stat().st_size // 1_000_000)
+    began = time.monotonic()
+    engine = sa.create_engine(f"sqlite:///{path}")
+    try:
+        with engine.begin() as connection:
+            # The driver begins nothing by itself before a CREATE TABLE: without this, a process that is killed here
+            # would leave half a schema behind, on which no later start could build.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            if revision is None and not sa.inspect(connection).get_table_names():
+                _make(connection)
+            else:
+                upgrade(connection)
+    finally:
+        engine.dispose()
+    if revision is not None:
+        log.info("records_upgraded", schema=HEAD, seconds=round(time.monotonic() - began, 1))
+
+
+def _make(connection: sa.Connection) -> None:
+    """The present schema in an empty database, as all migrations together would leave it (a test compares them)."""
+    metadata.create_all(connection)
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc "
+        "PRIMARY KEY (version_num))"
+    )
+    connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+
+
+def upgrade(connection: sa.Connection) -> None:
+    """Migrate a database to `HEAD` in the connection's transaction."""
+    from alembic import command  # noqa: PLC0415  # costly, and rarely needed
+
+    command.upgrade(alembic_config(connection), HEAD)
+
+
+def alembic_config(connection: sa.Connection) -> Any:
+    """Alembic's configuration, without an ini file."""
+    from alembic.config import Config  # noqa: PLC0415  # costly, and rarely needed
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _revision(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        except sqlite3.OperationalError:
+            return None
+    return row[0] if row else None
+
+
+# -------------------------------------------------------------------------------------- damaged files
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class DamagedFileError(Exception):
+    """A file cannot be read as a database; the message says which, and what to do."""
+
+
+@contextmanager
+def told_when_damaged(file: Path, *, moved_away: str) -> Iterator[None]:
+    """Raises `DamagedFileError` for what SQLite says of a damaged file within it. `moved_away`: what it means to start
+    without the file, as a sentence."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, sa.exc.DatabaseError) as error:
+        cause = error.orig if isinstance(error, sa.exc.DatabaseError) else error
+        # The lower byte is the kind of error (https://sqlite.org/rescode.html, extended result codes).
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+            raise
+        raise DamagedFileError(
+            f"{file} is damaged ({cause}). Restore it from a backup, or move it away with the files {file.name}-wal "
+            f"and {file.name}-shm beside it, if there are any. {moved_away}"
+        ) from error

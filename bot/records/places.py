@@ -7,10 +7,9 @@ from dataclasses import asdict
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.domain import Place
+from bot.records.database import Transaction, insert_new
 from bot.records.tables import places, threads
-from bot.records.upsert import insert_new
-from bot.vocabulary import Place
 
 AT_ONCE = 500
 """Ids in one statement; SQLite takes 32,766."""

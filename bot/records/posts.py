@@ -8,10 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.domain import Place
+from bot.records.database import Transaction, insert_new
 from bot.records.tables import post_messages, posts, threads
-from bot.records.upsert import insert_new
-from bot.vocabulary import Place
 from graph.calls import storable
 
 NEWEST_THREADS = 10

@@ -29,10 +29,8 @@ UNKNOWN: sa.ColumnElement[str] = sa.literal_column("'unknown'")
 APPROVED: sa.ColumnElement[str] = sa.literal_column("'approved'")
 TIMER: sa.ColumnElement[str] = sa.literal_column("'timer'")
 """Literals, for `partial_index`."""
-
 Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite counts only an INTEGER primary key by itself."""
-
 threads = sa.Table(
     "threads",
     metadata,
@@ -51,7 +49,6 @@ threads = sa.Table(
     sa.Index("ix_threads_session", "place_key", sa.text("length(thread_id)"), "thread_id"),
     sa.Index("ix_threads_session_of", "place_key", "requester", sa.text("length(thread_id)"), "thread_id"),
 )
-
 people = sa.Table(
     "people",
     metadata,
@@ -63,7 +60,6 @@ people = sa.Table(
     sa.Column("seen_at", sa.Float, nullable=False),
     sa.Index(None, "email"),
 )
-
 deliveries = sa.Table(
     "deliveries",
     metadata,
@@ -84,7 +80,6 @@ deliveries = sa.Table(
     partial_index("ix_deliveries_work", "thread_id", "seq", where="status = 'waiting' AND kind != 'timer'"),
     partial_index("ix_deliveries_parked", "thread_id", where="status = 'parked'"),
 )
-
 posts = sa.Table(
     "posts",
     metadata,
@@ -108,7 +103,6 @@ posts = sa.Table(
     partial_index("ix_posts_unsent", "lane", where="sent_revision < revision"),
     partial_index("ix_posts_elsewhere", "lane", "seq", where="place IS NOT NULL"),
 )
-
 post_messages = sa.Table(
     "post_messages",
     metadata,
@@ -117,7 +111,6 @@ post_messages = sa.Table(
     sqlite_with_rowid=False,
 )
 """Which post a platform's message belongs to, by the id that its reference has for it."""
-
 places = sa.Table(
     "places",
     metadata,
@@ -125,7 +118,6 @@ places = sa.Table(
     sa.Column("place", sa.JSON, nullable=False),
     sa.Column("arrived_at", sa.Float, nullable=False),
 )
-
 approvals = sa.Table(
     "approvals",
     metadata,
@@ -160,7 +152,6 @@ approvals = sa.Table(
     partial_index("ix_approvals_settled", "requester", "settled_at", where="settled_at IS NOT NULL"),
     partial_index("ix_approvals_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
-
 votes = sa.Table(
     "votes",
     metadata,
@@ -175,7 +166,6 @@ votes = sa.Table(
     sa.Column("key", sa.Text, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )
-
 clarifications = sa.Table(
     "clarifications",
     metadata,
@@ -199,7 +189,6 @@ clarifications = sa.Table(
     partial_index("ix_clarifications_open_for", "requester", where="status = 'open'"),
     partial_index("ix_clarifications_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
-
 sign_ins = sa.Table(
     "sign_ins",
     metadata,
@@ -223,7 +212,6 @@ sign_ins = sa.Table(
     partial_index("ix_sign_ins_open_for", "person_id", "connection", where="status = 'open'"),
     partial_index("ix_sign_ins_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
-
 attempts = sa.Table(
     "attempts",
     metadata,
@@ -253,7 +241,6 @@ attempts = sa.Table(
     partial_index("ix_attempts_undecided_for", "requester", where="status = 'unknown' AND choice IS NULL"),
     partial_index("ix_attempts_settled_key", "settled_key", where="settled_key IS NOT NULL"),
 )
-
 feedback = sa.Table(
     "feedback",
     metadata,
@@ -263,7 +250,6 @@ feedback = sa.Table(
     sa.Column("comment", sa.Text, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )
-
 grants = sa.Table(
     "grants",
     metadata,
@@ -279,7 +265,6 @@ grants = sa.Table(
     sa.Column("revoked_at", sa.Float),
     sa.Index(None, "person_id", "until"),
 )
-
 audit = sa.Table(
     "audit",
     metadata,
@@ -291,11 +276,82 @@ audit = sa.Table(
     sa.Column("hash", sa.Text, nullable=False),
     sa.Index(None, "at"),
 )
-
 usage = sa.Table(
     "usage",
     metadata,
     sa.Column("person_id", sa.Text, primary_key=True),
     sa.Column("day", sa.Text, primary_key=True),
     sa.Column("tokens", sa.BigInteger, nullable=False),
+)
+
+
+# ---------------------------------------------------------------------------------- people's accounts
+# Secrets are sealed (`sealed_…`) or kept as a hash only (`…_hash`).
+
+
+authorizations = sa.Table(
+    "authorizations",
+    metadata,
+    sa.Column("authorization_id", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("connection", sa.Text, nullable=False),
+    sa.Column("challenge", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("began_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("settled_key", sa.Text),
+    sa.Column("link_hash", sa.Text, unique=True),
+    sa.Column("sealed_link", sa.Text),
+    sa.Column("link_until", sa.Float),
+    sa.Column("browser_hash", sa.Text),
+    sa.Column("step", sa.Text),
+    sa.Column("state_hash", sa.Text, unique=True),
+    sa.Column("sealed_step", sa.Text),
+    sa.Column("step_until", sa.Float),
+    sa.Column("proven", sa.Boolean, nullable=False),
+    sa.Column("sealed_grant", sa.Text),
+    sa.Column("sealed_code", sa.Text),
+    sa.Column("code_until", sa.Float),
+    sa.Column("code_tries", sa.Integer, nullable=False),
+    sa.Column("code_key", sa.Text),
+    partial_index("ix_authorizations_code", "began_at", where="sealed_code IS NOT NULL"),
+    partial_index("ix_authorizations_grant", "code_until", where="sealed_grant IS NOT NULL"),
+    partial_index("ix_authorizations_settled_key", "settled_key", where="settled_key IS NOT NULL"),
+    sa.Index(None, "began_at"),
+    partial_index("ix_authorizations_open", "person_id", "connection", where="status = 'open'", unique=True),
+)
+connections = sa.Table(
+    "connections",
+    metadata,
+    sa.Column("connection_id", sa.Text, primary_key=True),
+    sa.Column("person_id", sa.Text, nullable=False),
+    sa.Column("connection", sa.Text, nullable=False),
+    sa.Column("service", sa.Text, nullable=False),
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("sealed_tokens", sa.Text, nullable=False),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("used_at", sa.Float),
+    partial_index("ix_connections_active", "connection", where="status = 'active'"),
+    partial_index("ix_connections_ended", "connection_id", where="status = 'ended'"),
+    partial_index("ix_connections_kept", "person_id", "connection", where="status != 'ended'", unique=True),
+)
+oauth_clients = sa.Table(
+    "oauth_clients",
+    metadata,
+    sa.Column("connection", sa.Text, primary_key=True),
+    sa.Column("issuer", sa.Text, primary_key=True),
+    sa.Column("redirect_uri", sa.Text, primary_key=True),
+    sa.Column("sealed_client", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+catalogues = sa.Table(
+    "catalogues",
+    metadata,
+    sa.Column("server", sa.Text, primary_key=True),
+    sa.Column("fingerprint", sa.Text, nullable=False),
+    sa.Column("tools", sa.JSON, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
 )

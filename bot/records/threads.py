@@ -8,10 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.domain import Person, Place, ThreadSummary
+from bot.records.database import Transaction, insert
 from bot.records.tables import OPEN, PENDING, UNKNOWN, approvals, attempts, clarifications, people, sign_ins, threads
-from bot.records.upsert import insert
-from bot.vocabulary import Person, Place, ThreadSummary
 
 TITLE_LIMIT = 80
 """Characters of a thread's title, which is the beginning of its first message."""

@@ -6,9 +6,8 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, insert
 from bot.records.tables import usage
-from bot.records.upsert import insert
 
 _TOKENS = sa.select(sa.func.coalesce(sa.func.sum(usage.c.tokens), 0)).where(
     usage.c.person_id.in_(sa.bindparam("people", expanding=True)), usage.c.day == sa.bindparam("date")

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
 from bot.accounts.office import Inside, Outside, make_office
-from bot.accounts.pages import Connected, GoTo, Problem, ShowCode
-from bot.accounts.sealing import Safe
-from bot.accounts.tokens import TokenBook
+from bot.accounts.tokens import Safe, TokenBook
 from bot.desk import FrontDesk
+from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
 from bot.ids import NewId
 from bot.posts import Posts
 from bot.records import deliveries, sign_ins, threads
 from bot.records.database import Database
 from bot.secrets import Sealer
-from bot.vocabulary import CodeEntry, Message, Notice, Person, Place, SignInView
 from graph.ports import AccountNeeded
 from tests.accounts.services import FakeProofs, FakeServices
 from tests.bot.conftest import RecordingPlatform, SetClock

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bot.accounts.pages import Problem, ShowCode
-from bot.vocabulary import Invalid, Refused, Settled, Unknown
+from bot.accounts.flow import Problem, ShowCode
+from bot.domain import Invalid, Refused, Settled, Unknown
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BEN, ELSEWHERE, EVE, HERE, Stage
 from tests.bot.conftest import place, until

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.accounts.pages import GoTo, Offer, Problem
+from bot.accounts.flow import GoTo, Offer, Problem
 from bot.accounts.ports import Unreachable
-from bot.vocabulary import Refused, Unknown
+from bot.domain import Refused, Unknown
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, token_of
 

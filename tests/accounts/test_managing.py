@@ -7,15 +7,14 @@ import asyncio
 from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
-from bot.accounts.changes import Changes, nobody
 from bot.accounts.codes import MINUTES
-from bot.accounts.keeping import CatalogueBook, ClientBook
-from bot.accounts.managing import ConnectionBook
-from bot.accounts.pages import ShowCode
+from bot.accounts.connections import Changes, ConnectionBook, nobody
+from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
+from bot.accounts.tokens import CatalogueBook, ClientBook
+from bot.domain import ConnectionView, Refused, Settled, SignInReply, Unknown
 from bot.records import authorizations, connections
 from bot.secrets import Sealer
-from bot.vocabulary import ConnectionView, Refused, Settled, SignInReply, Unknown
 from graph.ports import AccountNeeded, SignInNeeded
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bot.accounts.pages import Problem, ShowCode
+from bot.accounts.flow import Problem, ShowCode
 from bot.accounts.ports import Service
-from bot.records.account_tables import authorizations
+from bot.records.tables import authorizations
 from graph.ports import AccountNeeded
 from tests.accounts.stage import ANA, Browser, Stage, state_of
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from bot.domain import AlreadySettled, ClarificationView, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from bot.forms import FormErrors, read_elicited
 from bot.records import clarifications, deliveries
-from bot.vocabulary import AlreadySettled, ClarificationView, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from bot.waits import Waits
 from graph.fields import FieldType, FormField
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded

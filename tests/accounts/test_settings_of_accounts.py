@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from bot.accounts.addresses import Address, callback, start_link
+from bot.accounts.sign_ins import Address, callback, start_link
 from bot.secrets import KEY_FILE, KeyFileError, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bot.accounts.ports import Rejected, Tokens, Unreachable
-from bot.accounts.sealing import Safe
+from bot.accounts.tokens import Safe
 from bot.records import connections
 from bot.secrets import Sealer
 from tests.accounts.stage import ANA, BEN, Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.accounts.pages import Connected, GoTo, Problem, ShowCode
+from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
 from tests.accounts.stage import ANA, BEN, EVE, WENDY, Browser, Stage
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.accounts.pages import GoTo, Problem, ShowCode
+from bot.accounts.flow import GoTo, Problem, ShowCode
 from bot.accounts.ports import Denied, Rejected, Unreachable
 from tests.accounts.stage import ANA, BEN, Browser, Stage, state_of
 from tests.bot.conftest import until

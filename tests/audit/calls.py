@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.audit.chain import Link, link
-from bot.audit.entries import CallEnd, entry_of
-from bot.audit.judgement import judgement
+from bot.audit.entries import CallEnd, Link, entry_of, judgement, link
 from policies.judging import judge
 from policies.model import Annotations, Call, Facts, Mode, Tool
 from policies.policy_file import parse_policy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.audit.chain import BEGINNING, Link, faults, hash_of, link
+from bot.audit.entries import BEGINNING, Link, faults, hash_of, link
 from tests.audit.calls import chain, ended
 from tests.support.examples import examples
 

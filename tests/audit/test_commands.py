@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.audit.chain import Link
+from bot.audit.entries import Link
 from bot.commands import Surroundings, run
 from policies.model import Mode, Tool
 from tests.audit.calls import NOON, READING, chain, ended, tool

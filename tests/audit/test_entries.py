@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.audit.entries import CallEnd, VoteCast, entry_of
-from bot.audit.judgement import judged_again
+from bot.audit.entries import CallEnd, VoteCast, entry_of, judged_again
 from policies.judging import judge
 from policies.model import Mode
 from policies.redaction import EMAILS, TOKENS, Redactor, exceeds

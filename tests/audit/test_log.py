@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from bot.audit.chain import faults
+from bot.audit.entries import faults
 from bot.audit.log import AuditLog
+from bot.domain import Place
 from bot.ledger import AttemptLedger
 from bot.posts import Posts
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
-from bot.vocabulary import Place
 from graph.ports import Begun, BrokeOff, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
 from policies.model import Allow, Deny, Mode, Tool
 from policies.redaction import Redactor

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import structlog
 
+from bot.domain import Notice, OutcomeView
 from bot.logs import configure_logs
 from bot.masking import log_redactor_of, redacted, redactor_of
 from bot.settings import Settings, SettingsError, load_settings
-from bot.vocabulary import Notice, OutcomeView
 from tests.audit.calls import TOKEN
 
 GUID = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"

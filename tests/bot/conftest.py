@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
 from bot.ids import NewId
 from bot.platform import Reference
 from bot.posts import Posts
 from bot.records import threads
 from bot.records.database import Database, sqlite_database
-from bot.vocabulary import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
 from graph.state import Silent
 from tests.bot.counter import HERE, THREAD, Counter
 from tests.support.empty_database import empty_database

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bot.books import Books
 from bot.clock import Clock
 from bot.desk import FrontDesk
+from bot.domain import Message, Person, Place
 from bot.ids import NewId
 from bot.posts import Posts
 from bot.records import approvals, deliveries
 from bot.records.database import Database
-from bot.vocabulary import Message, Person, Place
 from tests.bot.rows import asked
 from tests.bot.stubs import NotedEngine, make_books
 

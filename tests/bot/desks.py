@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from bot.desk import FrontDesk
+from bot.domain import ApprovalView, Decision, Handover, Notice, Person, Place, Post
 from bot.house import find_place
 from bot.ids import NewId
 from bot.platform import PostFailed
@@ -15,7 +16,6 @@ from bot.posts import Posts
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database
-from bot.vocabulary import ApprovalView, Decision, Handover, Notice, Person, Place, Post
 from graph.calls import digest_of
 from policies.model import Tool
 from tests.bot.conftest import RecordingPlatform, SetClock

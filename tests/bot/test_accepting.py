@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.domain import Message, Person
 from bot.inbox.accept import Acceptance
 from bot.inbox.sessions import Sessions
 from bot.records import deliveries, threads
 from bot.records.database import Database, sqlite_database
-from bot.vocabulary import Message, Person
 from tests.bot.conftest import SetClock, place
 
 ANA = Person("chat:ana", "Ana")

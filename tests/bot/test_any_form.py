@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.forms import FormErrors, edit_fields, read_answers, read_form
-from bot.forms.moments import parse_date_time
+from bot.forms.values import parse_date_time
 from graph.fields import FieldType, FormField
 
 json_values = st.recursive(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bot.beginnings import ASKED, QUIET
+from bot.domain import Message, Notice, Said
 from bot.inbox.sessions import QUIET_SECONDS
 from bot.records import deliveries
-from bot.vocabulary import Message, Notice, Said
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, Counter
 from tests.bot.stubs import FragileAgent, make_conversation

@@ -7,19 +7,10 @@ from typing import Any
 
 import pytest
 
+from bot.domain import AlreadySettled, Decision, FormAnswer, Message, Person, Refused, Settled, SignInReply
 from bot.records import approvals, clarifications, deliveries, threads
 from bot.records.deliveries import Delivery
 from bot.views import sign_in_view
-from bot.vocabulary import (
-    AlreadySettled,
-    Decision,
-    FormAnswer,
-    Message,
-    Person,
-    Refused,
-    Settled,
-    SignInReply,
-)
 from graph.interrupts import ClarificationAsked
 from graph.ports import SignInNeeded
 from graph.running import Look

@@ -8,12 +8,12 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from bot.domain import Person
 from bot.records import approvals, deliveries, threads
 from bot.records.approvals import VoteRow
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.tables import votes
-from bot.vocabulary import Person
 from tests.bot.conftest import until
 
 

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.approvals.directory import REMEMBERED, Directory
+from bot.domain import Person
 from bot.records import threads
 from bot.records.database import Database
-from bot.vocabulary import Person
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.vocabulary import AlreadySettled, GrantView, Refused, Settled, Unknown
+from bot.domain import AlreadySettled, GrantView, Refused, Settled, Unknown
 from graph.calls import digest_of
 from policies.approvers import DURATIONS, Grant
 from policies.model import Call

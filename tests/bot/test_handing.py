@@ -10,9 +10,9 @@ import pytest
 
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.requests import answer_of
+from bot.domain import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
 from bot.handing import NOBODY, ONLY_YOU
 from bot.records import threads
-from bot.vocabulary import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
 from graph.interrupts import Withdrawn
 from tests.bot.conftest import until
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, STRANGER, THREAD, Desks

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from bot.approvals.directory import Directory, proof_of_identity
+from bot.domain import AccountFacts, Person, Refused, Settled
 from bot.records import threads
 from bot.records.database import Database
-from bot.vocabulary import AccountFacts, Person, Refused, Settled
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.domain import Person
 from bot.limits import NO_LIMIT, TokenBudget, TooMany, TurnLimit
 from bot.records import threads
 from bot.records.database import Database
-from bot.vocabulary import Person
 from tests.bot.conftest import SetClock
 
 

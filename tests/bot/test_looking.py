@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bot.domain import Form, Hidden, Refused, Unknown
 from bot.records.tables import audit
-from bot.vocabulary import Form, Hidden, Refused, Unknown
 from policies import redaction
 from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.domain import ApprovalView
 from bot.records import threads
-from bot.vocabulary import ApprovalView
 from tests.bot.desks import ANA, BEN, HERE, Desks
 from tests.bot.rows import asked
 

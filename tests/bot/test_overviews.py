@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.records import approvals, clarifications, threads
-from bot.records.posts import NewPost
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     Decision,
@@ -18,6 +16,8 @@ from bot.vocabulary import (
     Shown,
     Unknown,
 )
+from bot.records import approvals, clarifications, threads
+from bot.records.posts import NewPost
 from graph.fields import FieldType, FormField
 from graph.interrupts import ClarificationAsked
 from tests.bot.conftest import SetClock, place

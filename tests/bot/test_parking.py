@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bot.domain import Message, Notice, Person, Said
 from bot.failures import MAX_TRIES, PAUSES, reference_of
 from bot.ids import NewId
 from bot.inbox.accept import Acceptance, message_delivery
@@ -17,7 +18,6 @@ from bot.inbox.sessions import Belonging, Sessions
 from bot.posts import Posts
 from bot.records import tables
 from bot.records.database import Database
-from bot.vocabulary import Message, Notice, Person, Said
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.stubs import FragileAgent, make_books, make_conversation
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
+from bot.domain import ApprovalView
 from bot.records import approvals, attempts, tables, threads
 from bot.records.posts import NewPost
-from bot.vocabulary import ApprovalView
 from graph.ports import CallRecord
 from policies.model import Allow, Mode
 from tests.audit.calls import tool

@@ -11,12 +11,12 @@ from structlog.testing import capture_logs
 
 from bot import posts as outbox
 from bot.clock import Clock
+from bot.domain import Notice
 from bot.platform import PostFailed
 from bot.posts import Posts, notice
 from bot.records import posts, tables, threads
 from bot.records.database import Database
 from bot.records.posts import NewPost, PostRow
-from bot.vocabulary import Notice
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 
 THREAD = "chat:T1"

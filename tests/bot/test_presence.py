@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from bot.domain import ApprovalView, Feedback, Notice, Place
 from bot.platform import PostFailed
 from bot.presence import REMOVED
 from bot.records import approvals, feedback, tables, threads
 from bot.records.posts import NewPost
-from bot.vocabulary import ApprovalView, Feedback, Notice, Place
 from tests.bot.conftest import RecordingPlatform, place, until
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
 from tests.bot.rows import asked

@@ -11,9 +11,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
-from bot.vocabulary import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.voting import TOOL_CHANGED
 from graph.calls import digest_of
 from policies.approvers import DURATIONS

@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
+from bot.domain import Message, Person
 from bot.inbox.accept import Acceptance
 from bot.inbox.sessions import QUIET_SECONDS, Sessions, current_thread
 from bot.records import approvals, deliveries, threads
 from bot.records.database import Database
-from bot.vocabulary import Message, Person
 from tests.bot.conftest import SetClock, place
 from tests.bot.rows import asked
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from bot.domain import Arrival, Decision, Introduction, Message, Person, Quote, Unwelcome
 from bot.introductions import Introductions, in_lines
 from bot.platform import PostFailed
 from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
-from bot.vocabulary import Arrival, Decision, Introduction, Message, Person, Quote, Unwelcome
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
 from tests.bot.stubs import FragileAgent, NotedEngine, make_conversation

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bot.approvals.requests import answer_of, bell_of, timers_of
+from bot.domain import AlreadySettled, ApprovalView, Refused, Settled
 from bot.ids import NewId
 from bot.records import deliveries
 from bot.records.database import Database
-from bot.vocabulary import AlreadySettled, ApprovalView, Refused, Settled
 from graph.interrupts import Expired
 from policies.model import Ask
 from tests.bot.conftest import SetClock, until

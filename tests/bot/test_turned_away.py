@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 import sqlalchemy as sa
 
+from bot.domain import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
 from bot.failures import MAX_DEATHS, MAX_OUTAGE_TRIES
 from bot.inbox.engine import Handler
 from bot.introductions import in_lines
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
-from bot.vocabulary import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
 from graph.ports import Live, Spoken
 from graph.running import Look
 from graph.state import Silent, Turn

@@ -9,7 +9,7 @@ import pytest
 
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN
-from bot.vocabulary import AlreadySettled, Decision, Invalid, Person, Place, Refused, Settled
+from bot.domain import AlreadySettled, Decision, Invalid, Person, Place, Refused, Settled
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 
 FINANCE = "chat-group:w1:finance"

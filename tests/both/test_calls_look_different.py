@@ -31,8 +31,8 @@ from adapters.teams.render.room import Room
 from adapters.web.render import content_json
 from adapters.web.render_mine import grants_json
 from bot.characters import reads_one_way
+from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from bot.masking import is_exact, redacted
-from bot.vocabulary import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from policies.redaction import EMAILS, TOKENS, Redactor
 from tests.slack.stand_in_desk import an_approval, shown_in_c1
 from tests.support.examples import examples

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.accounts.ports import Account, Tokens
-from bot.accounts.sealing import Grant, Safe
+from bot.accounts.tokens import Grant, Safe
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
 from bot.records.opening import open_records

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Page, expect
 
-from bot.accounts.pages import GoTo, ShowCode
+from bot.accounts.flow import GoTo, ShowCode
 from tests.oauth import test_discovery, test_pages
 from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from adapters.oauth.pages import HtmlPage, connected, offer, problem, security_headers, show_code, sign_in_routes
-from bot.accounts.pages import Connected, GoTo, Offer, Problem, ShowCode
+from bot.accounts.flow import Connected, GoTo, Offer, Problem, ShowCode
 from tests.fakes.oauth import Browser
 
 OFFER = Offer("Notes", "Ana", "Slack", ("read", "write"), "Slack")

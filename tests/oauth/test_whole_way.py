@@ -12,8 +12,8 @@ from aiohttp import web
 from adapters.oauth.chat_identity import ChatProofs, SlackLogin
 from adapters.oauth.pages import sign_in_routes
 from bot.accounts.ports import Tokens
+from bot.domain import Person
 from bot.records import threads
-from bot.vocabulary import Person
 from graph.ports import AccountNeeded
 from tests.accounts import stage as stages
 from tests.accounts.conftest import clock, database, new_id, platform, platforms, stage

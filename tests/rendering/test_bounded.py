@@ -18,9 +18,9 @@ from adapters.teams.render.room import MAX_CARD_BYTES, weight
 from adapters.teams.render.streamable import streamable
 from adapters.web.render import argument_page_json, arguments_json
 from bench import rendering
+from bot.domain import Said
 from bot.safe_text import cut_by_size, visible, visible_excerpt, visible_line, visible_passage
 from bot.views import result_line
-from bot.vocabulary import Said
 
 GENEROUS = 20 * rendering.MOST_MS
 """Milliseconds: what used to take seconds is told from a slow machine by that."""

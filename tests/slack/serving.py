@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from adapters.slack import SlackConfig, SlackPlatform
-from bot.vocabulary import Content, Post
+from bot.domain import Content, Post
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.stand_in_desk import NOW, StandInDesk, an_approval, shown_in_c1
 from tests.support.slack_doors import Door, HttpDoor, Json, SocketDoor

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ConnectionView,

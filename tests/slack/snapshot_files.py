@@ -34,7 +34,7 @@ from adapters.slack.render.posts import (
     pieces,
     sign_in_piece,
 )
-from bot.vocabulary import Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
+from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
 from tests.slack.shown import (
     ANA,

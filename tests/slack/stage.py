@@ -14,17 +14,7 @@ from adapters.slack.outbound.outbox import Outbound
 from adapters.slack.outbound.status import StatusPace
 from adapters.slack.outbound.writing import Pace
 from adapters.slack.web_api.client import WebApi
-from bot.vocabulary import (
-    ApprovalView,
-    Content,
-    Notice,
-    Place,
-    Post,
-    Refused,
-    Said,
-    SignInView,
-    Unknown,
-)
+from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.slack.server import FakeSlack, fake_slack
 
 QUICK = Pace(before=0.05, append=0.05, update=0.05, grace=0.3)

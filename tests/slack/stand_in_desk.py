@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClickResult,

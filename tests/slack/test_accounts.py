@@ -10,7 +10,7 @@ import pytest
 from adapters.slack.actions import Origin
 from adapters.slack.render.forms import answer_modal, code_modal
 from adapters.slack.render.posts import connections_piece, pieces, sign_in_piece
-from bot.vocabulary import ClarificationView, Content, Form
+from bot.domain import ClarificationView, Content, Form
 from graph.fields import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.shown import ANA, a_connection, a_post, a_tools_question, an_account_wanted

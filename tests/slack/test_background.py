@@ -14,8 +14,8 @@ from adapters.slack.inbound.events import origin_of
 from adapters.slack.web_api.background import MOST_CHARACTERS, MOST_QUOTES, Backgrounds
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import STRANGER, People
+from bot.domain import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
-from bot.vocabulary import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters.slack.inbound.gestures import read_click
-from bot.vocabulary import OutcomeView, Said
+from bot.domain import OutcomeView, Said
 from tests.slack.serving import a_card, serving
 
 LINK = "https://sign.in/acme?state=very-secret"

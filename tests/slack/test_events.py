@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.slack.inbound.events import WORDLESS, Deleted, Ears, Edited, heard
-from bot.vocabulary import Message
+from bot.domain import Message
 from tests.support.examples import examples
 
 EARS = Ears("T1", "UBOT", "BBOT")

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.slack.inbound.answers import NO_COLLEAGUE
 from adapters.slack.inbound.modals import CHOOSE_ONE, CHOOSE_SOMEBODY
-from bot.vocabulary import GrantView
+from bot.domain import GrantView
 from tests.slack.serving import Served, a_card, serving
 from tests.slack.stand_in_desk import NOW, an_approval
 

@@ -16,7 +16,7 @@ import yaml
 from adapters.slack import actions
 from adapters.slack.config import SCOPES
 from adapters.slack.inbound.listening import PROMPTS
-from bot.accounts.addresses import CALLBACK
+from bot.accounts.sign_ins import CALLBACK
 from tests.slack.local.packages import NODE, PACKAGES, WITHOUT_PACKAGES
 
 ROOT = Path(__file__).parents[2]

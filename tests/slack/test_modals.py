@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.vocabulary import ClarificationView, Form
+from bot.domain import ClarificationView, Form
 from graph.fields import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.stand_in_desk import an_approval

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.slack.ids import Spot, place_of
-from bot.vocabulary import Place
+from bot.domain import Place
 from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
 
 

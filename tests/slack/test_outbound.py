@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from adapters.slack.ids import Spot, place_of
 from adapters.slack.outbound.posting import mark
+from bot.domain import Notice, Said, Unknown
 from bot.platform import PostFailed
-from bot.vocabulary import Notice, Said, Unknown
 from tests.slack.stage import (
     ANA,
     APPROVAL,

@@ -11,7 +11,7 @@ from adapters.slack.api import PATIENCE, ApiFailed
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, People
-from bot.vocabulary import Person, Unwelcome
+from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
 

@@ -13,9 +13,9 @@ from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from adapters.slack import Installations, SlackConfig, SlackNotConnected, SlackPlatform
+from bot.domain import Arrival, Introduction
 from bot.platform import Platform
 from bot.secrets import Sealer
-from bot.vocabulary import Arrival, Introduction
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, serving
 from tests.slack.stand_in_desk import StandInDesk

@@ -21,8 +21,8 @@ from adapters.slack.render.forms import (
     note_modal,
     reject_modal,
 )
+from bot.domain import Form, Person
 from bot.forms import FormErrors, edit_fields, read_form
-from bot.vocabulary import Form, Person
 from graph.fields import FieldType, FormField
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, an_approval

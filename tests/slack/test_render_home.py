@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import overview_piece
-from bot.vocabulary import Content, Overview, Shown
+from bot.domain import Content, Overview, Shown
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, a_post, a_question, a_sign_in, an_approval, an_outcome
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from adapters.slack.render.inline import words
 from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Quoted, Rule, parts
 from adapters.slack.render.posts import pieces
+from bot.domain import Said
 from bot.safe_text import cut_lines, cut_text, visible
-from bot.vocabulary import Said
 from tests.fakes.slack.block_rules import mistakes
 from tests.slack.shown import TRICKS, a_post
 from tests.support.examples import examples

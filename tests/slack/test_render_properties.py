@@ -37,7 +37,7 @@ from adapters.slack.render.posts import (
     sign_in_piece,
 )
 from bot.characters import is_kept_in_context, is_suspicious
-from bot.vocabulary import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView
+from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView
 from graph.fields import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
 from tests.slack.shown import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.slack.links import permalink
-from bot.vocabulary import ClarificationView, Form, Notice
+from bot.domain import ClarificationView, Form, Notice
 from graph.fields import FormField
 from tests.slack.serving import a_card, serving
 from tests.slack.stand_in_desk import a_sign_in, an_approval, shown_in_c1

@@ -17,7 +17,7 @@ from adapters.slack.web_api.members import MOST_PAGES, PAGE, Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.standing import REINSTALL, Standing
 from adapters.slack.web_api.user_groups import KEEP, UserGroups
-from bot.vocabulary import AccountFacts
+from bot.domain import AccountFacts
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
 

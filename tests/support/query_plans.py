@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from bot.records import account_tables  # noqa: F401  # its tables stand in the same metadata
+from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.tables import metadata
 
 SMALL = {"oauth_clients", "catalogues"}

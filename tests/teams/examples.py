@@ -29,7 +29,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.posts import activities as activities_of
-from bot.vocabulary import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
+from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
 from graph.fields import FieldType, FormField
 from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 

@@ -18,7 +18,7 @@ from adapters.teams.outbound.manuscripts import Pace
 from adapters.teams.outbound.outbox import Outbound
 from adapters.teams.outbound.private import Private
 from adapters.teams.outbound.writing import ThreadLive
-from bot.vocabulary import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
+from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 
 QUICK = Pace(before=0.05, chunk=0.05, typing=0.05, grace=30.0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from adapters.teams.render.posts import Audience, activities
-from bot.vocabulary import Content
+from bot.domain import Content
 from tests.teams.shown import a_post
 
 Json = Mapping[str, Any]

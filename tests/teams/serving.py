@@ -12,7 +12,7 @@ from aiohttp import web
 from adapters.teams import TeamsPlatform
 from adapters.teams.ids import Kind, Spot, place_of
 from adapters.teams.platform import MESSAGES_PATH, Waits
-from bot.vocabulary import ApprovalView, ClarificationView, Content, Place, Post, SignInView
+from bot.domain import ApprovalView, ClarificationView, Content, Place, Post, SignInView
 from tests.fakes.teams.server import ANA, FakeTeams, fake_teams
 from tests.support.teams_doors import HttpDoor, Json
 from tests.support.teams_people import TeamsPerson

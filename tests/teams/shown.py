@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.teams.ids import Spot, place_of
-from bot.vocabulary import ApprovalView, ClarificationView, ConnectionView, Content, OutcomeView, Post, SignInView
+from bot.domain import ApprovalView, ClarificationView, ConnectionView, Content, OutcomeView, Post, SignInView
 from graph.fields import FieldType, FormField
 
 NOW = 1_795_255_200.0

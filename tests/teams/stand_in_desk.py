@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from adapters.teams.ids import Spot, person_id, place_of, within_tenant
-from bot.platform import Reference
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClarificationView,
@@ -41,6 +40,7 @@ from bot.vocabulary import (
     ThreadView,
     Unknown,
 )
+from bot.platform import Reference
 from graph.fields import FieldType, FormField
 from tests.fakes.teams.server import ANA, TENANT
 

@@ -20,7 +20,7 @@ from adapters.teams.render.dialogs import (
     show_all_dialog,
 )
 from adapters.teams.render.posts import Audience
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ConnectionView,

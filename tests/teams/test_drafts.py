@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from bot.vocabulary import Said
+from bot.domain import Said
 from tests.fakes.teams.calls import ApiCall
 from tests.fakes.teams.server import ANA
 from tests.teams.outbound_stage import APPROVAL, IMPATIENT, LONG, NEVER, QUICK, Stage, staged

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from bot.domain import Said
 from bot.platform import PostFailed
-from bot.vocabulary import Said
 from tests.fakes.teams.server import ANA
 from tests.teams.outbound_stage import APPROVAL, IMPATIENT, QUICK, Stage, staged
 

@@ -9,7 +9,7 @@ import pytest
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.deciding import SETTLED_ALREADY
 from adapters.teams.inbound.handing import CHOOSE_ONE, CHOOSE_SOMEBODY
-from bot.vocabulary import GrantView
+from bot.domain import GrantView
 from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
 from tests.support.teams_doors import Answer

@@ -14,7 +14,7 @@ from adapters.teams.inbound.answers import WENT_WRONG
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.inbound.visitors import Ears
 from adapters.teams.platform import Waits
-from bot.vocabulary import Notice
+from bot.domain import Notice
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, a_card, serving

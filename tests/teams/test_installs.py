@@ -8,7 +8,7 @@ import pytest
 
 from adapters.teams.ids import message_key, person_id
 from adapters.teams.render.posts import greeting
-from bot.vocabulary import Post, Said
+from bot.domain import Post, Said
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Json
 from tests.teams.serving import Served, serving

@@ -16,7 +16,7 @@ from adapters.teams.inbound.gestures import Click
 from adapters.teams.inbound.html import MOST_TAGS
 from adapters.teams.inbound.texts import WORDLESS
 from adapters.teams.inbound.visitors import Ears
-from bot.vocabulary import Message
+from bot.domain import Message
 from policies.quoting import own_words
 from tests.support.examples import examples
 

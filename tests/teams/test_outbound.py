@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.ids import Spot, named_place, place_of
+from bot.domain import Place, Said
 from bot.platform import PostFailed
-from bot.vocabulary import Place, Said
 from tests.fakes.teams.server import ANA, BEN, TENANT
 from tests.teams.outbound_stage import APPROVAL, LONG, REJECTED, Stage, staged, teams_person
 

@@ -13,7 +13,7 @@ from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, People
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Caller, Spot, person_id
-from bot.vocabulary import Person, Unwelcome
+from bot.domain import Person, Unwelcome
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
 

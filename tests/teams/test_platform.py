@@ -13,8 +13,8 @@ from adapters.teams import Cloud, TeamsConfig, TeamsNotConnected, TeamsPlatform
 from adapters.teams.connecting import Connecting
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import person_id
+from bot.domain import Arrival, Introduction, Message, Notice, Post, Unwelcome
 from bot.platform import Platform, PostFailed
-from bot.vocabulary import Arrival, Introduction, Message, Notice, Post, Unwelcome
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT, FakeTeams, fake_teams
 from tests.support.teams_doors import LocalDoor
 from tests.support.teams_people import TeamsPerson

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from adapters.teams.ids import spot_of
 from adapters.teams.outbound.private import Private
 from adapters.teams.render.posts import note
+from bot.domain import Refused
 from bot.platform import PostFailed
-from bot.vocabulary import Refused
 from tests.fakes.teams.calls import ApiCall
 from tests.fakes.teams.server import ANA, BEN
 from tests.teams.outbound_stage import BENS_SIGN_IN, DONE, LINK, SIGN_IN, Stage, staged, teams_person

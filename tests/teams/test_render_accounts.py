@@ -10,7 +10,7 @@ from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
 from adapters.teams.render.connections import NONE
 from adapters.teams.render.dialogs import answer_dialog
 from adapters.teams.render.posts import card_of, connections_activity, overview_activity, sign_in_link
-from bot.vocabulary import Form, Overview, Shown
+from bot.domain import Form, Overview, Shown
 from graph.fields import FormField
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import Json, buttons, said, shown

@@ -13,8 +13,8 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.text import escape
+from bot.domain import Vote
 from bot.safe_text import visible_excerpt
-from bot.vocabulary import Vote
 from graph.fields import FormField
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES

@@ -17,7 +17,7 @@ from adapters.teams.render.posts import (
     open_a_chat_first,
     overview_activity,
 )
-from bot.vocabulary import Notice, Overview, Said
+from bot.domain import Notice, Overview, Said
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import CHAT, buttons, said
 from tests.teams.shown import a_post, an_approval

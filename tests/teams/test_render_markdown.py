@@ -15,8 +15,8 @@ from adapters.teams.render.answers import LONGEST_MESSAGE, pages, units
 from adapters.teams.render.markdown import pieces
 from adapters.teams.render.posts import Audience, activities
 from adapters.teams.render.streamable import LONGEST_STREAM, streamable
+from bot.domain import Said
 from bot.safe_text import cut_lines, cut_text, visible
-from bot.vocabulary import Said
 from tests.fakes.teams.text_rules import message_text_mistakes
 from tests.support.examples import examples
 from tests.teams.examples import ANSWER

@@ -29,8 +29,8 @@ from adapters.teams.render.posts import (
 from adapters.teams.render.room import MAX_CARD_BYTES
 from adapters.teams.render.text import escape
 from bot.characters import is_kept_in_context, is_suspicious
+from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from bot.safe_text import visible
-from bot.vocabulary import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from tests.fakes.teams import activity_rules, card_rules
 from tests.support.examples import examples
 from tests.teams.strategies import (

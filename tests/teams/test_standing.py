@@ -17,7 +17,7 @@ from adapters.teams.connector.people import People
 from adapters.teams.connector.standing import CONSENT, Standing
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Caller, Spot
-from bot.vocabulary import AccountFacts, Person
+from bot.domain import AccountFacts, Person
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.web import WebPlatform
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClarificationView,

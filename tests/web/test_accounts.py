@@ -6,7 +6,7 @@ import json
 from urllib.parse import quote
 
 from adapters.web.render_mine import connections_json
-from bot.vocabulary import ClarificationView, CodeEntry, ConnectionView, Dismissal, SignInView
+from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, SignInView
 from tests.web.serving import Browser, House, browser_of
 from tests.web.stand_in_desk import NOW
 from tests.web.streaming import stream_of

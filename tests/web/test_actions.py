@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     Decision,

@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from adapters.web import events
-from bot.vocabulary import ApprovalView, Notice, Person, Place, Post
+from bot.domain import ApprovalView, Notice, Person, Place, Post
 from tests.web.serving import Browser, House
 from tests.web.stand_in_desk import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of

@@ -18,7 +18,7 @@ from adapters.web.render import (
     hidden_json,
     post_json,
 )
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ClarificationView,
     Content,

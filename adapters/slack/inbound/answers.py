@@ -15,7 +15,7 @@ from adapters.slack.outbound.private import Private
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import Piece, note
 from adapters.slack.web_api.people import People
-from bot.vocabulary import Person, Unwelcome
+from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 

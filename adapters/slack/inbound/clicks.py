@@ -26,8 +26,7 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from adapters.slack.render.posts import sign_in_piece
-from bot.platform import Desk
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ClickResult,
@@ -46,6 +45,7 @@ from bot.vocabulary import (
     Unknown,
     Unwelcome,
 )
+from bot.platform import Desk
 
 DECIDING = frozenset(
     {

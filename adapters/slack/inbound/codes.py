@@ -8,7 +8,7 @@ from uuid import uuid4
 from adapters.slack.ids import within_team
 from adapters.slack.inbound.gestures import Visitor
 from bot.accounts.codes import code_in
-from bot.vocabulary import ClickResult, CodeEntry, Invalid, Person
+from bot.domain import ClickResult, CodeEntry, Invalid, Person
 
 __all__ = ["code_entry", "code_in", "in_words", "without_code"]
 

@@ -14,8 +14,8 @@ from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answ
 from adapters.slack.links import permalink
 from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, overview_piece
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.domain import Person, Settled, Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import Person, Settled, Unwelcome
 
 NOTHING_TO_STOP = "Nothing of yours is running in this channel."
 

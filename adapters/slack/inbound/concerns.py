@@ -11,8 +11,8 @@ import structlog
 from adapters.slack.ids import spot_of, within_team
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.web_api.members import Members
+from bot.domain import ApprovalView, Overview, Person, Shown
 from bot.platform import Desk
-from bot.vocabulary import ApprovalView, Overview, Person, Shown
 
 log = structlog.get_logger(__name__)
 

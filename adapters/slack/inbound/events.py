@@ -13,8 +13,8 @@ from typing import Any
 from adapters.slack.ids import Spot, message_key, person_id, place_of
 from adapters.slack.reading import part, parts, slack_id, slack_ts, words
 from adapters.slack.web_api.texts import plain_text
+from bot.domain import Message, Person
 from bot.safe_text import visible_line
-from bot.vocabulary import Message, Person
 
 Event = Mapping[str, Any]
 

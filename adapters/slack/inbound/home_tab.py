@@ -15,8 +15,8 @@ from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.domain import Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import Unwelcome
 
 log = structlog.get_logger(__name__)
 

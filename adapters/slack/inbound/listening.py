@@ -16,8 +16,8 @@ from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.reading import part, slack_id, slack_ts, words
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.domain import Message, Person
 from bot.platform import Desk
-from bot.vocabulary import Message, Person
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,7 @@ from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
 from adapters.slack.reading import slack_id, words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
-from bot.platform import Desk
-from bot.vocabulary import (
+from bot.domain import (
     AlreadySettled,
     ClickResult,
     Decision,
@@ -31,6 +30,7 @@ from bot.vocabulary import (
     Unknown,
     Unwelcome,
 )
+from bot.platform import Desk
 from policies.approvers import DURATIONS
 
 Answer = dict[str, Any]

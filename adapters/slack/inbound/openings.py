@@ -22,9 +22,9 @@ from adapters.slack.web_api.people import People
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.domain import Message, Person
 from bot.platform import Desk
 from bot.safe_text import shorten
-from bot.vocabulary import Message, Person
 
 log = structlog.get_logger(__name__)
 

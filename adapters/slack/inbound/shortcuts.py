@@ -11,8 +11,8 @@ from adapters.slack.inbound.gestures import Shortcut
 from adapters.slack.inbound.openings import QUOTE_LIMIT
 from adapters.slack.reading import slack_ts
 from adapters.slack.render.forms import ask_modal
+from bot.domain import Unwelcome
 from bot.safe_text import shorten
-from bot.vocabulary import Unwelcome
 
 
 class Shortcuts:

@@ -18,7 +18,7 @@ from adapters.slack.outbound.writing import Draft, Finished, Legacy, Pace, Setti
 from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import Piece
 from bot.clock import Clock, system_clock
-from bot.vocabulary import Place, Post, Said
+from bot.domain import Place, Post, Said
 from graph.ports import TaskState
 
 MOST_REMEMBERED = 1_000

@@ -13,7 +13,7 @@ from adapters.slack.ids import Spot, spot_of
 from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post
 from adapters.slack.render.posts import beginning
 from adapters.slack.render.streamable import streamable
-from bot.vocabulary import Post, Said
+from bot.domain import Post, Said
 from policies.spellings import unescaped
 
 log = structlog.get_logger(__name__)

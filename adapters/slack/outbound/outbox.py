@@ -21,18 +21,8 @@ from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.streamable import streamable
+from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, Refused, Said, SignInView, Unknown
 from bot.platform import PostFailed, Reference
-from bot.vocabulary import (
-    ApprovalView,
-    ClarificationView,
-    Content,
-    OutcomeView,
-    Post,
-    Refused,
-    Said,
-    SignInView,
-    Unknown,
-)
 
 log = structlog.get_logger(__name__)
 

@@ -24,8 +24,8 @@ from adapters.slack.render.blocks import (
     run,
 )
 from adapters.slack.render.words import group_id, line, mention, moment, passage, user_id
+from bot.domain import ApprovalView, GrantView, OutcomeView
 from bot.masking import unseen_in_words
-from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 _ENDS = {
     "approved": "Approved",

@@ -22,7 +22,7 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.words import line, moment
-from bot.vocabulary import ConnectionView
+from bot.domain import ConnectionView
 
 _NAME = 100
 _SCOPES = 300

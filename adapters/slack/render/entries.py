@@ -9,7 +9,7 @@ from typing import Any
 from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.clock_times import wall_clock, zone_of
 from adapters.slack.render.words import line
-from bot.vocabulary import Person
+from bot.domain import Person
 from graph.fields import FieldType, FormField
 
 _LONGEST_ERROR = 500

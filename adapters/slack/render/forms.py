@@ -28,8 +28,8 @@ from adapters.slack.render.entries import entries, error_blocks
 from adapters.slack.render.inputs import Inputs, input_blocks, text_input
 from adapters.slack.render.sign_ins import where_to
 from adapters.slack.render.words import line, passage
+from bot.domain import ApprovalView, Form, Hidden, Person, SignInView
 from bot.masking import fingerprint_in_words, unseen_in_words
-from bot.vocabulary import ApprovalView, Form, Hidden, Person, SignInView
 from policies.approvers import DURATIONS
 
 __all__ = [

@@ -41,8 +41,7 @@ from adapters.slack.render.connections import connection_blocks
 from adapters.slack.render.questions import answer_buttons, outcome_buttons
 from adapters.slack.render.sign_ins import sign_in_buttons, where_to
 from adapters.slack.render.words import line, moment
-from bot.safe_text import link_host
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ConnectionView,
@@ -53,6 +52,7 @@ from bot.vocabulary import (
     Shown,
     SignInView,
 )
+from bot.safe_text import link_host
 
 Link = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""

@@ -13,8 +13,8 @@ from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.blocks import Block, plain
 from adapters.slack.render.clock_times import epoch_of, is_date, is_time, zone_of
 from adapters.slack.render.words import line
+from bot.domain import Form, Person
 from bot.safe_text import beginning_of_list, holds_unseen
-from bot.vocabulary import Form, Person
 from graph.fields import FieldType, FormField
 
 MOST_INPUTS = 95

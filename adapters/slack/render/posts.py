@@ -33,17 +33,8 @@ from adapters.slack.render.questions import clarification_card, outcome_card
 from adapters.slack.render.sign_ins import sign_in_card, sign_in_piece
 from adapters.slack.render.splitting import pages
 from adapters.slack.render.words import line, passage
+from bot.domain import ApprovalView, ClarificationView, Notice, OutcomeView, Place, Post, Said, SignInView
 from bot.safe_text import visible_passage
-from bot.vocabulary import (
-    ApprovalView,
-    ClarificationView,
-    Notice,
-    OutcomeView,
-    Place,
-    Post,
-    Said,
-    SignInView,
-)
 
 __all__ = [
     "Piece",

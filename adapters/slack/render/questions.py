@@ -26,8 +26,8 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.cards import call_name, unseen_note
 from adapters.slack.render.words import line, mention, passage
+from bot.domain import ClarificationView, OutcomeView
 from bot.safe_text import beginning_of_list
-from bot.vocabulary import ClarificationView, OutcomeView
 from graph.fields import FormField
 
 _NAME = 100

@@ -16,8 +16,8 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.words import line, passage
+from bot.domain import SignInView
 from bot.safe_text import link_host
-from bot.vocabulary import SignInView
 
 _NAME = 100
 _HOST = 100

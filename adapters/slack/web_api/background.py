@@ -15,9 +15,9 @@ from adapters.slack.web_api.people import People
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
+from bot.domain import Arrival, Introduction, Quote, Unwelcome
 from bot.platform import PostFailed
 from bot.safe_text import shorten, visible_line
-from bot.vocabulary import Arrival, Introduction, Quote, Unwelcome
 
 log = structlog.get_logger(__name__)
 

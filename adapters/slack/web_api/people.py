@@ -16,8 +16,8 @@ from adapters.slack.config import SlackConfig
 from adapters.slack.ids import person_id
 from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
-from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from adapters.slack.ids import PLATFORM
 from adapters.slack.web_api.members import Members
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.user_groups import UserGroups
-from bot.vocabulary import AccountFacts, Person
+from bot.domain import AccountFacts, Person
 
 log = structlog.get_logger(__name__)
 

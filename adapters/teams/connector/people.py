@@ -17,8 +17,8 @@ from adapters.teams.connector.vouching import Vouching
 from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, within_tenant
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
-from bot.vocabulary import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from adapters.teams.connector.vouching import Vouching, is_outsider
 from adapters.teams.ids import PLATFORM, Spot, named_place, spot_of
 from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
-from bot.vocabulary import AccountFacts, Person, Unwelcome
+from bot.domain import AccountFacts, Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 

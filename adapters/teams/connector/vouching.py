@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.teams.config import TeamsConfig
 from adapters.teams.reading import words
-from bot.vocabulary import AccountFacts
+from bot.domain import AccountFacts
 
 _EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _OUTSIDERS = frozenset({"guest", "anonymous"})

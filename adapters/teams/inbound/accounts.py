@@ -7,8 +7,8 @@ from adapters.teams.inbound.deciding import NOT_KNOWN, SETTLED_ALREADY, content_
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.inbound.replies import Reply, opened, said
 from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
+from bot.domain import ClickResult, Person, Settled, SignInView
 from bot.platform import Desk
-from bot.vocabulary import ClickResult, Person, Settled, SignInView
 
 NOT_YOURS = "This sign-in is for somebody else only."
 NOT_CONNECTED = "This account is not connected (any more)."

@@ -17,7 +17,7 @@ from adapters.teams.inbound.texts import WORDLESS, mentions_us, written_in
 from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, spot_of_activity, visitor_of
 from adapters.teams.reading import part, parts, token, words
 from bot.accounts.codes import code_in
-from bot.vocabulary import Message, Place
+from bot.domain import Message, Place
 
 Activity = Mapping[str, Any]
 

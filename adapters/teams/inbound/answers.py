@@ -13,7 +13,7 @@ from adapters.teams.ids import person_id
 from adapters.teams.inbound.visitors import Visitor
 from adapters.teams.outbound.private import Private
 from adapters.teams.render.posts import note
-from bot.vocabulary import Person, Unwelcome
+from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 

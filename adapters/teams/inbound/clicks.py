@@ -15,8 +15,8 @@ from adapters.teams.inbound.links import SENT, Links
 from adapters.teams.inbound.replies import Reply, shown_card, told
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.posts import card_of
+from bot.domain import ApprovalView, Person, Settled, Unknown, Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import ApprovalView, Person, Settled, Unknown, Unwelcome
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
 _WINDOWS = frozenset(

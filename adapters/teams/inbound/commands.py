@@ -8,8 +8,8 @@ from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.concerns import Concerns
 from adapters.teams.inbound.visitors import Visitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
+from bot.domain import Message, Person, Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import Message, Person, Unwelcome
 
 APPROVALS = "approvals"
 CONNECTIONS = "connections"

@@ -10,8 +10,8 @@ import structlog
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.ids import Spot, channel_of, spot_of, within_tenant
 from adapters.teams.inbound.visitors import Visitor
+from bot.domain import ApprovalView, Overview, Person, Shown
 from bot.platform import Desk
-from bot.vocabulary import ApprovalView, Overview, Person, Shown
 
 log = structlog.get_logger(__name__)
 

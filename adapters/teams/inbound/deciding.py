@@ -12,8 +12,7 @@ from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
 from adapters.teams.render.entries import entries
-from bot.platform import Desk
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClickResult,
     CodeEntry,
@@ -29,6 +28,7 @@ from bot.vocabulary import (
     SignInReply,
     Unknown,
 )
+from bot.platform import Desk
 from policies.approvers import DURATIONS
 
 NOT_KNOWN = Unknown("This button is not known any more.")

@@ -37,8 +37,7 @@ from adapters.teams.render.dialogs import (
     show_all_dialog,
 )
 from adapters.teams.render.entries import entries
-from bot.platform import Desk
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ClickResult,
@@ -51,6 +50,7 @@ from bot.vocabulary import (
     Unknown,
     Unwelcome,
 )
+from bot.platform import Desk
 
 
 class Dialogs:

@@ -8,8 +8,8 @@ from adapters.teams import actions
 from adapters.teams.ids import Spot, is_object_id
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
+from bot.domain import ClickResult, Handover, Invalid, Person, Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import ClickResult, Handover, Invalid, Person, Unwelcome
 
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."

@@ -9,8 +9,8 @@ from adapters.teams.api import ConnectorFailed
 from adapters.teams.connector.people import People
 from adapters.teams.ids import Caller, spot_of, user_of
 from adapters.teams.reading import parts, words
+from bot.domain import Arrival, Introduction, Quote, Unwelcome
 from bot.platform import PostFailed
-from bot.vocabulary import Arrival, Introduction, Quote, Unwelcome
 
 PATIENCE = 10.0
 """Seconds for finding out who it is: nobody waits at a button."""

@@ -18,8 +18,8 @@ from adapters.teams.inbound.listening import Listening
 from adapters.teams.inbound.replies import NOTHING, Reply, refused, said, told
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from adapters.teams.reading import our_id, part, words
+from bot.domain import SignInReply, Unwelcome
 from bot.platform import Desk
-from bot.vocabulary import SignInReply, Unwelcome
 
 log = structlog.get_logger(__name__)
 

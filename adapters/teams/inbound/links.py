@@ -7,8 +7,8 @@ from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.deciding import SETTLED_ALREADY, content_of
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
+from bot.domain import Person, SignInView
 from bot.platform import Desk
-from bot.vocabulary import Person, SignInView
 
 SENT = "I am sending you the link in a message that only you can see."
 

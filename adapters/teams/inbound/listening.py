@@ -29,8 +29,8 @@ from adapters.teams.inbound.duplicates import messages_in
 from adapters.teams.inbound.gestures import Click, Opinion
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from adapters.teams.render.posts import greeting
+from bot.domain import Feedback, Unwelcome
 from bot.platform import Desk, Reference
-from bot.vocabulary import Feedback, Unwelcome
 
 log = structlog.get_logger(__name__)
 

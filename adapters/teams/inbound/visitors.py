@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 from adapters.teams.ids import PLATFORM, Caller, Kind, Spot, person_id
 from adapters.teams.reading import guid, part, parts, token, web_address, words
+from bot.domain import Person
 from bot.safe_text import visible_line
-from bot.vocabulary import Person
 
 Activity = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from adapters.teams.render.cards import has_asked
 from adapters.teams.render.mentions import MOST as MOST_MENTIONED
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import Audience
-from bot.vocabulary import ApprovalView, Content
+from bot.domain import ApprovalView, Content
 from policies.model import is_group
 
 MOST_LISTED = 60

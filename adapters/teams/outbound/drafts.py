@@ -17,7 +17,7 @@ from adapters.teams.outbound.streams import LIVES, Stream
 from adapters.teams.outbound.writing import Line, Setting, ThreadLive
 from adapters.teams.render.posts import Audience, activities
 from bot.clock import Clock, system_clock
-from bot.vocabulary import Place, Post, Said
+from bot.domain import Place, Post, Said
 
 log = structlog.get_logger(__name__)
 

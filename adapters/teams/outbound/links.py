@@ -12,8 +12,8 @@ from adapters.teams.ids import Spot
 from adapters.teams.outbound.posting import post_part, reference_to
 from adapters.teams.outbound.private import Private
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
+from bot.domain import Content, Refused, SignInView, Unknown
 from bot.platform import Reference
-from bot.vocabulary import Content, Refused, SignInView, Unknown
 
 log = structlog.get_logger(__name__)
 

@@ -24,8 +24,8 @@ from adapters.teams.outbound.posting import (
 )
 from adapters.teams.outbound.private import Private, is_chat_with
 from adapters.teams.render.posts import Audience, activities
+from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
 from bot.platform import PostFailed, Reference
-from bot.vocabulary import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
 
 log = structlog.get_logger(__name__)
 

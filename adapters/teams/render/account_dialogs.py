@@ -7,7 +7,7 @@ from adapters.teams.render.connections import account_name
 from adapters.teams.render.dialogs import Dialog, mistakes
 from adapters.teams.render.elements import Element, bold, card, needed, rich, submit, text_line, words
 from adapters.teams.render.room import Room, fitted
-from bot.vocabulary import ConnectionView, SignInView
+from bot.domain import ConnectionView, SignInView
 
 _NAME = 100
 _LONGEST_CODE = 40

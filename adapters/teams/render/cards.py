@@ -41,8 +41,8 @@ from adapters.teams.render.mentions import Mention, mentioning
 from adapters.teams.render.moments import moment
 from adapters.teams.render.room import Room, fitted
 from adapters.teams.render.text import escape
+from bot.domain import ApprovalView, GrantView, OutcomeView
 from bot.masking import unseen_in_words
-from bot.vocabulary import ApprovalView, GrantView, OutcomeView
 
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""

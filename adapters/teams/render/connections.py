@@ -19,7 +19,7 @@ from adapters.teams.render.elements import (
 )
 from adapters.teams.render.moments import moment
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
-from bot.vocabulary import ConnectionView
+from bot.domain import ConnectionView
 
 _NAME = 100
 _SCOPES = 300

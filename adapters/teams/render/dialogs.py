@@ -28,8 +28,8 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.text import escape, label
+from bot.domain import ApprovalView, Form, Hidden
 from bot.masking import fingerprint_in_words, unseen_in_words
-from bot.vocabulary import ApprovalView, Form, Hidden
 from graph.calls import storable
 from policies.approvers import DURATIONS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.teams.actions import input_id
 from adapters.teams.render.inputs import Drawn, inputs, time_id
-from bot.vocabulary import Form
+from bot.domain import Form
 
 _SWITCH = {"true": True, "false": False}
 

@@ -15,9 +15,9 @@ from adapters.teams.render.choices import listed, offered_in
 from adapters.teams.render.elements import Element, columns, needed, rich, words
 from adapters.teams.render.room import weight
 from adapters.teams.render.text import label, loses_characters
+from bot.domain import Form
 from bot.forms import LONGEST_TEXT
 from bot.safe_text import beginning_of_list, holds_unseen
-from bot.vocabulary import Form
 from graph.fields import FieldType, FormField
 
 _MOST_BYTES = 14 * 1024

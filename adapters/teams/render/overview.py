@@ -34,8 +34,7 @@ from adapters.teams.render.questions import answer_button
 from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
 from adapters.teams.render.sign_ins import code_button, sign_in_title
 from adapters.teams.render.text import escape
-from bot.masking import fingerprint_in_words
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ConnectionView,
@@ -45,6 +44,7 @@ from bot.vocabulary import (
     Shown,
     SignInView,
 )
+from bot.masking import fingerprint_in_words
 
 _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12

@@ -25,7 +25,7 @@ from adapters.teams.render.questions import (
 )
 from adapters.teams.render.sign_ins import private_sign_in_card, sign_in_card, sign_in_summary
 from adapters.teams.render.text import label, passage
-from bot.vocabulary import (
+from bot.domain import (
     ApprovalView,
     ClarificationView,
     ConnectionView,

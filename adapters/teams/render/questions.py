@@ -30,7 +30,7 @@ from adapters.teams.render.elements import (
 )
 from adapters.teams.render.inputs import inputs
 from adapters.teams.render.room import Room, fitted, weight
-from bot.vocabulary import ClarificationView, Form, OutcomeView
+from bot.domain import ClarificationView, Form, OutcomeView
 from graph.fields import FormField
 
 _NAME = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from adapters.teams.actions import CODE_DIALOG, GET_LINK, NOT_NOW, SIGNED_IN
 from adapters.teams.render.elements import Element, card, container, execute, opens_dialog, opens_page, rich, words
 from adapters.teams.render.room import Room, fitted, weight
+from bot.domain import SignInView
 from bot.safe_text import link_host
-from bot.vocabulary import SignInView
 
 _NAME = 100
 _HOST = 100

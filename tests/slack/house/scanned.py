@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 import structlog
 
-from bot.accounts.sealing import Safe
+from bot.accounts.tokens import Safe
 from bot.records import authorizations
 from bot.records.opening import open_records
 from bot.secrets import Sealer, kept_key

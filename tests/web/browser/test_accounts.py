@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from bot.vocabulary import ClarificationView, CodeEntry, ConnectionView, Dismissal, FormAnswer, SignInView
+from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, FormAnswer, SignInView
 from graph.fields import FieldType, FormField
 from tests.web.browsing import Window
 from tests.web.serving import House

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Locator, Route, expect
 
-from bot.vocabulary import ApprovalView, Decision, GrantView, Handover, OutcomeView, SignInView
+from bot.domain import ApprovalView, Decision, GrantView, Handover, OutcomeView, SignInView
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House
 from tests.web.stand_in_desk import NOW, an_approval

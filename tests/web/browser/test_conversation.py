@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
-from bot.vocabulary import Notice, Place
+from bot.domain import Notice, Place
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House
 from tests.web.stand_in_desk import said

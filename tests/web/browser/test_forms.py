@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from bot.vocabulary import ClarificationView, Decision, FormAnswer
+from bot.domain import ClarificationView, Decision, FormAnswer
 from graph.fields import FieldType, FormField
 from tests.web.browsing import Window
 from tests.web.serving import House

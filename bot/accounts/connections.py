@@ -1,25 +1,28 @@
-"""People's accounts as they may see them themselves, and their end."""
+"""People's connected accounts: how one is connected, listed and disconnected."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
 
-from bot.accounts.changes import Changes
 from bot.accounts.ports import Services, Unreachable
-from bot.accounts.sealing import Safe
+from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
+from bot.domain import AlreadySettled, ClickResult, ConnectionView, Person, Refused, Settled, Unknown
+from bot.ids import NewId
+from bot.inbox.resuming import Resuming
+from bot.posts import Posts
 from bot.records import authorizations, connections, oauth_clients, sign_ins
+from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
-from bot.records.database import Database
+from bot.records.database import Database, Transaction
+from bot.safe_text import visible_line
 from bot.secrets import Sealer
-from bot.vocabulary import AlreadySettled, ClickResult, ConnectionView, Person, Refused, Settled, Unknown
 
 log = structlog.get_logger(__name__)
-
 RESEALED_AT_ONCE = 50
 """Accounts in one transaction; unsealing one takes some 50 µs of CPU."""
 PATIENCE = 2.0
@@ -163,3 +166,108 @@ class ConnectionBook:
             log.info("accounts_resealed", accounts=renewed)
         if lost:
             log.warning("accounts_sealed_with_another_key", accounts=lost, note=OTHER_KEY)
+
+
+# ----------------------------------------------------------------------------------------- connecting
+# Tokens are kept and everything that waited for the account goes on, in one transaction.
+
+ACCOUNT_LIMIT = 120
+"""Characters of how a service names an account."""
+
+
+class Connecting:
+    """Writes connections, and lets the threads go on."""
+
+    def __init__(
+        self,
+        posts: Posts,
+        resuming: Resuming,
+        services: Services,
+        safe: Safe,
+        changes: Changes,
+        *,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._posts = posts
+        self._resuming = resuming
+        self._services = services
+        self._safe = safe
+        self._changes = changes
+        self._clock = clock
+        self._new_id = new_id
+
+    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: Grant) -> None:
+        """The tokens are active from now on. Every sign-in of this person for this connection is done."""
+        person_id, connection, now = way.person_id, way.connection, self._clock()
+        row = ConnectionRow(
+            connection_id=self._new_id(),
+            person_id=person_id,
+            connection=connection,
+            service=self.label(connection),
+            account=account_label(grant),
+            scopes=grant.tokens.scopes,
+            status="active",
+            version=1,
+            sealed_tokens=self._safe.put_tokens(person_id, connection, grant.tokens),
+            since=now,
+            used_at=None,
+        )
+        await connections.put(tx, row)
+        tx.afterwards(lambda: self._changes.tell(person_id, connection))  # before what waits for it goes on
+        for waiting in await sign_ins.open_for(tx, person_id, connection):
+            key = f"connected:{way.authorization_id}"
+            if await sign_ins.settle(tx, waiting.sign_in_id, "done", key=key, now=now):
+                await self._posts.show_again(tx, [waiting.sign_in_id])
+                await self._resuming.resume(tx, waiting.thread_id, waiting.sign_in_id)
+
+    async def show_waiting(self, tx: Transaction, way: AuthorizationRow) -> None:
+        """Something changed on the way that the cards of what waits for it tell."""
+        rows = await sign_ins.open_for(tx, way.person_id, way.connection)
+        await self._posts.show_again(tx, [row.sign_in_id for row in rows])
+
+    def label(self, connection: str) -> str:
+        """Name of a connection's service for people."""
+        service = self._services.service(connection)
+        return service.label if service is not None else connection
+
+
+def account_label(grant: Grant) -> str:
+    """How the service names the account, safe to show; empty where it does not tell."""
+    return visible_line(grant.account.label or grant.account.verified_email or "", ACCOUNT_LIMIT)
+
+
+# -------------------------------------------------------------------------------------------- changes
+# Who holds a session with somebody's account is told when that account changes or is gone.
+
+Changed = Callable[[str, str], Awaitable[None]]
+"""Told of a person and a connection. `ToolServers.forget` is one: it ends sessions."""
+
+
+async def nobody(_person_id: str, _connection: str) -> None:
+    """Nobody holds anything open."""
+
+
+class Changes:
+    """Tells of changes, without anybody having to wait for it."""
+
+    def __init__(self, changed: Changed) -> None:
+        self._changed = changed
+        self._telling: set[asyncio.Task[None]] = set()
+
+    def tell(self, person_id: str, connection: str) -> None:
+        """This person's account of a connection is another one now, or none. Returns at once."""
+        task = asyncio.create_task(self._tell(person_id, connection), name="account changed")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def close(self) -> None:
+        """Wait for those who are being told."""
+        await asyncio.gather(*self._telling)
+
+    async def _tell(self, person_id: str, connection: str) -> None:
+        try:
+            await self._changed(person_id, connection)
+        except Exception as defect:  # noqa: BLE001  # an adapter's; nobody awaits this
+            # Without the traceback: its words could hold a token.
+            log.error("account_change_defect", connection=connection, cause=type(defect).__name__)  # noqa: TRY400

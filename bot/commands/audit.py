@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from bot.audit.chain import Link, faults
-from bot.audit.entries import in_utc, key_of
+from bot.audit.entries import Link, faults, in_utc, key_of
 from bot.characters import is_suspicious
 from bot.commands.arguments import CommandError, time_range
 from bot.private_files import private_opener

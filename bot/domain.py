@@ -1,0 +1,523 @@
+"""The nouns of the product as frozen dataclasses: what comes in, what is shown, what is answered to a click.
+
+Times are seconds since the epoch, UTC, as floats; platforms show them in the reader's own time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graph.fields import FormField
+
+# ---------------------------------------------------------------------------------- people and places
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user on a platform."""
+
+    person_id: str
+    """`slack:{team}:{user}`, `teams:{tenant}:{aad object id}`, `web:{name}`."""
+    name: str
+    time_zone: str = "UTC"
+    """IANA name."""
+    locale: str = "en"
+    email: str = ""
+    """Address that the platform vouches for, in lower case: who has the same on two platforms is one human. Empty: the
+    platform does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """What a platform knows of whose an account is."""
+
+    email: str = ""
+    """Address that it vouches for, of a full member only; empty: none, or it could not be found out."""
+    claimed: tuple[str, ...] = ()
+    """Further addresses that stand with the account, and for which it does not vouch."""
+    is_member: bool | None = None
+    """Whether it is a full member's of the workspace or tenant in its person id; false: a guest's, or another
+    company's. `None`: could not be found out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where on a platform a conversation is held."""
+
+    platform: str
+    key: str
+    """Names the place: `slack:{team}:{channel}:{thread_ts}`, `teams:{tenant}:{conversation}`, `web:{id}`."""
+    address: Mapping[str, Any] = field(default_factory=dict)
+    """What the platform's adapter needs to post there; opaque to everything else."""
+    channel: str = ""
+    """The channel the place belongs to, for policies; empty in a direct chat."""
+    direct: bool = False
+    """A 1:1 chat with the bot: everything said there is said to the bot."""
+    has_threads: bool = True
+    """False where conversations are not divided into threads, so that they are divided into sessions."""
+
+
+# ------------------------------------------------------------- what comes in: messages, clicks, forms
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something a person wrote."""
+
+    key: str
+    """The message's own identity on its platform; the same message delivered twice has the same key."""
+    place: Place
+    author: Person
+    text: str
+    at: float
+    addressed: bool = True
+    """Whether it speaks to the bot (mention, direct chat, web page) rather than to others in the thread."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """What the platform's adapter needs to introduce the message later; JSON, opaque to everything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message about to be handled, as it was accepted."""
+
+    message: Message
+    heard: str | None
+    """Key of the message before it that the bot heard in this thread; `None`: it is the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Something that was said in a thread, not to the bot."""
+
+    author: str
+    """Name of the person."""
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What the platform knows of a message: accepted at once, looked up when its turn has come."""
+
+    author: Person
+    text: str
+    """The message with names in the place of ids."""
+    background: tuple[Quote, ...] = ()
+    """What people said in the thread since the bot last heard something in it, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unwelcome:
+    """Its author may not use the bot: a guest, somebody of another company."""
+
+    text: str
+    """One sentence, for them alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A click that decides one or several approvals."""
+
+    key: str
+    """`{message}:{action}:{user}`: the same click delivered twice has the same key."""
+    person: Person
+    approval_ids: tuple[str, ...]
+    verb: Literal["approve", "reject"]
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+    """Form values, by field name, when the person edited before approving."""
+    always_for: float | None = None
+    """Seconds for which the same call is to need no approval any more when this person requests it; `None`: it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Somebody who may decide asks another to do it."""
+
+    key: str
+    person: Person
+    approval_id: str
+    to: str
+    """Person id, or an e-mail address: then whoever has it, as far as a platform has vouched for it."""
+    name: str = ""
+    """Of that person, as their platform knows them; empty: as we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormAnswer:
+    """A submitted clarification form."""
+
+    key: str
+    person: Person
+    clarification_id: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeChoice:
+    """A click that says what came of an attempt that broke off."""
+
+    key: str
+    person: Person
+    outcome_id: str
+    choice: Literal["it_was_done", "try_again", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignInReply:
+    """A click on "I have signed in" or "Not now"."""
+
+    key: str
+    person: Person
+    sign_in_id: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeEntry:
+    """The one-time code that a person's browser showed at the end of a sign-in, typed by them in chat."""
+
+    key: str
+    person: Person
+    code: str
+    sign_in_id: str | None = None
+    """Whose form it came from; `None`: written as a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dismissal:
+    """A click on "Decline" or "Cancel" of a question that a tool put."""
+
+    key: str
+    person: Person
+    clarification_id: str
+    action: Literal["decline", "cancel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What a person thinks of something the bot said. A later opinion replaces an earlier one."""
+
+    person: Person
+    post_id: str
+    verdict: Literal["good", "bad"]
+    comment: str = ""
+    """In the person's own words, where the platform asks for them."""
+
+
+# ----------------------------------------------------------------- what is shown: posts, cards, forms
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the bot says, in Markdown from a model: to be escaped by every renderer."""
+
+    text: str
+    final: bool = True
+    """Whether it is the answer; false: a word on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence of the house itself, plain text."""
+
+    text: str
+    tone: Literal["info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One person's vote on an approval."""
+
+    name: str
+    verb: Literal["approve", "reject"]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """Everything a card needs so that a person can decide."""
+
+    approval_id: str
+    status: Literal["pending", "approved", "rejected", "expired", "superseded", "withdrawn", "void"]
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    asked_arguments: Mapping[str, Any] | None
+    """As they were before an approver edited them; `None`: nobody did."""
+    risk: tuple[str, ...]
+    requester: str
+    """Name of the person who asks."""
+    may_decide: str
+    """Who may decide, in words."""
+    approvers: tuple[str, ...]
+    """The same as the policy names them: person ids, group references, `requester`, `channel`, `any`."""
+    rule: str
+    quorum: int
+    votes: tuple[Vote, ...]
+    asked_at: float
+    expires_at: float | None
+    reason_required: bool
+    editable: bool
+    decided_by: tuple[str, ...] = ()
+    decided_at: float | None = None
+    reason: str = ""
+    result: str = ""
+    """What came of the call, in one line; empty while it has not run."""
+    result_tone: Literal["info", "success", "error", "warning"] = "info"
+    together: int = 1
+    """How many approvals wait in its thread, itself included."""
+    requester_ids: tuple[str, ...] = ()
+    """Person ids of the requester of the turn, then of whoever edited the arguments."""
+    four_eyes: bool = False
+    """Whether none of `requester_ids` may decide."""
+    quote: str = ""
+    """The requester's own words that ask for this call; empty where none are needed (outside of `safeWrite`)."""
+    always_offered: bool = False
+    """Whether whoever approves may always allow the same call, to themselves, for a while."""
+    rejections: int = 1
+    """How many different people must reject; 1: anybody's rejection is a veto."""
+    escalates_at: float | None = None
+    """When others may decide too; `None`: never, or they may already."""
+    handing_offered: bool = True
+    """Whether whoever may decide can ask another who may: not where only one person may."""
+    handed_to: tuple[str, ...] = ()
+    """Names of the people who were asked to decide by somebody else who may."""
+    masks: int = 0
+    """How many secrets are masked in it: whoever may decide can look at them."""
+    fingerprint: str = ""
+    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    exact: bool = True
+    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClarificationView:
+    """A question to the requester: of the model, or of a tool in the middle of a call."""
+
+    clarification_id: str
+    status: Literal["open", "answered", "declined", "cancelled", "superseded"]
+    question: str
+    context: str
+    fields: tuple[FormField, ...]
+    requester: str
+    requester_id: str
+    answer: str = ""
+    server: str = ""
+    """Name of the tool server that asks, and may be declined; empty: the model asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInView:
+    """A sign-in that one person has to do. The link is not here: it is fetched for its owner alone."""
+
+    sign_in_id: str
+    status: Literal["open", "done", "declined", "expired", "superseded"]
+    server: str
+    host: str
+    """Host of the link, so that a person can judge it."""
+    message: str
+    """What the server says about it: for the owner alone, in no card that others see."""
+    owner: str
+    owner_id: str
+    service: str = ""
+    """Name of the service whose account is to be connected; empty for a link that the server itself gave: only its
+    owner can say when that is finished."""
+    code_wanted: bool = False
+    """Whether the browser part is over and its one-time code is to be typed in by the owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeView:
+    """An attempt that broke off: what came of it?"""
+
+    outcome_id: str
+    status: Literal["open", "it_was_done", "try_again", "skip", "superseded"]
+    server: str
+    tool: str
+    title: str
+    arguments: Mapping[str, Any]
+    requester: str
+    requester_id: str
+    settled_by: str = ""
+    masks: int = 0
+    """How many secrets are masked in it."""
+    fingerprint: str = ""
+    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    exact: bool = True
+    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
+    known: str = ""
+    """What is known of it, and what the server said; empty where that is for one person alone."""
+
+
+Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Something the bot said, as it is to be shown now."""
+
+    post_id: str
+    thread_id: str
+    place: Place
+    revision: int
+    """Grows with every change; a platform never replaces a newer revision by an older one."""
+    at: float
+    content: Content
+    only_for: str | None = None
+    """Person id, when nobody else may see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the masks of a waiting approval hide, for one person who may decide it. Never to be shown to others."""
+
+    approval_id: str
+    server: str
+    tool: str
+    secrets: Mapping[str, str]
+    """By mask, what is behind it."""
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form to fill in: the edit form of an approval, or a question's."""
+
+    title: str
+    fields: tuple[FormField, ...]
+    values: Mapping[str, Any]
+
+
+# --------------------------------------------------------------------------------------- what is read
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """A person's message in a thread, for platforms that show the thread themselves."""
+
+    key: str
+    author: str
+    author_id: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSummary:
+    """One line of a list of threads."""
+
+    thread_id: str
+    title: str
+    updated_at: float
+    waiting: int
+    """How many questions to people are open in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A thread as one person may see it, oldest first."""
+
+    thread_id: str
+    title: str
+    entries: tuple[MessageView | Post, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A post and where it is shown."""
+
+    post: Post
+    reference: Mapping[str, Any] | None
+    """The platform's reference; `None`: it is not shown (yet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantView:
+    """A call that somebody always allows themselves, for a while."""
+
+    grant_id: str
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    until: float
+    masks: int = 0
+    """As on an approval's card, like what follows."""
+    fingerprint: str = ""
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What concerns one person, newest first."""
+
+    to_decide: tuple[Shown, ...]
+    """Approvals that this person may decide now."""
+    waiting: tuple[Shown, ...]
+    """What this person asked for that waits, for others or for them: approvals, questions, sign-ins, outcomes."""
+    recent: tuple[Shown, ...]
+    """What came of this person's requests lately: approvals that are settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionView:
+    """A person's account at a service, as they may see it: never its tokens."""
+
+    connection_id: str
+    service: str
+    """Name for people: the provider's, or the tool server's."""
+    account: str
+    """How the service names the account (an e-mail address, a login); empty where it does not say."""
+    scopes: tuple[str, ...]
+    since: float
+    used_at: float | None
+    working: bool = True
+    """Whether it can be used; false: the service refused it, and the next call asks to sign in again."""
+
+
+# --------------------------------------------------------------------------------- answers to a click
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The click settled it, or was counted."""
+
+    text: str
+    """One sentence for the person who clicked."""
+    final: bool = True
+    """False: the vote counts, and more are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadySettled:
+    """Somebody (perhaps the same person) was earlier; nothing changed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """This person may not, or not now; nothing changed. Only the person who clicked sees it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """There is no such thing; nothing changed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The form has mistakes; nothing changed and the input is kept."""
+
+    errors: Mapping[str, str]
+    """Field name → what is wrong and how to mend it; the key `""` is about the form as a whole."""
+
+
+ClickResult = Settled | AlreadySettled | Refused | Unknown | Invalid
