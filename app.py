@@ -18,7 +18,8 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
-from adapters.tool_servers import ConfigError, ToolServers, ToolServersConfig, load_config, look_up
+from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
+from adapters.tool_servers.servers import ToolServers, look_up
 from bot.accounts.office import Outside
 from bot.accounts.sign_ins import Address
 from bot.clock import system_clock

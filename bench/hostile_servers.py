@@ -11,8 +11,8 @@ from typing import Any
 
 from mcp.types import JSONRPCMessage
 
-from adapters.tool_servers.arguments import complaint_about
-from adapters.tool_servers.message_sizes import ELEMENT, LARGEST_MESSAGE, LIST_OR_OBJECT, MEMBER
+from adapters.tool_servers.incoming import ELEMENT, LARGEST_MESSAGE, LIST_OR_OBJECT, MEMBER
+from adapters.tool_servers.sessions import complaint_about
 from bench.figures import Figure, Limit
 from bot.forms import edit_fields, read_form
 from bot.schemas.measuring import problem_of

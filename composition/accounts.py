@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from adapters.tool_servers import AccountConfig, Http, ServerConfig, ToolServersConfig
+from adapters.tool_servers.config import AccountConfig, HttpTransport, ServerConfig, ToolServersConfig
 from bot.accounts.ports import Proofs, Services
 from bot.accounts.tokens import CatalogueBook, ClientBook, Safe, TokenBook
 from bot.accounts.unconfigured import NoProofs, NoServices
@@ -80,9 +80,9 @@ def accounts_config(tools: ToolServersConfig, settings: Settings, variables: Map
     return AccountsConfig(connections, providers.secrets)
 
 
-def _with_accounts(tools: ToolServersConfig) -> Iterator[tuple[ServerConfig, Http, AccountConfig]]:
+def _with_accounts(tools: ToolServersConfig) -> Iterator[tuple[ServerConfig, HttpTransport, AccountConfig]]:
     for server in tools.servers:
-        if server.account is not None and isinstance(server.transport, Http):
+        if server.account is not None and isinstance(server.transport, HttpTransport):
             yield server, server.transport, server.account
 
 

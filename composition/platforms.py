@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adapters.tool_servers import ToolServers
+from adapters.tool_servers.servers import ToolServers
 from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
 from bot.platform import Platform
 from bot.secrets import Sealer

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 import structlog
 
 from bot.accounts.ports import Tokens
 
+if TYPE_CHECKING:
+    from bot.accounts.tokens import TokenBook
+
 log = structlog.get_logger(__name__)
 
 RECENT_TOKENS = 8
 """Tokens of one session that are taken out of what its server says: the newest, as refreshing makes new ones."""
-
-
-class AccountTokens(Protocol):
-    """People's tokens. `bot.accounts.tokens.TokenBook` fills it."""
-
-    async def current(self, person_id: str, connection: str) -> Tokens | None:
-        """Tokens that are still good, refreshed ahead of their end; `None`: the person has to sign in."""
-        ...
-
-    async def refused(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
-        """The server did not accept `tokens`: newer ones, or `None`: the person has to sign in anew."""
-        ...
-
-
-class Catalogues(Protocol):
-    """Where the tools of servers that need an account are remembered: who has none cannot list them."""
-
-    async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
-        """What was kept last for the server with this configuration, as it listed it; `None`: nothing."""
-        ...
-
-    async def keep(self, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]]) -> None:
-        """Keep in place of what was kept before."""
-        ...
 
 
 class AccountUnknown(Exception):  # noqa: N818  # an answer
@@ -47,8 +26,8 @@ class AccountUnknown(Exception):  # noqa: N818  # an answer
 class Bearer:
     """The account of one person for one connection, as one session uses it."""
 
-    def __init__(self, book: AccountTokens, person: str, connection: str) -> None:
-        self._book = book
+    def __init__(self, tokens: TokenBook, person: str, connection: str) -> None:
+        self._tokens = tokens
         self.person = person
         self.connection = connection
         self._used: deque[str] = deque(maxlen=RECENT_TOKENS)
@@ -63,7 +42,7 @@ class Bearer:
         """The tokens for the next request; `None`: the person has to sign in. Raises `AccountUnknown`."""
         if self._pinned:
             return self._last
-        return await self._asked(self._book.current(self.person, self.connection))
+        return await self._asked(self._tokens.current(self.person, self.connection))
 
     def looked_up(self) -> Tokens | None:
         """The tokens that were looked up last: for a call that was prepared, and is not to wait any more."""
@@ -73,7 +52,7 @@ class Bearer:
         """The tokens to try once more with; `None`: the person has to sign in anew. Raises `AccountUnknown`."""
         if self._pinned:
             return None
-        return await self._asked(self._book.refused(self.person, self.connection, refused))
+        return await self._asked(self._tokens.refused(self.person, self.connection, refused))
 
     def secrets(self) -> frozenset[str]:
         """What must not be shown when the server repeats it."""

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from adapters.tool_servers.entries import AccountEntry, Entry, File, check_server_name, check_url, complaint
-from adapters.tool_servers.fingerprints import fingerprint_of
-from adapters.tool_servers.positions import Located, NotJsonError, locate
-from adapters.tool_servers.redaction import secret_parts
-from adapters.tool_servers.text import one_line
-from adapters.tool_servers.variables import BadReferenceError, fill
+from adapters.tool_servers.positions import LocatedJson, NotJsonError, locate
+from adapters.tool_servers.text import names_a_secret, one_line, secret_parts
+from policies.model import canonical_json
 from policies.patterns import compiled
 
 Auth = Literal["none", "headers", "oauth"]
+
+LONGEST_TIMEOUT = 3600.0
+"""Seconds. A call that needs longer should be a job with a tool to ask how it stands."""
+_SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?")
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_REFERENCED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ConfigError(Exception):
@@ -31,7 +39,7 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stdio:
+class StdioTransport:
     """A server that is a child process and speaks over its standard streams."""
 
     command: str
@@ -41,11 +49,13 @@ class Stdio:
 
 
 @dataclass(frozen=True, slots=True)
-class Http:
-    """A server behind a streamable HTTP endpoint."""
+class HttpTransport:
+    """A server behind an HTTP endpoint."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    is_sse: bool = False
+    """Whether it speaks MCP's older transport, with one event stream for all answers, instead of streamable HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ class ServerConfig:
     """One server of `mcp.json`, checked and filled in."""
 
     name: str
-    transport: Stdio | Http
+    transport: StdioTransport | HttpTransport
     fingerprint: str
     """SHA-256, hexadecimal, of what determines what runs; see `fingerprint_of`."""
     category: str = "general"
@@ -97,6 +107,11 @@ class ServerConfig:
     """`None`: only its protocol says that somebody must sign in."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What was given to the server and must never be shown."""
+
+    @property
+    def tells_for_which_call(self) -> bool:
+        """Whether its transport tells in the course of which call a question is asked; else all share one stream."""
+        return isinstance(self.transport, HttpTransport) and not self.transport.is_sse
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +155,7 @@ def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> ToolServe
     return ToolServersConfig(servers)
 
 
-def _first_complaint(error: ValidationError, located: Located, path: Path) -> ConfigError:
+def _first_complaint(error: ValidationError, located: LocatedJson, path: Path) -> ConfigError:
     complaints = []
     for details in error.errors(include_url=False):
         is_key = details["type"] == "extra_forbidden" or details["loc"][-1:] == ("[key]",)
@@ -159,7 +174,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 class _EntryReader:
     """Turns one entry into a `ServerConfig`, or says on which line it cannot be."""
 
-    def __init__(self, name: str, entry: Entry, path: Path, located: Located, environ: Mapping[str, str]) -> None:
+    def __init__(self, name: str, entry: Entry, path: Path, located: LocatedJson, environ: Mapping[str, str]) -> None:
         self._name = name
         self._entry = entry
         self._path = path
@@ -169,10 +184,13 @@ class _EntryReader:
 
     def server(self) -> ServerConfig:
         entry = self._entry
-        try:
-            check_server_name(self._name)
-        except ValueError as error:
-            raise self._error((), str(error), key=True) from None
+        if not _SERVER_NAME.fullmatch(self._name) or "__" in self._name:  # it makes `{server}__{tool}` unmistakable
+            raise self._error(
+                (),
+                f"{self._name!r} is no server name: use at most 32 letters, digits, - and _, "
+                "with a letter or digit at both ends and no two _ in a row",
+                key=True,
+            )
         self._check_transport()
         self._check_auth()
         self._check_tool_lists()
@@ -184,12 +202,12 @@ class _EntryReader:
         filled = {"args": args, "env": env, "url": url, "headers": headers}
         for name, value in (*env.items(), *headers.items()):
             self._secrets |= secret_parts(name, value)
-        transport: Stdio | Http
+        transport: StdioTransport | HttpTransport
         if url is not None:
-            transport = Http(url, headers)
+            transport = HttpTransport(url, headers, is_sse=entry.type == "sse")
         else:
             folder = (self._path.parent / (entry.cwd or ".")).resolve()
-            transport = Stdio(entry.command or "", tuple(args), env, folder)
+            transport = StdioTransport(entry.command or "", tuple(args), env, folder)
         return ServerConfig(
             name=self._name,
             transport=transport,
@@ -268,10 +286,20 @@ class _EntryReader:
                     raise self._error((key, index), f'"{name}" is not among `tools`')
 
     def _url(self, template: str) -> str:
+        """An http(s) URL without credentials. No error holds the URL itself: there may be a secret in it."""
+        url, where = self._fill(("url",), template), ("url",)
+        if any(c.isspace() or not c.isprintable() for c in url):
+            raise self._error(where, "the URL holds blanks or control characters")
         try:
-            return check_url(self._fill(("url",), template))
-        except ValueError as error:
-            raise self._error(("url",), str(error)) from None
+            parts = urlsplit(url)
+            _ = parts.port
+        except ValueError:  # whose text repeats the URL
+            raise self._error(where, "is not a URL: its host or port cannot be read") from None
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise self._error(where, "must be an http:// or https:// URL")
+        if parts.username is not None or parts.password is not None:
+            raise self._error(where, "no user or password in the URL: put them into `headers`")
+        return url
 
     def _header(self, name: str, template: str) -> str:
         value = self._fill(("headers", name), template)
@@ -280,14 +308,21 @@ class _EntryReader:
         return value
 
     def _fill(self, where: tuple[str | int, ...], template: str) -> str:
-        try:
-            filled = fill(template, self._environ)
-        except BadReferenceError as error:
-            raise self._error(where, str(error)) from None
-        if "\x00" in filled.text:
+        """The value with every `${VAR}` replaced. What a variable contains is not looked at again."""
+
+        def value_of(match: re.Match[str]) -> str:
+            name = match.group(1)
+            if not _REFERENCED.fullmatch(name):
+                raise self._error(where, f"${{{name}}} is not a reference to a variable: write ${{NAME}}")
+            if name not in self._environ:
+                raise self._error(where, f"the environment variable {name} is not set")
+            self._secrets |= secret_parts(name, self._environ[name])
+            return self._environ[name]
+
+        filled = _REFERENCE.sub(value_of, template)
+        if "\x00" in filled:
             raise self._error(where, "must not hold a NUL character")
-        self._secrets |= filled.secrets
-        return filled.text
+        return filled
 
     def _later(self, *keys: str) -> str:
         return max(keys, key=lambda key: self._located.keys[("mcpServers", self._name, key)])
@@ -295,3 +330,177 @@ class _EntryReader:
     def _error(self, where: tuple[str | int, ...], reason: str, *, key: bool = False) -> ConfigError:
         path = ("mcpServers", self._name, *where)
         return ConfigError(self._path, self._located.line_of(path, key=key), f"{_dotted(path)}{reason}")
+
+
+def _text(pattern: str, otherwise: str) -> AfterValidator:
+    """Refuses a text that is not all of that pattern, and says what it must be."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(check)
+
+
+def _regular_expression(pattern: str) -> str:
+    try:
+        compiled(pattern)
+    except ValueError as error:
+        raise ValueError(f"is no regular expression in RE2's syntax: {error}") from None
+    return pattern
+
+
+Argument = Annotated[str, _text(r"[^\x00]*", "must not hold a NUL character")]
+HeaderName = Annotated[str, _text(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "is no name of an HTTP header")]  # RFC 9110, token
+VariableName = Annotated[str, _text(r"[^=\x00]+", "is no name of an environment variable")]
+ToolName = Annotated[str, Field(min_length=1, max_length=128)]
+ProviderName = Annotated[
+    str,
+    _text(
+        r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?",
+        "must be the name of a provider: at most 32 letters, digits, - and _",
+    ),
+]
+Scope = Annotated[  # RFC 6749, 3.3
+    str,
+    _text(
+        r"[\x21\x23-\x5B\x5D-\x7E]{1,200}",
+        "must be one scope: printable ASCII without blanks, quotes or backslashes",
+    ),
+]
+Category = Annotated[
+    str, _text(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,39}", "must be at most 40 letters, digits, blanks, - and _")
+]
+Host = Annotated[
+    str,
+    _text(
+        r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?",
+        "must be a host as in a link, in lower case, such as accounts.example.com; with :port if the link has one",
+    ),
+]
+
+
+class AccountEntry(BaseModel):
+    """`auth` as an object: whose accounts the server acts with, and what they must allow."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    type: Literal["oauth"] | None = None
+    provider: ProviderName | None = None
+    """Name of a provider of `connections.yaml`; without one the server says itself where people sign in."""
+    scopes: list[Scope] = []
+    clientId: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815 - the names in the file
+    clientSecret: Annotated[str, Field(min_length=1)] | None = None  # noqa: N815
+
+
+class SignInEntry(BaseModel):
+    """`signIn`: how a server that has no other way says in a result that somebody must sign in."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    pattern: Annotated[str, Field(min_length=1), AfterValidator(_regular_expression)]
+    host: Host
+
+
+def _kind_of_auth(value: Any) -> str:
+    return "[object]" if isinstance(value, dict | AccountEntry) else "[word]"
+
+
+# Told apart beforehand, so that a mistake in one kind is not reported as two.
+AuthEntry = Annotated[
+    Annotated[Literal["none", "headers", "oauth"], Tag("[word]")] | Annotated[AccountEntry, Tag("[object]")],
+    Discriminator(_kind_of_auth),
+]
+
+
+class Entry(BaseModel):
+    """One server as it is written in the file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "streamable_http", "sse"] | None = None
+    command: Annotated[Argument, Field(min_length=1)] | None = None
+    args: list[Argument] = []
+    env: dict[VariableName, Argument] = {}
+    cwd: Annotated[Argument, Field(min_length=1)] | None = None
+    url: str | None = None
+    headers: dict[HeaderName, str] = {}
+    category: Category = "general"
+    tools: list[ToolName] | None = None
+    requireApproval: list[ToolName] = []  # noqa: N815 - the names in the file
+    auth: AuthEntry | None = None
+    trustAnnotations: bool = False  # noqa: N815
+    timeoutSeconds: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] = 60.0  # noqa: N815
+    idempotentTools: list[ToolName] = []  # noqa: N815
+    readOnlyTools: list[ToolName] = []  # noqa: N815
+    signIn: SignInEntry | None = None  # noqa: N815
+
+
+class File(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    schema_: str | None = Field(default=None, alias="$schema")
+    mcpServers: dict[str, Entry]  # noqa: N815
+
+
+def _known_keys(where: tuple[int | str, ...]) -> dict[str, FieldInfo]:
+    """What may stand beside a key that is not known."""
+    if len(where) < 3:
+        return File.model_fields
+    if "signIn" in where[2:-1]:
+        return SignInEntry.model_fields
+    return AccountEntry.model_fields if "[object]" in where else Entry.model_fields
+
+
+def complaint(error: ErrorDetails) -> str:
+    """What pydantic found, as a sentence that says what to write instead; without the value, which may be secret."""
+    match error["type"]:
+        case "extra_forbidden":
+            known = _known_keys(error["loc"])
+            return "unknown key; known are " + ", ".join(sorted(field.alias or name for name, field in known.items()))
+        case "missing":
+            return "is missing"
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return "must be an object, { … }"
+        case "list_type":
+            return "must be a list, [ … ]"
+        case "literal_error":
+            return f"must be {error['ctx']['expected']}"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case "string_type" | "bool_type" | "float_type":
+            kind = {"string_type": "a text", "bool_type": "true or false", "float_type": "a number"}[error["type"]]
+            return f"must be {kind}"
+        case "string_too_short" | "too_short":
+            return "must not be empty"
+        case _:
+            return error["msg"][:1].lower() + error["msg"][1:]
+
+
+def fingerprint_of(entry: Entry, filled: Mapping[str, Any]) -> str:
+    """The fingerprint of what determines what runs: an approval given under one is void under another.
+
+    Command, arguments, folder and URL count with their values; so do variables and headers, except those whose names
+    say that they are credentials: of these only the name counts, so that renewing a token voids nothing.
+    """
+
+    def telling(named: Mapping[str, str]) -> dict[str, str | None]:
+        return {name: None if names_a_secret(name) else value for name, value in named.items()}
+
+    parts = {
+        "command": entry.command,
+        "args": list(filled["args"]),
+        "env": telling(filled["env"]),
+        "cwd": entry.cwd,  # as written: the same setup in another folder is the same server
+        "url": filled["url"],
+        "headers": telling({name.lower(): value for name, value in filled["headers"].items()}),
+        "auth": entry.auth
+        if not isinstance(entry.auth, AccountEntry)
+        else entry.auth.model_dump(exclude={"clientSecret"}),
+    }
+    if entry.type == "sse":
+        parts["type"] = entry.type
+    return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()

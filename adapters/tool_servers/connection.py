@@ -7,50 +7,58 @@ from __future__ import annotations
 
 import asyncio
 import math
+import reprlib
 import time
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import httpx
 import structlog
+from langchain_mcp_adapters.sessions import create_session
 from mcp import ClientSession, types
 from mcp.shared.exceptions import McpError
 from mcp.shared.session import ProgressFnT
-from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from adapters.tool_servers.accounts import Bearer
-from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.incoming import Question
+from adapters.tool_servers.config import ServerConfig, StdioTransport
+from adapters.tool_servers.elicitation import Elicitation
+from adapters.tool_servers.http_client import Endpoint, McpHttpClient
+from adapters.tool_servers.incoming import Signals
 from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, masked, size_of
-from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_fault, outcome_of_result
-from adapters.tool_servers.redaction import Redact, without_known
-from adapters.tool_servers.replies import CallResult, FaultError, FaultKind, Faults, SessionLost, ToolPage
-from adapters.tool_servers.text import clean, one_line, without_links
+from adapters.tool_servers.outcomes import (
+    AnswerContext,
+    CallResult,
+    FaultError,
+    FaultKind,
+    Faults,
+    SessionLost,
+    ToolPage,
+    outcome_of_error,
+    outcome_of_fault,
+    outcome_of_result,
+)
+from adapters.tool_servers.stdio import LineLog, running_program
+from adapters.tool_servers.text import Redact, clean, one_line, unchanged, without_known, without_links, without_secrets
 from graph.ports import NotSent, Progress, ToolOutcome
 
 log = structlog.get_logger(__name__)
-
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
 LAST_WORDS = 0.5
 """Seconds that a call in flight is given when its connection is lost: its answer may be on the way within us."""
-
-WITHDRAWAL_TIMEOUT = 2.0
-"""Seconds to get a cancellation out to the server."""
-
+TELLING_TIMEOUT = 2.0
+"""Seconds to get a cancellation, or the answer to a question, out to the server."""
 MOST_PAGES = 32
 """Pages of `tools/list`; a server that has more is going round in circles."""
-
 LONGEST_STATUS = 200
 """Characters of a progress message."""
-
 MOST_QUESTIONS = 50
 """Questions in the course of one call, those that are put to nobody included; whatever is asked beyond is cancelled,
 and the time of the call runs on."""
-
 MOST_UNREAD = 4
 """Questions of a call that nobody has taken up yet: a call may wait for half an hour, and a question be 4 MB."""
 
@@ -64,7 +72,7 @@ class OngoingCall:
     """Who is told how far it is: the run that waits for it now."""
     request_id: int | None = None
     """`None`: not sent yet."""
-    questions: asyncio.Queue[Question] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))
+    questions: asyncio.Queue[Elicitation] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))
     """What the server asked in its course and nobody has taken up yet."""
     asked: int = 0
     """Questions that were taken into `questions` so far."""
@@ -95,6 +103,7 @@ class Connection:
         self._faults = faults
         self._result_limit = result_limit
         self._redact = redact
+        self.server = server.name
         self.bearer = bearer
         self.retired = False
         """Whether it only serves the calls that are open on it."""
@@ -105,7 +114,7 @@ class Connection:
         self._calls: set[OngoingCall] = set()
         self.abandoned = self.has_asked = False
         """Whether a call was left before its answer (the server may still be at it, and ask); whether any was asked."""
-        self._errands: set[asyncio.Task[None]] = set()
+        self._telling: set[asyncio.Task[None]] = set()
 
     @property
     def busy(self) -> bool:
@@ -122,24 +131,9 @@ class Connection:
         self.stirred.set()
 
     async def initialize(self) -> None:
-        """Shake hands. Raises `McpError`, `FaultError`, and `RuntimeError` for a protocol version that we do not speak.
-
-        Not `ClientSession.initialize`: it promises what it has callbacks for, and questions never reach those.
-        """
-        elicitation = types.ElicitationCapability(
-            form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
-        )
-        capabilities = types.ClientCapabilities(elicitation=elicitation)
-        parameters = types.InitializeRequestParams(
-            protocolVersion=types.LATEST_PROTOCOL_VERSION,
-            capabilities=capabilities,
-            clientInfo=types.Implementation(name="countersign", version="0.1.0"),
-        )
-        request = types.ClientRequest(types.InitializeRequest(params=parameters))
-        answer = await self._ask(request, types.InitializeResult)
-        if answer.protocolVersion not in SUPPORTED_PROTOCOL_VERSIONS:
-            raise RuntimeError("unsupported protocol version")
-        await self._session.send_notification(types.ClientNotification(types.InitializedNotification()))
+        """Shake hands. Raises `McpError`, `FaultError`, and `RuntimeError` for a protocol version that we do not
+        speak."""
+        await self._answered(self._session.initialize())
 
     async def list_tools(self) -> list[Any]:
         """What the server offers, unread and without secrets. Raises `McpError`, `FaultError`,
@@ -150,7 +144,7 @@ class Connection:
         for _ in range(MOST_PAGES):
             parameters = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
-            page = await self._ask(request, ToolPage)
+            page = await self._answered(self._session.send_request(request, ToolPage))
             # In a thread: masking megabytes takes a while, and nobody else should wait for it.
             read = await asyncio.to_thread(masked, page.tools, self._mask(), room)
             room -= await asyncio.to_thread(size_of, read)
@@ -164,21 +158,20 @@ class Connection:
         """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
         try:
             async with asyncio.timeout(timeout):
-                await self._ask(types.ClientRequest(types.PingRequest()), types.EmptyResult)
+                await self._answered(self._session.send_ping())
         except McpError:
             return not self.lost.done()
         except (FaultError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError):
             return False
         return True
 
-    async def _ask(
-        self, request: types.ClientRequest, kind: type[AnswerT], progress: ProgressFnT | None = None
-    ) -> AnswerT:
-        """The answer to a request. Raises `McpError` with an error of the server, `FaultError` when no answer came."""
+    async def _answered(self, asking: Coroutine[Any, Any, AnswerT]) -> AnswerT:
+        """The answer to a request that `asking` is about to send. Raises `McpError` with an error of the server,
+        `FaultError` when no answer came."""
         # The SDK does not tell the id of a request; the next statement that it runs takes this one.
         request_id = self._session._request_id
         try:
-            answer = await self._session.send_request(request, kind, progress_callback=progress)
+            answer = await asking
         except McpError as error:
             if fault := self._faults.get(request_id):
                 if fault.kind is not FaultKind.NOT_SENT:
@@ -198,7 +191,7 @@ class Connection:
         call.answer.add_done_callback(lambda _: self._ended(call))
         return call
 
-    async def advance(self, call: OngoingCall) -> ToolOutcome | NotSent | SessionLost | Question:
+    async def advance(self, call: OngoingCall) -> ToolOutcome | NotSent | SessionLost | Elicitation:
         """What comes next of a call: its outcome, or a question of the server, with which it waits.
 
         Raises nothing but `CancelledError`, and then tells the server to stop.
@@ -233,9 +226,12 @@ class Connection:
             call.answer.cancel()
             self._withdraw(call)
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: Elicitation) -> None:
         """Give a question of the server to the call that it belongs to; it is cancelled when that is not certain, or
         when the call has asked more than anybody answers."""
+        if question.params is None:
+            self._in_background(question.refuse)
+            return
         self.has_asked = True
         call = self._call_of(question)
         if call is None:
@@ -247,14 +243,14 @@ class Connection:
             return
         else:
             log.debug("tool_server_asks_too_much", server=self._server.name, tool=call.tool)
-        self._do(self._reply(question, types.ElicitResult(action="cancel")))
+        self._in_background(partial(question.answer, "cancel"))
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether it may be unknown to which call its next question belongs: one over another session is certain."""
         return self.abandoned and self.has_asked
 
-    def _call_of(self, question: Question) -> OngoingCall | None:
+    def _call_of(self, question: Elicitation) -> OngoingCall | None:
         if question.request is not None:
             return next((call for call in self._calls if call.request_id == question.request), None)
         # Over stdio nothing says which call is meant. With two of them it might be somebody else's, and one that was
@@ -263,16 +259,17 @@ class Connection:
 
     async def drain(self) -> None:
         """Wait until the calls in flight have heard that the connection is lost."""
-        open_tasks: set[asyncio.Task[Any]] = {*(call.answer for call in self._calls), *self._errands}
+        open_tasks: set[asyncio.Task[Any]] = {*(call.answer for call in self._calls), *self._telling}
         if open_tasks:
             await asyncio.wait(open_tasks, timeout=2 * LAST_WORDS)
 
     async def _request(self, call: OngoingCall, arguments: dict[str, Any]) -> CallResult:
         parameters = types.CallToolRequestParams(name=call.tool, arguments=arguments)
         request = types.ClientRequest(types.CallToolRequest(params=parameters))
-        call.request_id = self._session._request_id  # as `_ask` says; without it the call cannot be cancelled
+        call.request_id = self._session._request_id  # as `_answered` says; without it the call cannot be cancelled
         # Not `call_tool`: it raises, after the tool has acted, when a result does not fit the tool's output schema.
-        return await self._ask(request, CallResult, self._reporter(call))
+        sending = self._session.send_request(request, CallResult, progress_callback=self._reporter(call))
+        return await self._answered(sending)
 
     def _ended(self, call: OngoingCall) -> None:
         self._calls.discard(call)
@@ -299,9 +296,9 @@ class Connection:
         secrets = self._secrets()
         return lambda text: self._redact(without_known(clean(text), secrets))
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> AnswerContext:
         bearer = self.bearer
-        return Reading(
+        return AnswerContext(
             server=self._server.name,
             limit=self._result_limit,
             secrets=self._secrets(),
@@ -311,7 +308,9 @@ class Connection:
             sign_in=self._server.sign_in,
         )
 
-    def _outcome_of(self, answer: asyncio.Task[CallResult], reading: Reading) -> ToolOutcome | NotSent | SessionLost:
+    def _outcome_of(
+        self, answer: asyncio.Task[CallResult], reading: AnswerContext
+    ) -> ToolOutcome | NotSent | SessionLost:
         try:
             return outcome_of_result(answer.result(), reading)
         except FaultError as error:
@@ -329,23 +328,111 @@ class Connection:
     def _withdraw(self, call: OngoingCall) -> None:
         """Tell the server, in a task of its own, that nobody waits for the answer any more."""
         if call.request_id is not None and not self.lost.done():
-            self._do(self._send_cancelled(call.request_id))
+            self._in_background(partial(self._send_cancelled, call.request_id))
 
-    def _do(self, errand: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(errand, name="tool-call-errand")
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
-
-    async def _reply(self, question: Question, result: types.ElicitResult) -> None:
-        # best effort: a server that is gone need not be told
-        with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            async with asyncio.timeout(WITHDRAWAL_TIMEOUT):
-                await question.reply(result)
+    def _in_background(self, telling: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.create_task(_briefly(telling), name="tool-call-telling")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     async def _send_cancelled(self, request_id: int) -> None:
         parameters = types.CancelledNotificationParams(requestId=request_id, reason="nobody waits for it any more")
         notification = types.ClientNotification(types.CancelledNotification(params=parameters))
-        # best effort: a server that is gone need not be told
-        with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            async with asyncio.timeout(WITHDRAWAL_TIMEOUT):
-                await self._session.send_notification(notification)
+        await self._session.send_notification(notification)
+
+
+async def _briefly(telling: Callable[[], Awaitable[None]]) -> None:
+    """Tell a server something; one that is gone need not be told."""
+    with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async with asyncio.timeout(TELLING_TIMEOUT):
+            await telling()
+
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds for connecting and for sending a request; the answer has the server's own timeout."""
+
+LONGEST_LOG = 500
+"""Characters of a log message of the server."""
+
+GRACE = 5.0
+"""Seconds that an answer may take beyond the timeout of the call, so that the call's own timeout comes first."""
+
+
+@asynccontextmanager
+async def open_session(
+    server: ServerConfig,
+    signals: Signals,
+    faults: Faults,
+    *,
+    patience: float,
+    bearer: Bearer | None = None,
+    redact: Redact = unchanged,
+) -> AsyncIterator[ClientSession]:
+    """A session that is connected and not initialised; to be left by the task that entered it.
+
+    `faults` is told what becomes of requests that get no answer. `patience`: seconds that a call may wait for a person.
+    `bearer`: whose account it is for; only over HTTP.
+    Raises whatever the transport raises (`OSError` for a program that cannot be started, exception groups).
+    """
+    settings: dict[str, Any] = {
+        "message_handler": partial(_on_message, signals),
+        "logging_callback": partial(_on_log, server, bearer, redact),
+        "elicitation_callback": _cancel,
+        "client_info": types.Implementation(name="countersign", version="0.1.0"),
+    }
+    async with AsyncExitStack() as stack:
+        if isinstance(server.transport, StdioTransport):
+            lines = LineLog(server.name, server.secrets, redact=redact)
+            program = running_program(server.transport, lines, signals, faults)
+            incoming, outgoing = await stack.enter_async_context(program)
+            yield await stack.enter_async_context(ClientSession(incoming, outgoing, **settings))
+            return
+        http = server.transport
+        endpoint = Endpoint(
+            url=http.url,
+            is_sse=http.is_sse,
+            silence=server.timeout + GRACE,
+            patience=patience + server.timeout + GRACE,
+            signals=signals,
+            faults=faults,
+            bearer=bearer,
+        )
+        connection: Any = {
+            "transport": "sse" if http.is_sse else "streamable_http",
+            "url": http.url,
+            "headers": dict(http.headers),
+            "session_kwargs": settings,
+            "httpx_client_factory": partial(_client, endpoint),
+        }
+        yield await stack.enter_async_context(create_session(connection))
+
+
+def _client(
+    endpoint: Endpoint, headers: dict[str, str] | None, timeout: httpx.Timeout | None, auth: httpx.Auth | None
+) -> McpHttpClient:
+    """The client that a session gets. `timeout` is not the session's to say: `Endpoint` has the limits."""
+    return McpHttpClient(endpoint, headers=headers, auth=auth, timeout=httpx.Timeout(CONNECT_TIMEOUT, read=None))
+
+
+async def _cancel(_context: object, _params: types.ElicitRequestParams) -> types.ElicitResult:
+    """For a question that was too large, or too oddly written, to be taken out before the session read it. That there
+    is a callback at all promises the server that it may ask."""
+    return types.ElicitResult(action="cancel")
+
+
+async def _on_message(signals: Signals, message: object) -> None:
+    if isinstance(message, types.ServerNotification) and isinstance(message.root, types.ToolListChangedNotification):
+        signals.tools_changed()
+    elif isinstance(message, types.ServerNotification) and isinstance(message.root, types.ElicitCompleteNotification):
+        signals.completed(message.root.params.elicitationId)
+    elif isinstance(message, Exception):
+        log.warning("tool_server_sent_no_message", error=type(message).__name__)
+
+
+async def _on_log(
+    server: ServerConfig, bearer: Bearer | None, redact: Redact, said: types.LoggingMessageNotificationParams
+) -> None:
+    secrets = server.secrets | (bearer.secrets() if bearer else frozenset())
+    data = said.data if isinstance(said.data, str) else reprlib.repr(said.data)  # bounded, unlike `str`
+    text = one_line(without_secrets(redact(clean(data[: 4 * LONGEST_LOG])), secrets), LONGEST_LOG)
+    log.debug("tool_server_log", server=server.name, level=said.level, text=text)

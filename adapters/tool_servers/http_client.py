@@ -3,7 +3,11 @@
 The MCP SDK lets an HTTP error (a 401, a refused connection) tear down the whole session, with every other call that
 is in flight on it; and a response that breaks off leaves its caller waiting. So failures are turned into what the
 protocol has for them, a JSON-RPC error in reply to that request. Whether the server can have acted stands in a table
-beside it (`replies.Faults`), not in the error: a server can send any error itself.
+beside it (`outcomes.Faults`), not in the error: a server can send any error itself. The questions of a server are taken
+out of what it sends, and answered from here.
+
+Over SSE all answers come on one event stream, and a POST only says that a message has arrived. There the error is put
+into that stream.
 """
 
 from __future__ import annotations
@@ -22,12 +26,30 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx
 import structlog
-from mcp.shared._httpx_utils import next_request_within_origin  # exactly what the SDK follows
+from mcp.shared._httpx_utils import next_request_within_origin, stream_within_origin  # exactly what the SDK follows
 
 from adapters.tool_servers.accounts import AccountUnknown, Bearer
-from adapters.tool_servers.event_stream import BoundedStream, LastWords, as_event, pieces
-from adapters.tool_servers.message_sizes import TOO_LARGE, Intake, Weight
-from adapters.tool_servers.replies import NOT_LOOKED_UP, Fault, FaultKind, Faults, RequestId, ended_by_us
+from adapters.tool_servers.incoming import (
+    TOO_LARGE,
+    BoundedEvents,
+    Intake,
+    SharedEvents,
+    Signals,
+    Substitutes,
+    Weight,
+    as_event,
+    elicitation_in,
+    pieces,
+)
+from adapters.tool_servers.outcomes import (
+    NOT_LOOKED_UP,
+    FaultError,
+    FaultKind,
+    Faults,
+    RequestFault,
+    RequestId,
+    ended_by_us,
+)
 from bot.accounts.ports import Tokens
 
 log = structlog.get_logger(__name__)
@@ -73,6 +95,10 @@ _REFUSED = {
 """HTTP statuses that are given before a request is acted on (RFC 9110, 15.5). All others prove nothing: home-made
 servers answer 404 or 422 when something within their tool failed, half-way."""
 
+_EVENT_STREAM = "text/event-stream"
+
+_SESSION_HEADERS = frozenset({"accept", "content-type", "mcp-session-id", "mcp-protocol-version"})
+
 _SCOPE_MISSING = re.compile(r"""\berror\s*=\s*"?insufficient_scope\b""", re.IGNORECASE)
 
 _for_request: ContextVar[RequestId | None] = ContextVar("for_request", default=None)
@@ -89,14 +115,14 @@ class Endpoint:
     """Seconds without a word after which an answer is given up."""
     patience: float
     """The same once the server has asked a person something."""
-    unreachable: Callable[[str], None]
-    """Told, with a reason, when nothing listens at the address (any more)."""
-    asked: Callable[[RequestId, RequestId], None]
-    """Told which question (first) the server asks for which request, before the question itself arrives."""
+    signals: Signals
+    """Told when nothing listens at the address (any more), and what the server asks."""
     faults: Faults
     """What becomes of requests that get no answer of the protocol, kept until somebody takes it."""
     bearer: Bearer | None = None
     """Whose account the messages carry; `None`: nobody's."""
+    is_sse: bool = False
+    """Whether all answers come on one event stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +130,10 @@ class _Refusal:
     """The person has no account connected, or the server does not accept it."""
 
     challenge: str
+
+    @property
+    def fault(self) -> RequestFault:
+        return RequestFault(FaultKind.SIGN_IN, "wants this person to sign in", challenge=self.challenge)
 
 
 class McpHttpClient(httpx.AsyncClient):
@@ -113,10 +143,14 @@ class McpHttpClient(httpx.AsyncClient):
         super().__init__(**settings)
         self._endpoint = endpoint
         self._intake = Intake()
-        self._reconnecting = Reconnecting()
-        self._resumed: dict[RequestId, Reconnecting] = {}
+        self._reconnecting = ReconnectPauses()
+        self._resumed: dict[RequestId, ReconnectPauses] = {}
         self._moved_to: httpx.URL | None = None
         """Where the server sent a message other than a call; those that follow go there at once."""
+        self._last_posted: tuple[httpx.URL, dict[str, str]] = (httpx.URL(endpoint.url), {})
+        """Address and headers of the session's last message: those of an answer to a question."""
+        self._shared: SharedEvents | None = None
+        self._deliveries: set[asyncio.Task[httpx.Response]] = set()
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """As `httpx.AsyncClient.send`; a POST that carries a JSON-RPC request always gets a JSON-RPC answer."""
@@ -129,29 +163,124 @@ class McpHttpClient(httpx.AsyncClient):
         }
         request.headers["accept-encoding"] = "identity"  # so that events can be read and added here
         if request.method != "POST":
-            return await self._other(request, **options)
-        request_id = _request_id(await request.aread())  # one that follows a redirect has not been read
+            opens_session = self._endpoint.is_sse and request.method == "GET"
+            return await (self._open_events if opens_session else self._other)(request, **options)
+        message = json.loads(await request.aread())  # one that follows a redirect has not been read
+        request_id = _request_id(message)
+        if isinstance(message, dict) and "method" in message:
+            headers = {name: value for name, value in request.headers.items() if name in _SESSION_HEADERS}
+            self._last_posted = (request.url, headers)
         if self._moved_to is not None and request.extensions[_REDIRECTS] == 1:
             request.url = self._moved_to
         _for_request.set(request_id)
+        if not self._endpoint.is_sse:
+            return await self._answered(request, request_id, **options)
+        if not _calls_a_tool(request):
+            return await self._delivered(request, request_id, **options)
+        # The SDK sends one message after the other over SSE, and a server may take its time to say that it has one.
+        delivery = asyncio.create_task(self._delivered(request, request_id, **options), name="tool-call-delivery")
+        self._deliveries.add(delivery)
+        delivery.add_done_callback(self._deliveries.discard)
+        return httpx.Response(202, request=request)
+
+    async def __aexit__(self, *about: Any) -> None:
+        """As `httpx.AsyncClient`'s."""
+        for delivery in self._deliveries:
+            delivery.cancel()
+        if self._deliveries:
+            await asyncio.wait(self._deliveries)
+        await super().__aexit__(*about)
+
+    async def _answered(self, request: httpx.Request, request_id: RequestId | None, **options: Any) -> httpx.Response:
+        """What a message gets over streamable HTTP."""
+        response = await self._response_to(request, request_id, self._endpoint.silence, **options)
+        if isinstance(response, RequestFault):
+            return self._instead(request, request_id, response)
+        if request_id is None or response.is_redirect:
+            return response
+        if not _is_event_stream(response):
+            return await self._whole(response, request, request_id)
+        substitutes = Substitutes(
+            broken=partial(self._ending, request_id, "the connection broke before the answer"),
+            too_large=lambda _: self._ending(request_id, TOO_LARGE),
+        )
+        self._bound(response, request_id, substitutes, silence=self._endpoint.silence)
+        return response
+
+    async def _delivered(self, request: httpx.Request, request_id: RequestId | None, **options: Any) -> httpx.Response:
+        """What a message gets over SSE: nothing, the answer comes on the event stream."""
+        response = await self._response_to(request, request_id, self._endpoint.patience, **options)
+        if isinstance(response, RequestFault):
+            instead = self._instead(request, request_id, response)
+            if request_id is not None and self._shared is not None:
+                await self._shared.add(as_event(instead.json()))
+        elif response.is_redirect:
+            return response
+        else:
+            await response.aclose()
+        return httpx.Response(202, request=request)
+
+    async def _response_to(
+        self, request: httpx.Request, request_id: RequestId | None, limit: float, **options: Any
+    ) -> httpx.Response | RequestFault:
+        """The server's response to a message, or what became of the message instead. `limit`: seconds."""
         wire = _Wire()
         request.extensions["trace"] = wire.trace
         try:
-            async with asyncio.timeout(self._endpoint.silence):
+            async with asyncio.timeout(limit):
                 response = await self._send(request, wire, **options)
         except httpx.ConnectError:
-            return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, "cannot be reached"))
+            return RequestFault(FaultKind.NOT_SENT, "cannot be reached")
         except (httpx.TransportError, TimeoutError) as error:
             if not wire.written:
                 # Perhaps only busy: no reason to give up the session, on which other calls may be in flight.
-                return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, "could not be reached in time"))
-            return self._instead(request, request_id, _broke(error))
+                return RequestFault(FaultKind.NOT_SENT, "could not be reached in time")
+            return _broke(error)
         except AccountUnknown:
-            return self._instead(request, request_id, Fault(FaultKind.NOT_SENT, NOT_LOOKED_UP))
+            return RequestFault(FaultKind.NOT_SENT, NOT_LOOKED_UP)
         if isinstance(response, _Refusal):
-            wanted = Fault(FaultKind.SIGN_IN, "wants this person to sign in", challenge=response.challenge)
-            return self._instead(request, request_id, wanted)
-        return await self._checked(response, request, request_id)
+            return response.fault
+        if response.is_redirect:
+            following = next_request_within_origin(response)
+            if following and request.extensions[_REDIRECTS] <= MOST_REDIRECTS and not _calls_a_tool(request):
+                self._moved_to = following.url
+                return await _without_body(response, follow=True)
+            # A call is sent once: whoever sends it on may have acted. That a server has moved shows before, when the
+            # session is opened.
+            await response.aclose()
+            return RequestFault(FaultKind.NO_ANSWER, "sent us elsewhere, where we do not go")
+        answers_here = request_id is not None and not self._endpoint.is_sse
+        fault = _fault_of(response, ("application/json", _EVENT_STREAM) if answers_here else ())
+        if fault is None:
+            return response
+        if fault.kind is not FaultKind.REFUSED and request_id is not None:
+            fault = replace(fault, said=await _beginning(response))
+        await response.aclose()
+        return fault
+
+    async def _open_events(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """The event stream of an SSE session. Raises `FaultError`, and what httpx raises."""
+        try:
+            response = await self._send(request, _Wire(), **options)
+        except AccountUnknown:
+            raise FaultError(RequestFault(FaultKind.NOT_SENT, NOT_LOOKED_UP)) from None
+        if isinstance(response, _Refusal):
+            raise FaultError(response.fault)
+        if response.is_redirect:
+            return await _without_body(response, follow=request.extensions[_REDIRECTS] <= MOST_REDIRECTS)
+        if fault := _fault_of(response, (_EVENT_STREAM,)):
+            await response.aclose()
+            raise FaultError(fault)
+        bounded = self._bound(response, None, Substitutes(too_large=self._skipped, one_answer=False), silence=None)
+        self._shared = SharedEvents(bounded, partial(self._endpoint.signals.lost, "closed its event stream"))
+        response.stream = self._shared
+        return response
+
+    def _skipped(self, request_id: int | None) -> bytes | None:
+        if request_id is None:
+            self._endpoint.signals.lost("sent a message that is too large to be read")
+            return None
+        return self._ending(request_id, TOO_LARGE)
 
     async def _other(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Listening, taking up a stream that broke off, and taking leave."""
@@ -169,12 +298,11 @@ class McpHttpClient(httpx.AsyncClient):
         if request.method != "GET" or not _is_event_stream(response) or _is_encoded(response):
             return await _without_body(response, follow=False)
         if request_id is None:
-            self._bound(response, LastWords(), lambda _: None, silence=None)
+            self._bound(response, None, Substitutes(), silence=None)
         else:
             # If it ends, too, the SDK takes it up again.
-            large = partial(self._last_words, request_id, TOO_LARGE)
-            asked = partial(self._tell, request_id)
-            self._bound(response, LastWords(too_large=large), asked, silence=self._endpoint.patience)
+            substitutes = Substitutes(too_large=lambda _: self._ending(request_id, TOO_LARGE))
+            self._bound(response, request_id, substitutes, silence=self._endpoint.patience)
         return response
 
     async def _may_connect(self, request_id: RequestId | None) -> bool:
@@ -185,7 +313,7 @@ class McpHttpClient(httpx.AsyncClient):
             return True
         while request_id not in self._resumed and len(self._resumed) >= MOST_RESUMED:
             del self._resumed[next(iter(self._resumed))]
-        resumed = self._resumed.setdefault(request_id, Reconnecting(first=FIRST_PAUSE))
+        resumed = self._resumed.setdefault(request_id, ReconnectPauses(first=FIRST_PAUSE))
         await asyncio.sleep(resumed.pause())
         return resumed.times <= MOST_RESUMPTIONS
 
@@ -216,78 +344,56 @@ class McpHttpClient(httpx.AsyncClient):
         try:
             return await super().send(request, **options)
         except httpx.ConnectError:
-            self._endpoint.unreachable("cannot be reached")
+            self._endpoint.signals.lost("cannot be reached")
             raise
 
-    async def _checked(
-        self, response: httpx.Response, request: httpx.Request, request_id: RequestId | None
-    ) -> httpx.Response:
-        if response.is_redirect:
-            following = next_request_within_origin(response)
-            if following and request.extensions[_REDIRECTS] <= MOST_REDIRECTS and not _calls_a_tool(request):
-                self._moved_to = following.url
-                return await _without_body(response, follow=True)
-            # A call is sent once: whoever sends it on may have acted. That a server has moved shows before, when the
-            # session is opened.
-            await response.aclose()
-            elsewhere = Fault(FaultKind.NO_ANSWER, "sent us elsewhere, where we do not go")
-            return self._instead(request, request_id, elsewhere)
-        fault = _fault_of(response, expects_answer=request_id is not None)
-        if fault is not None:
-            if fault.kind is not FaultKind.REFUSED and request_id is not None:
-                fault = replace(fault, said=await _beginning(response))
-            await response.aclose()
-            return self._instead(request, request_id, fault)
-        if request_id is None:
-            return response
-        if _is_event_stream(response):
-            words = LastWords(
-                broken=partial(self._last_words, request_id, "the connection broke before the answer"),
-                too_large=partial(self._last_words, request_id, TOO_LARGE),
-            )
-            self._bound(response, words, partial(self._tell, request_id), silence=self._endpoint.silence)
-            return response
-        return await self._whole(response, request, request_id)
+    def _ending(self, request_id: RequestId, reason: str) -> bytes:
+        return as_event(ended_by_us(self._endpoint.faults, request_id, RequestFault(FaultKind.NO_ANSWER, reason)))
 
-    def _last_words(self, request_id: RequestId, reason: str) -> bytes:
-        return as_event(ended_by_us(self._endpoint.faults, request_id, Fault(FaultKind.NO_ANSWER, reason)))
-
-    def _instead(self, request: httpx.Request, request_id: RequestId | None, fault: Fault) -> httpx.Response:
+    def _instead(self, request: httpx.Request, request_id: RequestId | None, fault: RequestFault) -> httpx.Response:
         if request_id is None:
             # A notification that got lost is nothing to end a session for; what matters shows with the next request.
             log.debug("tool_server_notification_lost", fault=fault.kind.name, reason=fault.reason)
             return httpx.Response(202, request=request)
         return httpx.Response(200, json=ended_by_us(self._endpoint.faults, request_id, fault), request=request)
 
-    def _tell(self, request_id: RequestId, question: RequestId) -> None:
-        self._endpoint.asked(question, request_id)
-
     def _bound(
-        self,
-        response: httpx.Response,
-        last_words: LastWords,
-        asked: Callable[[RequestId], None],
-        *,
-        silence: float | None,
-    ) -> None:
-        if isinstance(response.stream, httpx.AsyncByteStream):
-            patience = self._endpoint.patience
-            response.stream = BoundedStream(
-                response.stream, self._intake, last_words, asked, silence=silence, patience=patience
-            )
+        self, response: httpx.Response, request_id: RequestId | None, substitutes: Substitutes, *, silence: float | None
+    ) -> BoundedEvents:
+        """Make the response's stream a bounded one without the questions in it."""
+        if not isinstance(response.stream, httpx.AsyncByteStream):
+            raise TypeError("the response has no stream")
+
+        def asked(message: bytes) -> bool:
+            question = elicitation_in(message, request_id, self._tell)
+            if question is not None:
+                self._endpoint.signals.asked(question)
+            return question is not None
+
+        patience = self._endpoint.patience
+        bounded = BoundedEvents(response.stream, self._intake, substitutes, asked, silence=silence, patience=patience)
+        response.stream = bounded
+        return bounded
+
+    async def _tell(self, message: dict[str, Any]) -> None:
+        """Send a message of ours in the session; nothing happens when the server is gone."""
+        url, headers = self._last_posted
+        if not self.is_closed:
+            async with stream_within_origin(self, "POST", url, content=json.dumps(message), headers=headers):
+                pass
 
     async def _whole(self, response: httpx.Response, request: httpx.Request, request_id: RequestId) -> httpx.Response:
         try:
             async with asyncio.timeout(self._endpoint.silence):
                 body = await _read(response)
             if body is None:
-                return self._instead(request, request_id, Fault(FaultKind.NO_ANSWER, TOO_LARGE))
+                return self._instead(request, request_id, RequestFault(FaultKind.NO_ANSWER, TOO_LARGE))
             # In a thread: it is parsed once more by the SDK, and others may have their turn in between.
             await asyncio.to_thread(json.loads, body)
         except (httpx.TransportError, TimeoutError) as error:
             return self._instead(request, request_id, _broke(error))
         except (ValueError, RecursionError):
-            return self._instead(request, request_id, Fault(FaultKind.NO_ANSWER, "its answer is not JSON"))
+            return self._instead(request, request_id, RequestFault(FaultKind.NO_ANSWER, "its answer is not JSON"))
         await asyncio.sleep(self._intake.pause(len(body)))
         return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
 
@@ -304,7 +410,7 @@ class _Wire:
             self.written = True
 
 
-class Reconnecting:
+class ReconnectPauses:
     """How long to wait before connecting again to what broke off: each time twice as long, unless it had held for a
     while. `first`: seconds before the first connection. `now`: a monotonic clock."""
 
@@ -335,8 +441,8 @@ class Reconnecting:
         return pause
 
 
-def _broke(error: Exception) -> Fault:
-    return Fault(FaultKind.NO_ANSWER, f"the connection broke: {type(error).__name__}")
+def _broke(error: Exception) -> RequestFault:
+    return RequestFault(FaultKind.NO_ANSWER, f"the connection broke: {type(error).__name__}")
 
 
 async def _beginning(response: httpx.Response) -> str:
@@ -402,7 +508,7 @@ def _challenge(response: httpx.Response) -> str:
 
 
 def _is_event_stream(response: httpx.Response) -> bool:
-    return bool(response.headers.get("content-type", "").lower().startswith("text/event-stream"))
+    return bool(response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM))
 
 
 def _same_origin(url: str, other: str) -> bool:
@@ -417,19 +523,19 @@ def _port(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _fault_of(response: httpx.Response, *, expects_answer: bool) -> Fault | None:
+def _fault_of(response: httpx.Response, wanted: tuple[str, ...]) -> RequestFault | None:
+    """What a response proves that is none of the protocol. `wanted`: the types of which one has to come."""
     status = response.status_code
     if status in _REFUSED:
-        return Fault(FaultKind.REFUSED, f"{_REFUSED[status]} (HTTP {status})")
+        return RequestFault(FaultKind.REFUSED, f"{_REFUSED[status]} (HTTP {status})")
     if status == 404:
-        return Fault(FaultKind.SESSION_ENDED, "does not know the session or the address (HTTP 404)")
+        return RequestFault(FaultKind.SESSION_ENDED, "does not know the session or the address (HTTP 404)")
     if status >= 400:
-        return Fault(FaultKind.NO_ANSWER, f"HTTP {status}")
-    kind = response.headers.get("content-type", "").lower()
-    if expects_answer and not kind.startswith(("application/json", "text/event-stream")):
-        return Fault(FaultKind.NO_ANSWER, f"HTTP {status} without an MCP message")
-    if expects_answer and _is_encoded(response):
-        return Fault(FaultKind.NO_ANSWER, "its answer is compressed, which nobody asked for")
+        return RequestFault(FaultKind.NO_ANSWER, f"HTTP {status}")
+    if wanted and not response.headers.get("content-type", "").lower().startswith(wanted):
+        return RequestFault(FaultKind.NO_ANSWER, f"HTTP {status} without an MCP message")
+    if wanted and _is_encoded(response):
+        return RequestFault(FaultKind.NO_ANSWER, "its answer is compressed, which nobody asked for")
     return None
 
 
@@ -440,8 +546,7 @@ def _calls_a_tool(request: httpx.Request) -> bool:
     return isinstance(message, dict) and message.get("method") == "tools/call"
 
 
-def _request_id(body: bytes) -> RequestId | None:
-    """The id of the JSON-RPC request in a POST; `None` for a notification or a response."""
-    message = json.loads(body)
+def _request_id(message: object) -> RequestId | None:
+    """The id of the JSON-RPC request that a message is; `None` for a notification or a response."""
     request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return request_id if isinstance(request_id, str | int) else None

@@ -1,54 +1,233 @@
-"""What a server sends, on its way to the SDK's session: questions to people are taken out.
+"""What servers send, read within limits: messages, event streams, and the questions to people in them.
 
-The SDK handles one message after another, a question included, so a question that waits for a person would hold up
-every other answer of the session. Here it is told to whoever made the call, and answered whenever that may be.
+A message is parsed in one go, in the event loop. What that costs depends on more than its bytes: a megabyte of text
+takes 3 ms, a megabyte of `[],` two seconds. So a list or object counts as 300 bytes, a member of an object as 100
+and an element as 20, counted outside of strings before anything is parsed. At `LARGEST_MESSAGE` each of these alone
+takes at most 40 ms in the MCP SDK.
+
+The SDK's session handles one message after another, a question included, so a question that waits for a person would
+hold up every other answer. It is taken out before the session reads it, given to whoever made the call, and answered
+whenever that may be.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-import anyio
+import httpx
 import structlog
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-from mcp.types import (
-    INVALID_PARAMS,
-    ElicitRequest,
-    ElicitRequestParams,
-    ElicitResult,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    JSONRPCResponse,
-)
+from mcp.types import ElicitRequest
 from pydantic import ValidationError
 
-from adapters.tool_servers.event_stream import ASKING
-from adapters.tool_servers.replies import RequestId
+from adapters.tool_servers.elicitation import Elicitation
+from adapters.tool_servers.outcomes import RequestId
 
 log = structlog.get_logger(__name__)
 
-MOST_REMEMBERED = 1_000
-"""Questions whose request is known and that never came: a server that plays games."""
+LARGEST_MESSAGE = 4 * 1024 * 1024
+"""Bytes, as they are counted here. The model gets 16 kB of a result; this holds a picture of 3 MB, or 3,000 rows of ten
+members."""
 
-Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
-Outgoing = MemoryObjectSendStream[SessionMessage]
+TOO_LARGE = "its answer is larger than can be read here (4 MB)"
+"""Ends "… gave no answer"."""
+
+LIST_OR_OBJECT = 300
+MEMBER = 100
+ELEMENT = 20
+
+BURST = 4 * LARGEST_MESSAGE
+"""Bytes that a server may send at once, counted as above."""
+
+RATE = 1024 * 1024
+"""Bytes per second beyond the burst. For events of a few bytes it is about 100 in a second (see `EVENT`), which takes a
+tenth of a core."""
+
+EVENT = 10_000
+"""Bytes that a message counts for at least: even an empty one goes through the SDK, which takes half a millisecond."""
+
+LONGEST_SKIPPED = 16 * LARGEST_MESSAGE
+"""Bytes after which the end of a message that is too large is not waited for any longer."""
+
+LOOKED_AT = 256
+"""Bytes at either end of a message that is too large, where its id is looked for."""
+
+PIECE = 4_096
+"""Bytes that are looked through before others have their turn."""
+
+ASKING = "elicitation/create"
+"""Method of a server's question to a person (MCP 2025-11-25)."""
+
+LONGEST_QUESTION = 256 * 1024
+"""Bytes. Larger messages are not looked into: the session cancels the question in them."""
+
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
+_ID_FIRST = re.compile(
+    rb"(?:(?:[a-z]+:[^\n{]*\n)*data:)?"  # of an event
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\s*,'
+)
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*([0-9]{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_ASKING = (ASKING.encode(), ASKING.replace("/", r"\/").encode())
+"""As it stands in JSON; PHP escapes the slash."""
+
+
+class Weight:
+    """Counts one message that comes in pieces."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        """Bytes, as they are counted here."""
+        self._in_string = self._escaped = False
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it is more than is parsed."""
+        return self.total > LARGEST_MESSAGE
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece of the message."""
+        self.total += len(piece)
+        if self._escaped and piece:
+            piece, self._escaped = piece[1:], False
+        if self._in_string:
+            piece = b'"' + piece
+        bare, strings = _STRINGS.subn(rb"\1", piece)
+        self._in_string = strings > bare.count(b'"')
+        self._escaped = self._in_string and bare.endswith(b"\\")
+        self.total += LIST_OR_OBJECT * (bare.count(b"[") + bare.count(b"{"))
+        self.total += MEMBER * bare.count(b":") + ELEMENT * bare.count(b",")
+
+
+class Intake:
+    """Says how long to wait before more is read from a server that sends a lot, so that it keeps nobody busy."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, *, burst: int = BURST, rate: int = RATE) -> None:
+        self._now = now
+        self._burst = burst
+        self._rate = rate
+        self._room = float(burst)
+        self._at = now()
+
+    def pause(self, taken: int) -> float:
+        """Seconds to wait after so much was taken; 0: none."""
+        now = self._now()
+        self._room = min(self._room + (now - self._at) * self._rate, self._burst) - taken
+        self._at = now
+        return max(-self._room / self._rate, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Something a server wants to know before it goes on."""
+class TooLarge:
+    """A message that is larger than is parsed."""
 
-    params: ElicitRequestParams
-    request: RequestId | None
-    """The request in whose course it is asked; `None`: the transport does not tell."""
-    reply: Callable[[ElicitResult], Awaitable[None]] = field(repr=False, compare=False)
-    """Sends the answer. Raises `anyio.ClosedResourceError`, `anyio.BrokenResourceError` when the server is gone."""
+    request: int | None
+    """The request that it answers; `None`: that cannot be told."""
+
+
+class Messages:
+    """Cuts what a server sends into messages: lines of a program, or events of a stream. Bounded whatever comes.
+
+    `events`: a message ends with an empty line instead of with each line; line ends are given on as `\\n`.
+    """
+
+    def __init__(self, *, events: bool = False) -> None:
+        self._events = events
+        self._after_cr = False
+        self._line_is_empty = True
+        self._begin()
+
+    @property
+    def skipping(self) -> bool:
+        """Whether the message that is being read is too large, so that the rest of it is thrown away."""
+        return self._weight.too_large
+
+    @property
+    def endless(self) -> bool:
+        """Whether no end is to be expected of a message that is too large."""
+        return self._length > LONGEST_SKIPPED
+
+    def feed(self, piece: bytes) -> list[bytes | TooLarge]:
+        """The messages that end in this piece; empty ones are left out."""
+        if self._events:
+            piece = self._with_plain_line_ends(piece)
+        *ended, rest = piece.split(b"\n")
+        messages = []
+        for end in ended:
+            self._add(end)
+            if self._events and not self._line_is_empty:
+                self._add(b"\n")
+                self._line_is_empty = True
+            elif self._length:
+                messages.append(self._whole())
+                self._begin()
+        self._add(rest)
+        return messages
+
+    def _with_plain_line_ends(self, piece: bytes) -> bytes:
+        if self._after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_cr = False
+        self._after_cr = self._after_cr or piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _begin(self) -> None:
+        self._kept = bytearray()
+        self._weight = Weight()
+        self._length = 0
+        self._head = self._tail = b""
+        self._line_is_empty = True
+
+    def _add(self, part: bytes) -> None:
+        if not part:
+            return
+        self._line_is_empty = False
+        self._length += len(part)
+        self._head += part[: LOOKED_AT - len(self._head)]
+        self._tail = (self._tail + part[-LOOKED_AT:])[-LOOKED_AT:]
+        if not self._weight.too_large:
+            self._weight.feed(part)
+            self._kept += part
+        if self._weight.too_large:
+            self._kept.clear()
+
+    def _whole(self) -> bytes | TooLarge:
+        if not self._weight.too_large:
+            return bytes(self._kept)
+        # Both places are outermost in any JSON: nothing has been opened before the one, nor is after the other.
+        found = _ID_FIRST.match(self._head) or _ID_LAST.search(self._tail)
+        return TooLarge(int(found[1]) if found else None)
+
+
+def elicitation_in(
+    message: bytes, request: RequestId | None, send: Callable[[dict[str, Any]], Awaitable[None]]
+) -> Elicitation | None:
+    """The question that a JSON-RPC message is; `None`: it is something else. `request`: what it is asked for."""
+    if not _may_ask(message):
+        return None
+    try:
+        asked = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(asked, dict) or asked.get("method") != ASKING:
+        return None
+    asked_as = asked.get("id")
+    if not isinstance(asked_as, str | int) or isinstance(asked_as, bool):
+        return None
+    try:
+        params = ElicitRequest.model_validate({"method": ASKING, "params": asked.get("params")}).params
+    except ValidationError:
+        return Elicitation(asked_as, request, None, send)
+    return Elicitation(asked_as, request, params, send)
+
+
+def _may_ask(message: bytes) -> bool:
+    return len(message) <= LONGEST_QUESTION and any(name in message for name in _ASKING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,71 +238,147 @@ class Signals:
     """The connection is gone, with the reason."""
     tools_changed: Callable[[], None]
     """The server says that it has other tools now."""
-    asked: Callable[[Question], None]
+    asked: Callable[[Elicitation], None]
     """The server asks a person something."""
     completed: Callable[[str], None]
     """The server says that the link of this elicitation id was used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
-    """Which question belongs to which request, as far as the transport tells."""
+class Substitutes:
+    """What makes the events that stand in for an answer that a stream lacks; `None`: nothing does."""
 
-    _requests: dict[RequestId, RequestId] = field(default_factory=dict)
-
-    def note(self, question: RequestId, request: RequestId) -> None:
-        """Remember it until the question comes."""
-        if len(self._requests) < MOST_REMEMBERED:
-            self._requests[question] = request
-
-    def request_of(self, question: RequestId) -> RequestId | None:
-        """The request, once."""
-        return self._requests.pop(question, None)
+    broken: Callable[[], bytes] | None = None
+    """When it breaks off, or ends without an answer."""
+    too_large: Callable[[int | None], bytes | None] | None = None
+    """For a message that is too large; gets the request that it answers, where that can be told."""
+    one_answer: bool = True
+    """Whether the stream ends with a message that is too large: it has only one answer to give. One with many answers
+    goes on after a substitute, and ends without."""
 
 
-@asynccontextmanager
-async def listening(
-    incoming: Incoming, outgoing: Outgoing, signals: Signals, belonging: Belonging
-) -> AsyncIterator[Incoming]:
-    """The same messages without the questions; tells `signals` when there will be no more, before the session sees
-    it."""
-    sender, receiver = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+class BoundedEvents(httpx.AsyncByteStream):
+    """An event stream, given on event by event, read no faster than `intake` says.
 
-    async def pass_on() -> None:
-        async with sender:
-            try:
-                async for message in incoming:
-                    if isinstance(message, SessionMessage) and _is_question(message):
-                        await _take(message.message.root, outgoing, signals, belonging)
-                    else:
-                        await sender.send(message)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                log.debug("tool_server_session_closed_first")
-            signals.lost("ended by itself")
+    `asked` takes the questions out: it gets the data of an event that may be one and returns whether it was. A stream
+    whose events have ids is left alone when it breaks: the SDK takes it up again where it broke off. Once the real
+    answer has come the SDK reads no further, so a substitute is seen only where the answer is missing. `silence`:
+    seconds without a word after which the stream is given up (`None`: it may be silent for ever); `patience`: the same
+    once the server has asked a person something.
+    """
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(pass_on)
-        yield receiver
-        tasks.cancel_scope.cancel()
+    def __init__(
+        self,
+        stream: httpx.AsyncByteStream,
+        intake: Intake,
+        substitutes: Substitutes,
+        asked: Callable[[bytes], bool],
+        *,
+        silence: float | None,
+        patience: float,
+    ) -> None:
+        self._stream = stream
+        self._intake = intake
+        self._substitutes = substitutes
+        self._asked = asked
+        self._limit = silence
+        self._patience = patience
+        self._resumable = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        messages = Messages(events=True)
+        chunks = aiter(self._stream)
+        try:
+            while True:
+                async with asyncio.timeout(self._limit):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    break
+                many = 0
+                for piece in pieces(chunk):
+                    whole = messages.feed(piece)
+                    many += len(whole)
+                    if messages.skipping and (messages.endless or self._substitutes.one_answer):
+                        whole.append(TooLarge(None))
+                    events = [self._event(message) for message in whole]
+                    is_last = self._substitutes.one_answer and any(isinstance(each, TooLarge) for each in whole)
+                    if is_last or None in events:
+                        await self._stream.aclose()
+                    yield b"".join(event for event in events if event)
+                    if is_last or None in events:
+                        return
+                    await asyncio.sleep(0)  # 1,000 events that say nothing fit into a piece
+                taken = 0 if messages.skipping else len(chunk)
+                await asyncio.sleep(self._intake.pause(taken + EVENT * many))
+        except (httpx.TransportError, TimeoutError) as error:
+            if self._resumable and isinstance(error, httpx.TransportError):
+                raise
+            log.debug("tool_server_stream_broke", error=type(error).__name__)
+        if self._substitutes.broken and not self._resumable:
+            yield self._substitutes.broken()
+
+    def _event(self, message: bytes | TooLarge) -> bytes | None:
+        """The event as the SDK gets it; `None`: the stream ends here."""
+        if isinstance(message, TooLarge):
+            log.warning("tool_server_event_too_large")
+            return self._substitutes.too_large(message.request) if self._substitutes.too_large else None
+        self._resumable = self._resumable or message.startswith(b"id:") or b"\nid:" in message
+        if _may_ask(message):
+            lines = message.split(b"\n")
+            data = [line.removeprefix(b"data:").removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+            if self._asked(b"\n".join(data)):
+                self._limit = self._patience
+                # Without its data it is no message; its id stays, from which the stream can be taken up again.
+                message = b"\n".join(line for line in lines if not line.startswith(b"data:"))
+        return message + b"\n"
+
+    async def aclose(self) -> None:
+        """As httpx wants it."""
+        await self._stream.aclose()
 
 
-def _is_question(message: SessionMessage) -> bool:
-    root = message.message.root
-    return isinstance(root, JSONRPCRequest) and root.method == ASKING
+class SharedEvents(httpx.AsyncByteStream):
+    """The event stream of an SSE session, which carries all answers, with events of ours between those of the server.
+
+    `ended` is called when no more events come.
+    """
+
+    def __init__(self, stream: BoundedEvents, ended: Callable[[], None]) -> None:
+        self._stream = stream
+        self._ended = ended
+        self._events: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+        self._reading = asyncio.create_task(self._read(), name="tool-server-events")
+
+    async def add(self, event: bytes) -> None:
+        """Give an event on as if the server had sent it."""
+        await self._events.put(event)
+
+    async def _read(self) -> None:
+        try:
+            with suppress(httpx.HTTPError):
+                async for event in self._stream:
+                    await self._events.put(event)
+        finally:
+            self._ended()
+        await self._events.put(None)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def aclose(self) -> None:
+        """As httpx wants it."""
+        self._reading.cancel()
+        await asyncio.wait({self._reading})
+        await self._stream.aclose()
 
 
-async def _take(message: Any, outgoing: Outgoing, signals: Signals, belonging: Belonging) -> None:
-    async def reply(result: ElicitResult) -> None:
-        answer = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        response = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=answer)
-        await outgoing.send(SessionMessage(JSONRPCMessage(response)))
+def pieces(chunk: bytes) -> Iterator[bytes]:
+    """A chunk as it is looked through."""
+    for start in range(0, len(chunk), PIECE):
+        yield chunk[start : start + PIECE]
 
-    request = belonging.request_of(message.id)
-    try:
-        params = ElicitRequest.model_validate({"method": message.method, "params": message.params}).params
-    except ValidationError:
-        error = ErrorData(code=INVALID_PARAMS, message="Invalid request parameters")
-        refusal = JSONRPCError(jsonrpc="2.0", id=message.id, error=error)
-        await outgoing.send(SessionMessage(JSONRPCMessage(refusal)))
-        return
-    signals.asked(Question(params, request, reply))
+
+def as_event(message: object) -> bytes:
+    """A message as an event of its own."""
+    return b"event: message\ndata: " + json.dumps(message).encode() + b"\n\n"

@@ -5,50 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.redaction import Redact, unchanged, without_known
-from adapters.tool_servers.text import clean, one_line, shorten
+from adapters.tool_servers.text import Redact, clean, one_line, shorten, unchanged, without_known
 from bot.schemas.measuring import problem_of
 from policies.model import Annotations, Tool
 
 MOST_TOOLS = 128
 """Tools of one server. More would not fit into a request to a model (OpenAI takes 128 functions)."""
-
 LONGEST_DESCRIPTION = 1_024
 """Characters, OpenAI's limit on a function's description."""
-
 LONGEST_TITLE = 100
 """Characters."""
-
 LARGEST_SCHEMA = 65_536
 """Bytes of JSON. The schema goes to the model with every request."""
-
 LARGEST_LISTING = 2 * 1024 * 1024
 """Bytes of JSON, of all that is read of one server's tools: 128 tools of 16 kB. Large servers list 0.2 MB."""
-
 MOST_LISTED = 4 * MOST_TOOLS
 """Entries that are looked at: `tools` in mcp.json may choose among them."""
-
 LONGEST_READ = 16_384
 """Characters of a title or description that are read; it is masked before it is cut to its length."""
-
 MOST_REPORTED = 20
 """Withheld tools that are named with their reason; the others are counted."""
-
 _READ = ("name", "title", "description", "inputSchema", "annotations")
 _TOO_LARGE = "tooLarge"
 """Our own key in an entry whose schema is not kept."""
-
 _NAME = re.compile(r"[A-Za-z0-9._/-]{1,128}")
 """SEP-986, with the slash that its first version had."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """A server's tools as the house uses them."""
 
     tools: tuple[Tool, ...]
@@ -59,7 +49,7 @@ class Listing:
     """Why none of them may be used; `None`: they may."""
 
 
-def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> Listing:
+def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> ToolListing:
     """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in what the house is told.
 
     Measures each schema, up to 30 ms of CPU: to be called in a thread.
@@ -85,7 +75,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact 
     skipped += [f"{name} is in `{key}`, but the server has no such tool" for key, name in _missing(server, names)]
     if len(listed) > MOST_LISTED:
         skipped.append(f"{len(listed) - MOST_LISTED:,} tools after the first {MOST_LISTED} were not looked at")
-    return Listing(
+    return ToolListing(
         tools=tuple(sorted(tools.values(), key=lambda tool: tool.name)),
         skipped=_first(skipped),
         problem=_problem(server.require_approval - names),
@@ -241,3 +231,52 @@ def _problem(unknown: Iterable[str]) -> str | None:
     # A misspelt name would leave a tool without the approval that the operator wants for it: so none may be used.
     names = ", ".join(sorted(unknown))
     return f"`requireApproval` in mcp.json names tools that it does not have: {names}" if names else None
+
+
+# What the people of one server were shown of its tools, together: each of them may see others. Pure.
+
+
+Entry = Mapping[str, Any]
+REMEMBERED = ""
+"""In place of a person: listed for somebody before the last restart."""
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The tools that anybody has. Whoever is shown fewer takes none away from the others.
+
+    Kept is as much as is read of one listing (`MOST_LISTED` tools, `LARGEST_LISTING` bytes): a server may show each
+    person others. Beyond that those are forgotten that were listed longest ago.
+    """
+
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _holders: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """As they were listed last; those of whoever listed last come first."""
+        return list(self._entries.values())
+
+    def listed(self, person: str, listed: Sequence[Any]) -> None:
+        """These are the tools that the person has now."""
+        own: dict[str, Entry] = {}
+        for entry in listed:
+            if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+                own.setdefault(entry["name"], entry)
+        for name in [name for name in self._entries if name not in own]:
+            self.lacks(person, name)
+        for name in own:
+            self._holders.setdefault(name, set()).add(person)
+        self._entries = own | {name: entry for name, entry in self._entries.items() if name not in own}
+        room = LARGEST_LISTING
+        for number, (name, entry) in enumerate(list(self._entries.items())):
+            room -= size_of(entry)
+            if number >= MOST_LISTED or room < 0:
+                del self._entries[name], self._holders[name]
+
+    def lacks(self, person: str, name: str) -> None:
+        """The person does not have this tool; it is forgotten when nobody else has it."""
+        holders = self._holders.get(name, set())
+        holders.discard(person)
+        if not holders and name in self._entries:
+            del self._entries[name], self._holders[name]

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
 
 from adapters.tool_servers.config import SignInRule
-from adapters.tool_servers.redaction import Redact, unchanged, without_known, without_secrets
-from adapters.tool_servers.replies import (
-    LONGEST_MESSAGE,
-    CallResult,
-    Fault,
-    FaultKind,
-    SessionLost,
-    broke_off,
-    is_web_link,
+from adapters.tool_servers.text import (
+    Redact,
+    clean,
+    cut_to_bytes,
+    one_line,
+    shorten,
+    unchanged,
+    without_known,
+    without_secrets,
 )
-from adapters.tool_servers.results import failed, reported, succeeded
-from adapters.tool_servers.sign_in_links import sign_in_link
-from adapters.tool_servers.text import clean, one_line
-from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded, ToolOutcome
+from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded, Succeeded, ToolOutcome
 
 CONNECTION_CLOSED = -32000
 """The MCP SDK answers open requests with it when the connection ends; servers may use the code for anything."""
-
 URL_ELICITATION_REQUIRED = -32042
 """MCP 2025-11-25: the server did nothing, a person must open a link first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AnswerContext:
     """How the answers of one session are read."""
 
     server: str
@@ -58,7 +60,7 @@ class Reading:
         return broke_off(self.server, reason, shown, self.owner)
 
 
-def outcome_of_result(result: CallResult, reading: Reading) -> ToolOutcome:
+def outcome_of_result(result: CallResult, reading: AnswerContext) -> ToolOutcome:
     """What a result of `tools/call` means. Whatever it says, it is a result, unless the operator's rule for signing in
     fits it: then the server may have acted all the same."""
     content, structured = result.content, result.structuredContent
@@ -77,7 +79,7 @@ def outcome_of_result(result: CallResult, reading: Reading) -> ToolOutcome:
     )
 
 
-def outcome_of_error(code: int, message: str, data: Any, reading: Reading) -> ToolOutcome:
+def outcome_of_error(code: int, message: str, data: Any, reading: AnswerContext) -> ToolOutcome:
     """What a JSON-RPC error of the server in reply to a tool call means: by its protocol, the call failed."""
     if code == CONNECTION_CLOSED and message == "Connection closed":
         return reading.broke_off("the connection was lost")
@@ -88,7 +90,7 @@ def outcome_of_error(code: int, message: str, data: Any, reading: Reading) -> To
     )
 
 
-def outcome_of_fault(fault: Fault, reading: Reading) -> ToolOutcome | NotSent | SessionLost:
+def outcome_of_fault(fault: RequestFault, reading: AnswerContext) -> ToolOutcome | NotSent | SessionLost:
     """What it means that a tool call got no answer of the protocol."""
     match fault.kind:
         case FaultKind.NOT_SENT:
@@ -103,7 +105,7 @@ def outcome_of_fault(fault: Fault, reading: Reading) -> ToolOutcome | NotSent | 
             return reading.broke_off(fault.reason, fault.said)
 
 
-def _sign_in(message: str, data: Any, reading: Reading) -> SignInNeeded | Failed:
+def _sign_in(message: str, data: Any, reading: AnswerContext) -> SignInNeeded | Failed:
     elicitations = data.get("elicitations") if isinstance(data, Mapping) else None
     for each in elicitations if isinstance(elicitations, Sequence) else ():
         url = each.get("url") if isinstance(each, Mapping) else None
@@ -117,3 +119,370 @@ def _sign_in(message: str, data: Any, reading: Reading) -> SignInNeeded | Failed
         )
     server = reading.server
     return Failed(f"{server} wants somebody to open a link first, but did not give a usable one. Nothing was done.")
+
+
+# What comes back for one request: results as they arrive, and what we know ourselves when none does. Pure.
+
+LONGEST_MESSAGE = 500
+"""Characters of what a server says of a sign-in link, or in place of an answer."""
+NOT_LOOKED_UP = "was not asked: the account could not be looked up"
+MOST_FAULTS = 1_000
+"""Faults of requests that nobody waits for any more."""
+RequestId = str | int
+
+
+class FaultKind(Enum):
+    """What our own HTTP client knows of a request that got no proper answer."""
+
+    NOT_SENT = auto()
+    """The request was not written: certainly, the server never got it."""
+    REFUSED = auto()
+    """The server did nothing: it answered with an HTTP status that can mean nothing else."""
+    NO_ANSWER = auto()
+    """The request was written, and no answer of the protocol came: the server may have acted."""
+    SESSION_ENDED = auto()
+    """HTTP 404. By the specification the server does not know our session (any more); some say it for other things,
+    after they have acted."""
+    SIGN_IN = auto()
+    """The person has no account connected, or the server does not accept it: it did nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFault:
+    """What became of one request."""
+
+    kind: FaultKind
+    reason: str
+    """Ends a sentence that begins with the server's name."""
+    said: str = ""
+    """What the server said in place of an answer, as it came."""
+    challenge: str = ""
+    """`WWW-Authenticate` of the answer, where there was one."""
+
+
+Faults = dict[RequestId, RequestFault]
+"""The faults of one session by the ids of their requests. The MCP SDK knows no way but an error in the server's place
+to end a request; what the error means stands here, where no server can write."""
+
+_OUR_WORDS = -32603
+"""Code of the errors that end a request in the server's place (JSON-RPC's "internal error"). It means nothing."""
+
+
+def ended_by_us(faults: Faults, request_id: RequestId, fault: RequestFault) -> dict[str, Any]:
+    """The error that ends a request in the server's place; what it means is put into the table."""
+    faults[request_id] = fault
+    if len(faults) > MOST_FAULTS:
+        del faults[next(iter(faults))]
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": _OUR_WORDS, "message": fault.reason}}
+
+
+class FaultError(Exception):
+    """A request came to nothing, as our own HTTP client knows."""
+
+    def __init__(self, fault: RequestFault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLost:
+    """A call was answered with HTTP 404. It may be sent over another session if it may be repeated."""
+
+    reason: str
+    otherwise: BrokeOff
+    """Its outcome if it may not."""
+
+
+class ToolPage(BaseModel):
+    """A page of `tools/list`, its tools unread: one bad tool must not cost the others."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tools: list[Any]
+    nextCursor: str | None = None  # noqa: N815 - the name in the protocol
+
+
+class CallResult(BaseModel):
+    """The result of `tools/call`, its content unread."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    content: list[Any] = []
+    structuredContent: Any = None  # noqa: N815
+    isError: bool = False  # noqa: N815
+
+
+def broke_off(server: str, reason: str, said: str = "", owner: str | None = None) -> BrokeOff:
+    """The call was sent and nobody knows what came of it. `said`: what the server said, safe to show."""
+    text = f"{server} gave no answer ({reason}): whether it did it is not known."
+    return BrokeOff(f"{text} It said: {said}" if said else text, owner if said else None)
+
+
+def is_web_link(url: str) -> bool:
+    """Whether a browser may be sent there: http or https, a host, no blanks, at most 4,096 characters."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    printable = url.isprintable() and not any(c.isspace() for c in url)
+    return printable and parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= 4_096
+
+
+# What a tool returned, as text for the model. Pure: plain JSON in, text out; whatever comes, nothing is raised.
+#
+# Content blocks are those of MCP 2025-11-25 (`CallToolResult`); blocks of a kind that is not known yet are named.
+
+LONGEST_ERROR = 1_000
+"""Characters of a server's own account of an error."""
+MOST_PARTS = 1_000
+"""Content blocks that are read; FastMCP makes one of each element of a list. The others are counted."""
+LONGEST_WHOLE = 1_000_000
+"""Characters of a result that are kept; the model gets far fewer."""
+LONGEST_JSON = 65_536
+"""Characters of a text that is read as JSON, only to find that it says what the structured content says."""
+LONGEST_NAME = 4_096
+"""Characters of a name or address that are looked at."""
+LONGEST_SPLIT = 512
+"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
+two there."""
+NOTHING = "Done. The tool returned nothing."
+
+
+def succeeded(
+    content: Sequence[Any],
+    structured: Any,
+    *,
+    limit: int,
+    secrets: Collection[str] = (),
+    owner: str | None = None,
+    redact: Redact = unchanged,
+) -> Succeeded:
+    """The outcome of a call that went well; `limit`: bytes of UTF-8 that the model gets."""
+    # Cut after masking: half a secret is no longer recognised.
+    whole = _text_of(content, structured, lambda text: redact(without_known(text, secrets)))
+    text = bounded(whole, limit)
+    return Succeeded(text=text, whole="" if text == whole else whole, owner=owner)
+
+
+def failed(
+    server: str,
+    content: Sequence[Any],
+    structured: Any,
+    *,
+    secrets: Collection[str] = (),
+    redact: Redact = unchanged,
+) -> Failed:
+    """The outcome of a call that the server reported as failed (`isError`)."""
+    return Failed(reported(server, _text_of(content, structured, redact), secrets=secrets, redact=redact))
+
+
+def reported(server: str, account: str, *, secrets: Collection[str] = (), redact: Redact = unchanged) -> str:
+    """A server's own account of an error as a sentence that is safe to show."""
+    # Cut to its length after taking secrets out: half a secret is no longer recognised.
+    account = shorten(without_secrets(redact(clean(account[: 16 * LONGEST_ERROR])), secrets), LONGEST_ERROR)
+    return f"{server} reported an error: {account or 'it did not say which.'}"
+
+
+def bounded(text: str, limit: int) -> str:
+    """The text when it is at most `limit` bytes of UTF-8, else its beginning and how much was left out."""
+    size = len(text.encode("utf-8", "replace"))
+    if size <= limit:
+        return text
+    room = limit - len(_left_out(size, size).encode())
+    kept = cut_to_bytes(text, room)
+    return cut_to_bytes(kept + _left_out(size - len(kept.encode()), size), limit)
+
+
+def _left_out(missing: int, size: int) -> str:
+    return f"\n\n[Cut here: {missing:,} of {size:,} bytes were left out.]"
+
+
+def _text_of(content: Sequence[Any], structured: Any, mask: Redact) -> str:
+    """What was returned, as one text without secrets, up to `MOST_PARTS` blocks and `LONGEST_WHOLE` characters."""
+    read = content[:MOST_PARTS]
+    parts = [_block(block, mask) for block in read]
+    if len(content) > len(read):
+        more = len(content) - len(read)
+        parts.append(f"[… and {more:,} more {'part' if more == 1 else 'parts'}]")
+    elif structured is not None and not _says_the_same([b["text"] for b in read if _is_text(b)], structured):
+        parts.append(_json(structured))
+    written, missing = _written(parts)
+    # Masked before it is cut to its length: half a secret is no longer recognised.
+    text = mask(_lines([clean(part) for part in written if part], mask)) or NOTHING
+    missing += max(len(text) - LONGEST_WHOLE, 0)
+    return f"{text[:LONGEST_WHOLE]}\n\n[Cut here: {missing:,} characters were left out.]" if missing else text
+
+
+def _written(parts: Sequence[str]) -> tuple[list[str], int]:
+    """The parts for which there is room, and a little more; and how many characters there are beyond them."""
+    written: list[str] = []
+    room = LONGEST_WHOLE + LONGEST_NAME
+    for part in parts:
+        written.append(part[:room])
+        room -= len(written[-1])
+    return written, sum(map(len, parts)) - sum(map(len, written))
+
+
+def _lines(parts: Sequence[str], mask: Redact) -> str:
+    """Each part on a line of its own, except where several hold a secret between them: that has to be whole to be
+    recognised."""
+    written: list[str] = []
+    before = ""
+    for at, part in enumerate(parts):
+        after = _beginning(parts, at)
+        together = mask(before + after) != mask(before) + mask(after)
+        written.append(part if together or not written else f"\n{part}")
+        before = (before + written[-1])[-LONGEST_SPLIT:]
+    return "".join(written)
+
+
+def _beginning(parts: Sequence[str], at: int) -> str:
+    text = ""
+    for index in range(at, len(parts)):
+        text += parts[index][:LONGEST_SPLIT]
+        if len(text) >= LONGEST_SPLIT:
+            break
+    return text[:LONGEST_SPLIT]
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _says_the_same(texts: Sequence[str], structured: Any) -> bool:
+    """Whether the text blocks already say what the structured content says.
+
+    Servers repeat structured content as text, by the specification; some put one element of a list into each block,
+    and wrap what is no object in one: `{"result": …}`, `{"content": …}`. Some repeat the blocks themselves.
+    """
+    wrapped = isinstance(structured, Mapping) and len(structured) == 1
+    meanings = [structured, *structured.values()] if wrapped else [structured]
+    meanings += [[block["text"] for block in each] for each in meanings if _are_texts(each)]
+    values = [_value(text) for text in texts]
+    said = [values, list(texts), *values[:1], *texts[:1]] if len(texts) == 1 else [values, list(texts)]
+    return any(meaning == each for meaning in meanings for each in said)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text) if len(text) <= LONGEST_JSON else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _block(block: Any, mask: Redact) -> str:
+    if not isinstance(block, Mapping):
+        return "[something that is no content block]"
+    match block.get("type"):
+        case "text":
+            return _text(block.get("text"))
+        case "image" | "audio" as kind:
+            return (
+                f"[{kind}: {_name(block.get('mimeType'), 'unknown type', mask)}, {_size(block.get('data'))}, left out]"
+            )
+        case "resource_link":
+            title = _name(block.get("title") or block.get("name"), "resource", mask)
+            return f"[link: {title}, {_name(block.get('uri'), 'no address', mask)}]"
+        case "resource":
+            return _resource(block.get("resource"), mask)
+        case kind:
+            return f"[{_name(kind, 'unknown content', mask)}, left out]"
+
+
+def _resource(resource: Any, mask: Redact) -> str:
+    if not isinstance(resource, Mapping):
+        return "[resource, left out]"
+    uri = _name(resource.get("uri"), "no address", mask)
+    if isinstance(resource.get("text"), str):
+        return f"[resource: {uri}]\n{resource['text']}"
+    kind = _name(resource.get("mimeType"), "unknown type", mask)
+    return f"[resource: {uri}, {kind}, {_size(resource.get('blob'))}, left out]"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
+def _name(value: Any, otherwise: str, mask: Redact) -> str:
+    return one_line(mask(clean(value[:LONGEST_NAME])), 200) if isinstance(value, str) and value.strip() else otherwise
+
+
+def _size(base64_data: Any) -> str:
+    if not isinstance(base64_data, str):
+        return "unknown size"
+    size = len(base64_data.rstrip("=")) * 3 // 4
+    return f"{size:,} bytes" if size < 10_000 else f"{size // 1_000:,} kB"
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "[something that cannot be shown as JSON]"
+
+
+# Finds the link to sign in with in a result, where the operator said how one looks (`signIn` in `mcp.json`). Pure.
+#
+# Nothing is guessed: a server without `signIn` says that somebody must sign in by its protocol (an HTTP challenge, URL
+# elicitation), or not at all. What a tool returns may be a stranger's words.
+
+
+DEEPEST = 20
+"""Levels of structured content that are looked into."""
+_LINK = re.compile(r"https://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
+_AFTER_A_LINK = ".,;:!?)]*_"
+
+
+def sign_in_link(rule: SignInRule, content: Sequence[Any], structured: Any) -> str | None:
+    """The link that a person shall sign in with; `None`: it is an ordinary result, or an ordinary error.
+
+    The first link to the rule's host, in the first text that its pattern is found in.
+    """
+    for text in _texts(content, structured):
+        if rule.pattern.search(text.encode("utf-8", "replace")):
+            found = (match.group().rstrip(_AFTER_A_LINK) for match in _LINK.finditer(text))
+            return next((url for url in found if _leads_to(rule.host, url)), None)
+    return None
+
+
+def _leads_to(host: str, url: str) -> bool:
+    # The whole authority is compared, so neither a user name nor another port is let through.
+    return is_web_link(url) and urlsplit(url).netloc.lower() == host
+
+
+def _texts(content: Sequence[Any], structured: Any) -> Iterator[str]:
+    for block in content:
+        if not isinstance(block, Mapping):
+            continue
+        resource = block.get("resource")
+        inner = resource.get("text") if isinstance(resource, Mapping) else None
+        for text in (block.get("text"), block.get("uri"), inner):
+            if isinstance(text, str):
+                yield from _leaves(_read_json(text))
+    yield from _leaves(structured)
+
+
+def _read_json(text: str) -> Any:
+    """Text that is JSON says what it means only when it is read: it may write `&` as `\\u0026`."""
+    try:
+        return json.loads(text) if len(text) <= LONGEST_JSON and text.lstrip()[:1] in ("{", "[") else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping() if depth < DEEPEST:
+            for each in value.values():
+                yield from _leaves(each, depth + 1)
+        case list() if depth < DEEPEST:
+            for each in value:
+                yield from _leaves(each, depth + 1)
+        case _:
+            return

@@ -7,32 +7,46 @@ to people who have not signed in yet. Before anybody has, there is one tool: to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.tool_servers.accounts import AccountTokens, AccountUnknown, Bearer, Catalogues
-from adapters.tool_servers.catalogue import REMEMBERED, Catalogue
+from adapters.tool_servers.accounts import AccountUnknown, Bearer
 from adapters.tool_servers.config import AccountConfig, ServerConfig
-from adapters.tool_servers.life import Common, import_schemas
-from adapters.tool_servers.listing import Listing, read_listing
-from adapters.tool_servers.personal_session import PersonalSession, Unopened
-from adapters.tool_servers.replies import NOT_LOOKED_UP, SessionLost
-from adapters.tool_servers.server import State, is_trusted_with, not_to_be_sent, still_offered
-from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Ready, Succeeded, ToolOutcome
+from adapters.tool_servers.elicitation import InteractiveCall
+from adapters.tool_servers.listing import REMEMBERED, Catalogue, ToolListing, read_listing
+from adapters.tool_servers.outcomes import NOT_LOOKED_UP, FaultError, FaultKind, SessionLost
+from adapters.tool_servers.sessions import (
+    BaseServer,
+    CommonParts,
+    ServerState,
+    attend,
+    connected,
+    first_cause,
+    import_schemas,
+    is_trusted_with,
+    not_to_be_sent,
+    reason_of,
+    settle,
+    still_offered,
+)
+from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Succeeded, ToolOutcome
 from policies.model import Annotations, Tool
 
+if TYPE_CHECKING:
+    from adapters.tool_servers.connection import Connection
+    from bot.accounts.tokens import CatalogueBook, TokenBook
+
+
 log = structlog.get_logger(__name__)
-
 SIGN_IN = "sign_in"
-
 MOST_SESSIONS = 100
 """People with an open session on one server; who has used theirs longest ago gives way."""
-
-_NOTHING_LISTED = Listing((), (), None)
+_NOTHING_LISTED = ToolListing((), (), None)
 
 
 def sign_in_tool(server: ServerConfig) -> Tool:
@@ -55,23 +69,19 @@ def sign_in_tool(server: ServerConfig) -> Tool:
     )
 
 
-class PersonalServer:
-    """One server and the sessions that people have with it. The same from outside as `Server`."""
+class PersonalServer(BaseServer["PersonalSession"]):
+    """A server that acts with people's own accounts, and the sessions that they have with it."""
 
     def __init__(
         self,
         config: ServerConfig,
         account: AccountConfig,
-        common: Common,
-        tokens: AccountTokens,
-        catalogues: Catalogues | None,
+        common: CommonParts,
+        tokens: TokenBook,
+        catalogues: CatalogueBook | None,
     ) -> None:
-        self.config = config
-        self.state = State.STARTING
-        self.reason = "is being started"
-        """Ends a sentence that begins with the server's name; empty while it is up."""
+        super().__init__(config, common)
         self._account = account
-        self._common = common
         self._tokens = tokens
         self._catalogues = catalogues
         self._known = Catalogue()
@@ -87,7 +97,7 @@ class PersonalServer:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """As last listed for anybody; only the one to sign in with while nobody has, or they are withheld."""
-        withheld = self.state is State.MISCONFIGURED
+        withheld = self.state is ServerState.MISCONFIGURED
         return (not withheld and self._listing.tools) or (self._sign_in,)
 
     @property
@@ -98,7 +108,7 @@ class PersonalServer:
     @property
     def offered(self) -> tuple[Tool, ...]:
         """The tools that can be called now. Signing in always can: who does may have the tool that is missed."""
-        return self.tools if self.state in {State.UP, State.MISCONFIGURED} else ()
+        return self.tools if self.state in {ServerState.UP, ServerState.MISCONFIGURED} else ()
 
     def start(self) -> None:
         """Look up which tools were there last; returns at once."""
@@ -113,17 +123,6 @@ class PersonalServer:
         # Somebody may be about to sign in by the tool for it while another one has done so.
         return next((tool for tool in (*self.tools, self._sign_in) if tool.full_name == full_name), None)
 
-    @asynccontextmanager
-    async def prepared(
-        self, tool: Tool, arguments: dict[str, Any], caller: Caller
-    ) -> AsyncIterator[Ready | Failed | AccountNeeded]:
-        """A call with the caller's own account, once it is certain that there is one and the tool what it was."""
-        session = await self._session_for(tool, arguments, caller.person)
-        if isinstance(session, PersonalSession):
-            yield Ready(partial(self._send, session, tool, arguments, caller))
-        else:
-            yield session
-
     async def _session_for(
         self, tool: Tool, arguments: dict[str, Any], person: str
     ) -> PersonalSession | Failed | AccountNeeded:
@@ -136,11 +135,11 @@ class PersonalServer:
             opened = await session.opened()
             if isinstance(opened, AccountNeeded):
                 return opened
-            if isinstance(opened, Unopened):
+            if isinstance(opened, SessionNotOpened):
                 return Failed(f"{self.config.name} is unavailable: it {opened.reason}. Nothing was called.")
             if tool == self._sign_in:
                 return session
-            if self.state is State.MISCONFIGURED:
+            if self.state is ServerState.MISCONFIGURED:
                 return Failed(f"{self.config.name} {self.reason}. Nothing was called.")
             if still_offered(tool, opened.tools):
                 # It was offered as others have it: from now on as this person does, who may try again.
@@ -165,25 +164,9 @@ class PersonalServer:
         self._retire(session)  # what follows is with another account
         return AccountNeeded(self._account.connection)
 
-    async def _send(
-        self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
-    ) -> ToolOutcome | NotSent:
-        outcome = await self._outcome(session, tool, arguments, caller, progress)
-        if not isinstance(outcome, SessionLost):
-            return outcome
-        # The server answered as if it did not know the session: once more over another one, if the tool may be
-        # repeated.
-        another = await self._session_for(tool, arguments, caller.person) if tool.repeatable else None
-        if not isinstance(another, PersonalSession):
-            return another if isinstance(another, AccountNeeded) else outcome.otherwise
-        again = await self._outcome(another, tool, arguments, caller, progress)
-        return outcome.otherwise if isinstance(again, NotSent | SessionLost) else again
-
     async def _outcome(
         self, session: PersonalSession, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
     ) -> ToolOutcome | NotSent | SessionLost:
-        from adapters.tool_servers.talks import Talk  # noqa: PLC0415 - it brings the SDK
-
         opened = session.opened_now()
         if opened is None:
             return NotSent("ended just before the call")
@@ -191,8 +174,8 @@ class PersonalServer:
             return self._signed_in(opened.tools, caller.person)
         if problem := still_offered(tool, opened.tools):
             return problem
-        talk = Talk(opened.connection, tool, arguments, caller, self._common.redact)
-        outcome = await self._common.waiting.outcome_of(talk, progress)
+        call = InteractiveCall(opened.connection, tool, arguments, caller, self._common.redact)
+        outcome = await self._common.waiting.outcome_of(call, progress)
         if isinstance(outcome, AccountNeeded):
             self._retire(session)  # what follows is with another account
         if isinstance(outcome, NotSent | SessionLost):
@@ -229,7 +212,7 @@ class PersonalServer:
             tasks.append(self._task)
         if tasks:
             await asyncio.wait(tasks, timeout=self._common.timings.close)
-        self._to(State.CLOSED, "is shut down")
+        self._to(ServerState.CLOSED, "is shut down")
 
     def _session_of(self, person: str) -> PersonalSession | None:
         """The person's session, opened now if there is none; `None`: too many are in use."""
@@ -261,7 +244,7 @@ class PersonalServer:
             del self._sessions[session.person]
 
     def _signed_in(self, tools: Iterable[Tool], person: str) -> Succeeded:
-        if self.state is State.MISCONFIGURED:
+        if self.state is ServerState.MISCONFIGURED:
             return Succeeded(f"Signed in, but {self.config.name} {self.reason}.", owner=person)
         names = ", ".join(tool.full_name for tool in tools) or "none"
         return Succeeded(f"Signed in. The tools of {self.config.name} are: {names}.", owner=person)
@@ -276,16 +259,13 @@ class PersonalServer:
             log.warning("tool_catalogue_not_loaded", server=self.config.name, error=type(error).__name__)
         if listed and not self._listing.tools:
             await self._learn(REMEMBERED, listed)
-        elif self.state is State.STARTING:
-            self._to(State.UP, "")
+        elif self.state is ServerState.STARTING:
+            self._to(ServerState.UP, "")
         self._settled.set()
 
-    async def _listed(self, person: str, listed: list[Any]) -> Listing:
+    async def _listed(self, person: str, listed: list[Any]) -> ToolListing:
         """Somebody's session has listed the tools; what that person may call."""
-        # In a thread: measuring the schemas of many tools takes a while, and nobody else should wait for it.
-        listing = await asyncio.to_thread(read_listing, self.config, listed)
-        for sentence in listing.skipped:
-            log.warning("tool_server_tool_skipped", server=self.config.name, reason=sentence)
+        listing = await self._read(listed)
         if listing.tools or not self._listing.tools:
             await self._learn(person, listed)
         await self._keep(self._known.entries)
@@ -305,14 +285,152 @@ class PersonalServer:
         except Exception as error:  # noqa: BLE001 - of the records: it is kept the next time
             log.warning("tool_catalogue_not_kept", server=self.config.name, error=type(error).__name__)
 
-    def _offer(self, listing: Listing) -> None:
+    def _offer(self, listing: ToolListing) -> None:
         self._listing = listing
-        if listing.problem:
-            log.error("tool_server_misconfigured", server=self.config.name, reason=listing.problem)
-            self._to(State.MISCONFIGURED, f"cannot be used: {listing.problem}")
-        else:
-            self._to(State.UP, "")
+        super()._offer(listing)
 
-    def _to(self, state: State, reason: str) -> None:
-        self.state = state
-        self.reason = reason
+
+@dataclass(frozen=True, slots=True)
+class SessionNotOpened:
+    """The session could not be opened."""
+
+    reason: str
+    """Ends a sentence that begins with the server's name."""
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """An open session and what this person may call."""
+
+    connection: Connection
+    listed: list[Any]
+    """As it was listed."""
+    tools: tuple[Tool, ...]
+
+
+class PersonalSession:
+    """A session with one person's account: opened at once, looked after, closed when it is not used any more.
+
+    `listed` is told what it lists, `gone` when it has ended.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        common: CommonParts,
+        bearer: Bearer,
+        listed: Callable[[list[Any]], Awaitable[ToolListing]],
+        gone: Callable[[PersonalSession], None],
+    ) -> None:
+        self._config = config
+        self._common = common
+        self._bearer = bearer
+        self._listed = listed
+        self._gone = gone
+        self._state: asyncio.Future[OpenSession | SessionNotOpened | AccountNeeded] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._task: asyncio.Task[None] | None = None
+        self._began = time.monotonic()
+        self._lost_early = ""
+
+    @property
+    def person(self) -> str:
+        """Whose session it is."""
+        return self._bearer.person
+
+    @property
+    def _connection(self) -> Connection | None:
+        opened = self._state.result() if self._state.done() and not self._state.cancelled() else None
+        return opened.connection if isinstance(opened, OpenSession) else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is being opened, or a call is in flight or waits."""
+        return self._connection.busy if self._connection else not self._state.done()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether calls may still be made over it; so it is while it is being opened."""
+        its = self._connection
+        return its is None or not (its.retired or its.lost.done() or its.is_in_doubt)
+
+    @property
+    def last_used(self) -> float:
+        """When a call ended last, by the monotonic clock."""
+        return self._connection.last_used if self._connection else self._began
+
+    def start(self) -> None:
+        """Begin to open it; returns at once."""
+        self._task = asyncio.create_task(self._live(), name=f"personal-session-{self._config.name}")
+        self._task.add_done_callback(lambda _: self._never_opened())
+
+    async def opened(self) -> OpenSession | SessionNotOpened | AccountNeeded:
+        """Wait until it is open, or is known not to be."""
+        return await asyncio.shield(self._state)
+
+    def opened_now(self) -> OpenSession | None:
+        """The open session over which a call can leave now; `None`: it has ended, or only serves what is open in it."""
+        opened = self._state.result() if self._state.done() and not self._state.cancelled() else None
+        return opened if isinstance(opened, OpenSession) and self.is_usable else None
+
+    async def account(self) -> bool:
+        """Look up the person's account for the call that is about to be made; whether there is one. Raises
+        `AccountUnknown`."""
+        return await self._bearer.current() is not None
+
+    def retire(self) -> None:
+        """End when the calls that are open on it have."""
+        self._bearer.pin()
+        if self._connection is not None:
+            self._connection.retire()
+
+    def lose(self, reason: str) -> None:
+        """End at once; calls in flight break off."""
+        self._bearer.pin()
+        if self._connection is not None:
+            settle(self._connection.lost, reason)
+        elif self._task is not None:
+            self._lost_early = reason
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until it has ended."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=self._common.timings.close)
+
+    async def _live(self) -> None:
+        relist = asyncio.Event()
+        failed: SessionNotOpened | AccountNeeded = SessionNotOpened("is shut down")
+        try:
+            async with connected(self._config, self._common, relist, self._bearer) as (connection, listed):
+                opened = OpenSession(connection, listed, (await self._listed(listed)).tools)
+                self._state.set_result(opened)
+
+                async def list_again() -> None:
+                    opened.listed = await connection.list_tools()
+                    opened.tools = (await self._listed(opened.listed)).tools
+
+                timings = self._common.timings
+                reason = await attend(connection, timings, relist, list_again, idle=timings.idle)
+                settle(connection.lost, reason)
+                self._gone(self)
+        except Exception as error:  # noqa: BLE001 - whatever a transport or a server does, it is opened again
+            failed = self._what(error)
+        finally:
+            self._gone(self)
+            if not self._state.done():
+                self._state.set_result(SessionNotOpened(self._lost_early) if self._lost_early else failed)
+
+    def _never_opened(self) -> None:
+        """A task that is cancelled before its first step runs nothing, no `finally` either."""
+        if not self._state.done():
+            self._gone(self)
+            self._state.set_result(SessionNotOpened(self._lost_early or "is shut down"))
+
+    def _what(self, error: Exception) -> SessionNotOpened | AccountNeeded:
+        cause = first_cause(error)
+        if isinstance(cause, FaultError) and cause.fault.kind is FaultKind.SIGN_IN:
+            return AccountNeeded(self._bearer.connection, cause.fault.challenge)
+        log.warning("personal_session_not_opened", server=self._config.name, cause=type(cause).__name__)
+        return SessionNotOpened(reason_of(error))

@@ -35,7 +35,7 @@ class NotJsonError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedJson:
     """A JSON value and the lines of its parts."""
 
     value: Any
@@ -53,7 +53,7 @@ class Located:
         return self.values[path]
 
 
-def locate(text: str) -> Located:
+def locate(text: str) -> LocatedJson:
     """Parse JSON and note where everything stands. Raises `NotJsonError`."""
     try:
         value = json.loads(text, parse_constant=str, parse_int=_integer)
@@ -63,7 +63,7 @@ def locate(text: str) -> Located:
         raise NotJsonError(1, "nested too deeply") from None
     walk = _Walk(text)
     walk.value((), walk.skip(0))
-    return Located(value, walk.keys, walk.values)
+    return LocatedJson(value, walk.keys, walk.values)
 
 
 def _integer(digits: str) -> int:

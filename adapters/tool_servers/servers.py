@@ -1,31 +1,49 @@
-"""All configured tool servers together: the `graph.ports.Tools` of the house."""
+"""All configured tool servers together (`graph.ports.Tools`), and each that everybody shares: one task starts it, looks
+after it, and starts it again when it ends."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.tool_servers.accounts import AccountTokens, Catalogues
 from adapters.tool_servers.config import ServerConfig, ToolServersConfig
-from adapters.tool_servers.life import Common, Timings
+from adapters.tool_servers.elicitation import Completed, InteractiveCall, WaitingCalls, when_made_anew
+from adapters.tool_servers.outcomes import SessionLost
 from adapters.tool_servers.personal import PersonalServer
-from adapters.tool_servers.redaction import Redact, unchanged
-from adapters.tool_servers.server import Server, State
-from adapters.tool_servers.waiting import Completed, WaitingCalls, when_made_anew
+from adapters.tool_servers.sessions import (
+    BaseServer,
+    CommonParts,
+    ServerState,
+    Timings,
+    attend,
+    connected,
+    first_cause,
+    is_trusted_with,
+    not_to_be_sent,
+    reason_of,
+    settle,
+    still_offered,
+)
+from adapters.tool_servers.text import Redact, unchanged
 from graph.ports import Caller, Failed, NotSent, Prepared, Progress, Ready, ToolOutcome, Unavailable
 from policies.model import Tool
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from adapters.tool_servers.connection import Connection
+    from bot.accounts.tokens import CatalogueBook, TokenBook
 
+
+log = structlog.get_logger(__name__)
 SMALLEST_RESULT_LIMIT = 256
 """Bytes: less would not hold the sentence that says how much was left out."""
-
 NO_PERSONAL_SIGN_IN = "needs every person to sign in, and there are no accounts here"
 
 
@@ -60,15 +78,15 @@ class ToolServers:
         result_limit: int = 16_000,
         timings: Timings | None = None,
         redact: Redact = unchanged,
-        tokens: AccountTokens | None = None,
-        catalogues: Catalogues | None = None,
+        tokens: TokenBook | None = None,
+        catalogues: CatalogueBook | None = None,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
         timings = timings or Timings()
         self._waiting = WaitingCalls(timings.parked)
-        common = Common(result_limit, timings, redact, self._waiting)
+        common = CommonParts(result_limit, timings, redact, self._waiting)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
 
@@ -108,7 +126,7 @@ class ToolServers:
 
     def unavailable(self) -> Sequence[Unavailable]:
         """The servers whose tools cannot be called now."""
-        return [Unavailable(each.server, each.reason) for each in self.status() if each.state != State.UP]
+        return [Unavailable(each.server, each.reason) for each in self.status() if each.state != ServerState.UP]
 
     def find(self, full_name: str) -> Tool | None:
         """The tool of that name, also while its server is being started again; `None`: there is none."""
@@ -140,7 +158,7 @@ class ToolServers:
         server = self._servers.get(name)
         if server is None:
             return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
-        usable = len(server.tools) if server.state is State.UP else 0
+        usable = len(server.tools) if server.state is ServerState.UP else 0
         return ServerStatus(name, server.state, usable, server.reason, server.withheld)
 
 
@@ -158,10 +176,248 @@ async def _sent(ready: Ready, progress: Progress) -> ToolOutcome | NotSent:
 
 
 def _server(
-    config: ServerConfig, common: Common, tokens: AccountTokens | None, catalogues: Catalogues | None
-) -> Server | PersonalServer | None:
+    config: ServerConfig, common: CommonParts, tokens: TokenBook | None, catalogues: CatalogueBook | None
+) -> SharedServer | PersonalServer | None:
     """`None`: it needs accounts, and there are none."""
     if config.account is None:
-        return Server(config, common)
+        return SharedServer(config, common)
     # A session that everybody shares must not carry one person's account.
     return None if tokens is None else PersonalServer(config, config.account, common, tokens, catalogues)
+
+
+LOOK_UP_SECONDS = 15.0
+"""That a server is given to say what its tools are."""
+
+
+async def look_up(name: str, config: ToolServersConfig) -> Tool | None:
+    """The tool called `{server}__{tool}`, as its server describes it now; `None` when there is none of that name, or
+    its server does not start. Only that server is started, and ended again."""
+    # A server's own name may hold the separator too, so there can be several.
+    asked = tuple(server for server in config.servers if name.startswith(f"{server.name}__"))
+    tools = ToolServers(ToolServersConfig(asked))
+    await tools.start()
+    try:
+        await tools.settled(LOOK_UP_SECONDS)
+        return tools.find(name)
+    finally:
+        await tools.close()
+
+
+def pause_after(failures: int, timings: Timings, jitter: float) -> float:
+    """Seconds to wait before the next start; `jitter` (0 to 1) spreads the upper half of the pause."""
+    pause = min(timings.first_pause * 2.0 ** min(failures - 1, 30), timings.longest_pause)
+    return pause * (0.5 + jitter / 2)
+
+
+class SharedServer(BaseServer["Connection"]):
+    """A server whose session everybody shares: one task starts it, looks after it, and starts it again when it ends.
+
+    `start` and `close` are called once; calls may come from any task of the loop.
+    """
+
+    def __init__(self, config: ServerConfig, common: CommonParts) -> None:
+        super().__init__(config, common)
+        self.tools: tuple[Tool, ...] = ()
+        """As last listed; they can be called while the state is `up`."""
+        self.withheld: tuple[str, ...] = ()
+        """Sentences for operators: what was not taken of the last list, and why."""
+        self._timings = common.timings
+        self._connection: Connection | None = None
+        self._decided = asyncio.Event()
+        self._failures = 0
+        self._closing = False
+        self._asks = False
+        """Whether it has ever put a question."""
+        self._turn = asyncio.Lock()
+        self._lives: set[asyncio.Task[tuple[bool, str]]] = set()
+        self._ends: set[asyncio.Future[str]] = set()
+        self._handed_over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to keep the server running; returns at once."""
+        self._task = asyncio.create_task(self._keep_running(), name=f"tool-server-{self.config.name}")
+
+    async def settled(self) -> None:
+        """Wait until it is up, or its start has failed."""
+        await self._decided.wait()
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that can be called now."""
+        return self.tools if self.state is ServerState.UP else ()
+
+    def find(self, full_name: str) -> Tool | None:
+        """The tool that the model calls so, also while the server is being started again."""
+        if self.state is ServerState.MISCONFIGURED:
+            return None
+        return next((tool for tool in self.tools if tool.full_name == full_name), None)
+
+    async def forget(self, person: str, connection: str) -> None:
+        """Nothing here is one person's."""
+
+    async def close(self) -> None:
+        """End the server. Calls in flight break off."""
+        self._closing = True
+        if self._task is None:
+            return
+        if self._connection is None:
+            self._task.cancel()
+        for lost in self._ends:
+            settle(lost, "is shut down with us")
+        running: set[asyncio.Task[Any]] = {self._task, *self._lives}
+        _, running = await asyncio.wait(running, timeout=self._timings.close)
+        if running:
+            log.error("tool_server_does_not_end", server=self.config.name)
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running, timeout=0.3)
+        self._to(ServerState.CLOSED, "is shut down")
+
+    def _one_after_the_other(self) -> AbstractAsyncContextManager[None]:
+        # Where nothing tells to which call a question belongs, a server that asks serves one after the other.
+        return self._turn if self._asks and not self.config.tells_for_which_call else nullcontext()
+
+    async def _session_for(self, tool: Tool, arguments: dict[str, Any], person: str) -> Connection | Failed:
+        # Twice at most: a session that turns out to be dead is replaced once.
+        for _ in range(2):
+            connection = await self._ready()
+            if connection and connection.lost.done():
+                self._lose(connection, connection.lost.result())  # whoever attends to it has not seen it yet
+                connection = await self._ready()
+            if connection and (connection.is_in_doubt or (self._asks and connection.abandoned)):
+                self._hand_over(connection)
+                connection = await self._ready()
+            if connection is None:
+                break
+            if problem := not_to_be_sent(tool, arguments, self.tools, self._common.redact):
+                return problem
+            if await is_trusted_with(connection, tool, self._timings):
+                return connection
+            self._replace(connection, "does not answer")
+        return Failed(f"{self.config.name} is unavailable: it {self.reason or 'does not answer'}. Nothing was called.")
+
+    async def _outcome(
+        self, session: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, progress: Progress
+    ) -> ToolOutcome | NotSent | SessionLost:
+        if session.lost.done() or session.retired:
+            return NotSent("ended just before the call")
+        if problem := still_offered(tool, self.tools):
+            return problem
+        call = InteractiveCall(session, tool, arguments, caller, self._common.redact)
+        outcome = await self._common.waiting.outcome_of(call, progress)
+        if call.has_asked:
+            self._asks = True
+        if call.put is not None and not self.config.tells_for_which_call:
+            self._hand_over(session)
+        if isinstance(outcome, NotSent | SessionLost):
+            self._replace(session, outcome.reason)
+        return outcome
+
+    def _replace(self, connection: Connection, reason: str) -> None:
+        """Another session for what follows; calls that are open over this one may still be answered."""
+        if connection.busy:
+            self._hand_over(connection)
+        else:
+            self._lose(connection, reason)
+
+    async def _ready(self) -> Connection | None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._timings.patience):
+                await self._decided.wait()
+        return self._connection
+
+    def _hand_over(self, connection: Connection) -> None:
+        """Leave a session to the calls that are open in it, and start another one for all that follows."""
+        connection.retire()
+        if self._connection is connection:
+            self._connection = None
+            self._to(ServerState.STARTING, "is being started again")
+            self._handed_over.set()
+
+    async def _keep_running(self) -> None:
+        while not self._closing:
+            began = time.monotonic()
+            life = asyncio.create_task(self._one_life(), name=f"tool-server-life-{self.config.name}")
+            self._lives.add(life)
+            life.add_done_callback(self._lives.discard)
+            if await self._was_handed_over(life):
+                continue
+            was_up, reason = life.result()
+            if self._closing:
+                break
+            stable = was_up and time.monotonic() - began >= self._timings.stable_after
+            self._failures = 1 if stable else self._failures + 1
+            # The first restart is worth waiting for; a server that goes on failing is reported as down.
+            self._to(ServerState.STARTING if was_up and self._failures == 1 else ServerState.DOWN, reason)
+            pause = pause_after(self._failures, self._timings, random.random())  # noqa: S311 - nothing secret
+            log.warning("tool_server_down", server=self.config.name, reason=reason, again_in=round(pause, 2))
+            await asyncio.sleep(pause)
+
+    async def _was_handed_over(self, life: asyncio.Task[tuple[bool, str]]) -> bool:
+        """Wait until a life ends (false), or is left to a call that waits in it."""
+        self._handed_over.clear()
+        handed_over = asyncio.create_task(self._handed_over.wait())
+        try:
+            await asyncio.wait({life, handed_over}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            life.cancel()
+            raise
+        finally:
+            handed_over.cancel()
+        return not life.done()
+
+    async def _one_life(self) -> tuple[bool, str]:
+        """Start the server and attend to it until it ends; whether it had been up, and why it ended."""
+        relist = asyncio.Event()
+        lost: asyncio.Future[str] | None = None
+        reason = ""
+        try:
+            async with connected(self.config, self._common, relist) as (connection, listed):
+                lost = connection.lost
+                self._ends.add(lost)
+                await self._take(connection, listed)
+                again = partial(self._list_again, connection)
+                reason = await attend(connection, self._timings, relist, again, idle=None)
+                self._lose(connection, reason)
+        except Exception as error:  # noqa: BLE001 - whatever a transport or a server does, it is started again
+            reason = reason or reason_of(error)
+            log.debug("tool_server_ended", server=self.config.name, cause=type(first_cause(error)).__name__)
+        finally:
+            if lost is not None:
+                self._ends.discard(lost)
+                self._forget_connection(lost)
+        return lost is not None, reason
+
+    def _forget_connection(self, lost: asyncio.Future[str]) -> None:
+        if self._connection is not None and self._connection.lost is lost:
+            self._lose(self._connection, "ended")
+
+    async def _list_again(self, connection: Connection) -> None:
+        listed = await connection.list_tools()
+        if not connection.retired:
+            await self._take(connection, listed)
+
+    async def _take(self, connection: Connection, listed: list[Any]) -> None:
+        listing = await self._read(listed)
+        if connection.lost.done():
+            return
+        self.withheld = listing.skipped
+        self.tools = listing.tools
+        self._connection = None if listing.problem else connection
+        self._offer(listing)
+        if not listing.problem:
+            log.info("tool_server_up", server=self.config.name, tools=len(self.tools))
+
+    def _lose(self, connection: Connection, reason: str) -> None:
+        settle(connection.lost, reason)
+        if self._connection is connection:
+            self._connection = None
+            self._to(ServerState.STARTING, "is being started again")
+
+    def _to(self, state: ServerState, reason: str) -> None:
+        super()._to(state, reason)
+        if state is ServerState.STARTING:
+            self._decided.clear()
+        else:
+            self._decided.set()

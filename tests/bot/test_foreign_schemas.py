@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.arguments import complaint_about
+from adapters.tool_servers.sessions import complaint_about
 from bot.forms import FormErrors, edit_fields, read_elicited, read_form
 from bot.forms.inputs import MOST_INPUTS
 from bot.schemas.measuring import MOST_SUBSCHEMAS, problem_of

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_servers import AccountTokens, Catalogues, Timings, ToolServers, load_config
+from adapters.tool_servers.config import load_config
+from adapters.tool_servers.servers import ToolServers
+from adapters.tool_servers.sessions import Timings
 from graph.ports import Caller, Failed, Given, NotSent, Ready, ToolOutcome
 from policies.model import Tool
 from tests.support.forks import Fork, forked_with_output, quick_python
@@ -65,8 +67,8 @@ async def running(
     environ: Mapping[str, str] | None = None,
     timings: Timings = QUICK,
     result_limit: int = 16_000,
-    tokens: AccountTokens | None = None,
-    catalogues: Catalogues | None = None,
+    tokens: Any = None,
+    catalogues: Any = None,
 ) -> AsyncIterator[ToolServers]:
     """Tool servers that are started and settled, and closed in the end."""
     file = folder / "mcp.json"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.arguments import complaint_about
+from adapters.tool_servers.sessions import complaint_about
 from bot.schemas.measuring import problem_of
 from policies.redaction import Redactor
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_servers import Timings, ToolServers
+from adapters.tool_servers.servers import ToolServers
+from adapters.tool_servers.sessions import Timings
 from graph.ports import BrokeOff, Caller, Failed, Given, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
 
 from .conftest import CALLER, QUICK, Heard, call, lines, listening, running, server, until
 
 BOTH = pytest.mark.parametrize("transport", ["stdio", "http"])
+ALL = pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 BEN = Caller(person="web:ben", thread_id="web:2", call_id="d2.0.0")
 
 
@@ -35,8 +37,9 @@ async def entry_for(done: Path, transport: str) -> AsyncIterator[Mapping[str, An
     if transport == "stdio":
         yield server("asking.py", done, "stdio")
         return
-    async with listening("asking.py", done, "http") as (_, port):
-        yield {"url": f"http://127.0.0.1:{port}/mcp"}
+    async with listening("asking.py", done, transport) as (_, port):
+        path = "sse" if transport == "sse" else "mcp"
+        yield {"type": transport, "url": f"http://127.0.0.1:{port}/{path}"}
 
 
 def put(outcome: ToolOutcome) -> QuestionPut:
@@ -49,7 +52,7 @@ def given(outcome: ToolOutcome, **values: Any) -> Given:
     return Given(question.number, "accept", values, question.digest)
 
 
-@BOTH
+@ALL
 async def test_a_call_that_asks_waits_and_goes_on_with_the_answer(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, done):
         question = put(await call(servers, "shop__order", item="tea"))
@@ -62,7 +65,7 @@ async def test_a_call_that_asks_waits_and_goes_on_with_the_answer(tmp_path: Path
         assert lines(done) == ["order tea 4"]
 
 
-@BOTH
+@ALL
 async def test_meanwhile_others_are_served_and_the_time_of_a_call_does_not_run(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport, timeoutSeconds=2) as (servers, _done):
         question = await call(servers, "shop__order", item="tea")
@@ -75,7 +78,7 @@ async def test_meanwhile_others_are_served_and_the_time_of_a_call_does_not_run(t
         assert got == Succeeded("ordered tea in 4")
 
 
-@BOTH
+@ALL
 async def test_ten_people_are_each_asked_for_their_own_call(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, done):
         people = [Caller(f"web:{n}", f"web:t{n}", f"c{n}") for n in range(1, 11)]
@@ -96,8 +99,9 @@ async def test_ten_people_are_each_asked_for_their_own_call(tmp_path: Path, tran
         assert sorted(lines(done)) == sorted(f"order {n} {n}" for n in range(1, 11))
 
 
-async def test_a_question_that_might_be_somebody_elses_is_put_to_nobody(tmp_path: Path) -> None:
-    async with asking(tmp_path, "stdio") as (servers, done):
+@pytest.mark.parametrize("transport", ["stdio", "sse"])
+async def test_a_question_that_might_be_somebody_elses_is_put_to_nobody(tmp_path: Path, transport: str) -> None:
+    async with asking(tmp_path, transport) as (servers, done):
         ana = asyncio.create_task(call(servers, "shop__slow_order", item="tea"))
         ben = asyncio.create_task(call(servers, "shop__slow_order", caller=BEN, item="rum"))
         await until(lambda: sorted(lines(done)) == ["begun rum", "begun tea"], "both calls")
@@ -111,7 +115,7 @@ async def test_a_question_that_might_be_somebody_elses_is_put_to_nobody(tmp_path
                 assert outcome.message == f"Which size of {item}?"
 
 
-@BOTH
+@ALL
 async def test_a_no_is_told_to_the_tool(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, _done):
         question = put(await call(servers, "shop__order", item="tea"))
@@ -207,7 +211,7 @@ async def test_after_a_restart_a_no_needs_no_call(tmp_path: Path) -> None:
         assert lines(done) == []
 
 
-@BOTH
+@ALL
 async def test_a_call_that_is_given_up_is_cancelled(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, done):
         await call(servers, "shop__order", item="tea")
@@ -232,7 +236,7 @@ async def test_a_call_does_not_wait_for_ever_and_is_then_made_anew_only_if_it_ma
 
 
 async def test_too_many_waiting_calls_let_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.tool_servers.waiting.MOST_PARKED", 2)
+    monkeypatch.setattr("adapters.tool_servers.elicitation.MOST_PARKED", 2)
     async with asking(tmp_path, "http") as (servers, done):
         questions = [
             await call(servers, "shop__order", caller=replace(CALLER, call_id=f"c{n}"), item=str(n)) for n in range(3)
@@ -255,7 +259,7 @@ async def test_a_form_that_asks_for_a_secret_is_refused_with_a_notice(tmp_path: 
         assert any("looks like a secret" in said for said, _ in heard.steps)
 
 
-@BOTH
+@ALL
 async def test_a_call_that_asks_again_and_again_is_answered_so_often_and_told_of_once(
     tmp_path: Path, transport: str
 ) -> None:
@@ -275,7 +279,7 @@ async def test_what_a_call_asks_while_it_waits_is_kept_only_so_far(tmp_path: Pat
         await until(lambda: lines(done).count("cancel") >= 15, "the answers to what nobody will read")
 
 
-@BOTH
+@ALL
 async def test_a_link_in_the_middle_of_a_call_is_waited_for(tmp_path: Path, transport: str) -> None:
     async with asking(tmp_path, transport) as (servers, done):
         got = await call(servers, "shop__link")

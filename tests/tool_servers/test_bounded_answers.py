@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -18,8 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers import http_client
-from adapters.tool_servers.child import Lines, TooLarge
-from adapters.tool_servers.event_stream import BoundedStream, Events, LastWords, as_event
 from adapters.tool_servers.http_client import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -27,11 +26,22 @@ from adapters.tool_servers.http_client import (
     SETTLED,
     Endpoint,
     McpHttpClient,
-    Reconnecting,
+    ReconnectPauses,
 )
-from adapters.tool_servers.life import Listings, Timings
-from adapters.tool_servers.message_sizes import LARGEST_MESSAGE, Intake, Weight
-from adapters.tool_servers.results import LONGEST_WHOLE, MOST_PARTS, succeeded
+from adapters.tool_servers.incoming import (
+    LARGEST_MESSAGE,
+    BoundedEvents,
+    Intake,
+    Messages,
+    Signals,
+    Substitutes,
+    TooLarge,
+    Weight,
+    as_event,
+    elicitation_in,
+)
+from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS, succeeded
+from adapters.tool_servers.sessions import RelistPauses, Timings
 from graph.ports import BrokeOff, Succeeded
 from tests.support.examples import examples
 
@@ -92,7 +102,7 @@ async def test_a_program_that_does_not_end_its_message_is_given_up_and_started_a
 
 
 def lines_of(*written: bytes) -> list[bytes | TooLarge]:
-    read = Lines()
+    read = Messages()
     return [line for piece in written for line in read.feed(piece)]
 
 
@@ -120,7 +130,7 @@ def test_a_line_that_is_too_large_tells_whose_answer_it_is(line: bytes, request_
 
 def test_nothing_of_a_line_that_is_too_large_is_kept() -> None:
     """Rule 13."""
-    read = Lines()
+    read = Messages()
     tracemalloc.start()
     try:
         for _ in range(2_000):
@@ -138,13 +148,8 @@ def test_nothing_of_a_line_that_is_too_large_is_kept() -> None:
 
 
 def endpoint(**more: Any) -> Endpoint:
-    about: dict[str, Any] = {
-        "silence": 5.0,
-        "patience": 5.0,
-        "unreachable": lambda _: None,
-        "asked": lambda *_: None,
-        "faults": {},
-    }
+    signals = Signals(lost=lambda _: None, tools_changed=lambda: None, asked=lambda _: None, completed=lambda _: None)
+    about: dict[str, Any] = {"silence": 5.0, "patience": 5.0, "signals": signals, "faults": {}}
     return Endpoint(url=URL, **(about | more))
 
 
@@ -246,7 +251,7 @@ async def test_an_answer_is_taken_up_again_only_so_often(slept: list[float]) -> 
 
 def test_the_pauses_grow_between_a_floor_and_a_cap_and_begin_anew_when_it_held() -> None:
     now = 0.0
-    reconnecting = Reconnecting(now=lambda: now, jitter=lambda: 1.0)
+    reconnecting = ReconnectPauses(now=lambda: now, jitter=lambda: 1.0)
     pauses = []
     for _ in range(9):
         pauses.append(reconnecting.pause())
@@ -259,7 +264,7 @@ def test_the_pauses_grow_between_a_floor_and_a_cap_and_begin_anew_when_it_held()
 def test_changed_tools_are_listed_again_ever_more_seldom_while_they_go_on_changing() -> None:
     """Rule 13: a server may say all the time that it has other tools now."""
     now = 100.0
-    listings = Listings(Timings(relist_pause=1.0, longest_pause=60.0), lambda: now)
+    listings = RelistPauses(Timings(relist_pause=1.0, longest_pause=60.0), lambda: now)
     assert listings.too_early() == 0
     waited = []
     for _ in range(8):
@@ -286,22 +291,22 @@ async def test_a_change_that_is_announced_too_early_is_not_forgotten(tmp_path: P
 
 
 async def read(*chunks: bytes, times: int = 1, intake: Intake | None = None) -> bytes:
-    words = LastWords(broken=lambda: as_event("broken"), too_large=lambda: as_event("too large"))
-    stream = BoundedStream(Sent(*chunks, times=times), intake or Intake(), words, lambda _: None, silence=5, patience=5)
+    instead = Substitutes(broken=lambda: as_event("broken"), too_large=lambda _: as_event("too large"))
+    sent = Sent(*chunks, times=times)
+    stream = BoundedEvents(sent, intake or Intake(), instead, lambda _: False, silence=5, patience=5)
     return b"".join([piece async for piece in stream])
 
 
 async def test_an_event_that_does_not_end_ends_the_stream() -> None:
     """Rule 13."""
     given_on = await read(b"data: " + b"a" * 60_000, times=10_000)
-    assert given_on.endswith(as_event("too large"))
-    assert len(given_on) < LARGEST_MESSAGE + 100_000
+    assert given_on == as_event("too large")
 
 
 async def test_many_small_events_are_no_large_one() -> None:
     given_on = await read(b"data: " + b"a" * 60_000 + b"\r\n\r\n", times=200)
     assert given_on.endswith(as_event("broken"))
-    assert given_on.count(b"\r\n\r\n") == 200
+    assert given_on.count(b"\n\n") == 201
 
 
 async def test_a_flood_of_events_is_read_slowly(slept: list[float]) -> None:
@@ -324,10 +329,9 @@ def test_what_was_not_used_of_the_rate_is_there_later() -> None:
 
 
 def test_a_large_question_is_not_parsed() -> None:
-    events = Events()
     question = {"id": 1, "method": "elicitation/create", "params": {"a": "a" * 1_000_000}}
-    assert events.feed(b"data: " + json.dumps(question).encode() + b"\n\n") == []
-    assert events.feed(b'data: {"id": 2, "method": "elicitation/create"}\n\n') == [2]
+    assert elicitation_in(json.dumps(question).encode(), None, AsyncMock()) is None
+    assert elicitation_in(b'{"id": 2, "method": "elicitation/create"}', None, AsyncMock()) is not None
 
 
 # -------------------------------------------------------------------------------------------------------------- counts

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from adapters.tool_servers.config import (
     AccountConfig,
     ConfigError,
-    Http,
+    HttpTransport,
     ServerConfig,
-    Stdio,
+    StdioTransport,
     load_config,
     parse_config,
 )
@@ -45,21 +45,23 @@ def test_a_program_gets_its_arguments_environment_and_folder() -> None:
         PACKAGE="some-server",
         SECRET="abc",
     )
-    assert server.transport == Stdio("npx", ("-y", "some-server"), {"TOKEN": "x-abc"}, Path("/srv/bot/tools"))
+    assert server.transport == StdioTransport("npx", ("-y", "some-server"), {"TOKEN": "x-abc"}, Path("/srv/bot/tools"))
 
 
 def test_a_program_runs_in_the_folder_of_the_file_when_none_is_given() -> None:
-    assert parsed({"command": "x"}).transport == Stdio("x", (), {}, Path("/srv/bot"))
+    assert parsed({"command": "x"}).transport == StdioTransport("x", (), {}, Path("/srv/bot"))
 
 
 def test_an_endpoint_gets_its_headers_and_counts_as_signed_in_with_them() -> None:
     server = parsed({"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer ${T}"}}, T="abc")
-    assert server.transport == Http("https://h/mcp", {"Authorization": "Bearer abc"})
+    assert server.transport == HttpTransport("https://h/mcp", {"Authorization": "Bearer abc"})
     assert server.auth == "headers"
 
 
 def test_what_a_variable_contains_is_not_filled_in_again() -> None:
-    assert parsed({"command": "x", "args": ["${A}"]}, A="${B}").transport == Stdio("x", ("${B}",), {}, FILE.parent)
+    assert parsed({"command": "x", "args": ["${A}"]}, A="${B}").transport == StdioTransport(
+        "x", ("${B}",), {}, FILE.parent
+    )
 
 
 def test_all_that_the_operator_says_of_the_tools_is_kept() -> None:
@@ -157,7 +159,7 @@ MISTAKES = {
     "brackets around nothing": (entry('"url": "http://[x/"'), 4, "host or port cannot be read"),
     "a password in the address": (entry('"url": "http://u:p@h/"'), 4, "put them into `headers`"),
     "a type that is unknown": (entry('"command": "x"', '"type": "pipe"'), 5, "type: must be 'stdio'"),
-    "the old SSE transport": (entry('"url": "http://h/"', '"type": "sse"'), 5, "SSE transport is not supported"),
+    "a program over SSE": (entry('"command": "x"', '"type": "sse"'), 5, "does not go with `command`"),
     "a type that does not fit": (entry('"command": "x"', '"type": "http"'), 5, "does not go with `command`"),
     "an unknown auth": (entry('"url": "http://h/"', '"auth": "basic"'), 5, "auth: must be 'none', 'headers' or"),
     "header auth without headers": (entry('"url": "http://h/"', '"auth": "headers"'), 5, "there are no `headers`"),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.tool_servers import Timings, ToolServers
+from adapters.tool_servers.servers import ToolServers
+from adapters.tool_servers.sessions import Timings
 from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
 from tests.support.forks import Fork
 
@@ -17,17 +18,18 @@ from .conftest import QUICK, Heard, call, listening, running, until
 from .http_odd import odd_http
 
 
-def friendly_http(port: int = 0) -> AbstractAsyncContextManager[tuple[Fork, int]]:
-    return listening("friendly.py", "http", str(port))
+def friendly_http(port: int = 0, transport: str = "http") -> AbstractAsyncContextManager[tuple[Fork, int]]:
+    return listening("friendly.py", transport, str(port))
 
 
 def state(servers: ToolServers) -> str:
     return servers.status()[0].state
 
 
-async def test_everything_works_as_over_stdio(tmp_path: Path) -> None:
-    async with friendly_http() as (_, port):
-        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+@pytest.mark.parametrize(("transport", "path"), [("http", "mcp"), ("sse", "sse")])
+async def test_everything_works_as_over_stdio(tmp_path: Path, transport: str, path: str) -> None:
+    async with friendly_http(transport=transport) as (_, port):
+        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}"}
         async with running(tmp_path, {"friendly": entry}) as servers:
             assert await call(servers, "friendly__echo", text="a", times=3) == Succeeded("aaa")
             heard = Heard()

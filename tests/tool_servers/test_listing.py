@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.config import ServerConfig, Stdio
+from adapters.tool_servers.config import ServerConfig, StdioTransport
 from adapters.tool_servers.listing import (
     LARGEST_LISTING,
     LARGEST_SCHEMA,
     MOST_LISTED,
     MOST_REPORTED,
     MOST_TOOLS,
-    Listing,
+    ToolListing,
     masked,
     read_listing,
 )
@@ -29,8 +29,8 @@ from tests.support.examples import examples
 OBJECT = {"type": "object"}
 
 
-def listing(*entries: Any, **said: Any) -> Listing:
-    transport = Stdio("x", (), {}, Path())
+def listing(*entries: Any, **said: Any) -> ToolListing:
+    transport = StdioTransport("x", (), {}, Path())
     return read_listing(ServerConfig(name="one", transport=transport, fingerprint="f", **said), entries)
 
 
@@ -38,7 +38,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": OBJECT, **more}
 
 
-def names(found: Listing) -> list[str]:
+def names(found: ToolListing) -> list[str]:
     return [each.name for each in found.tools]
 
 
@@ -211,7 +211,7 @@ def test_no_secret_is_in_what_is_told_of_a_tool() -> None:
     entry = tool("write", title=f"Write {token[:9]}\x00{token[9:]}", description=f"With {known}.") | {
         "inputSchema": {"type": "object", "properties": properties, "required": ["password"], "examples": [token]}
     }
-    transport = Stdio("x", (), {}, Path())
+    transport = StdioTransport("x", (), {}, Path())
     server = ServerConfig(name="one", transport=transport, fingerprint="f", secrets=frozenset({known}))
     (found,) = read_listing(server, [entry], redact=Redactor().redact).tools
     mask = "[secret: github token]"

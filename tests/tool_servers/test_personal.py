@@ -13,8 +13,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from adapters.tool_servers import Timings, ToolServers
 from adapters.tool_servers.http_client import _same_origin
+from adapters.tool_servers.servers import ToolServers
+from adapters.tool_servers.sessions import Timings
 from graph.ports import AccountNeeded, Caller, Failed, Succeeded, ToolOutcome
 from tests.fakes.oauth.mcp_server import ProtectedServer, protected_server
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from adapters.tool_servers.catalogue import REMEMBERED, Catalogue
-from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED
-from adapters.tool_servers.personal_session import PersonalSession, Unopened
-from adapters.tool_servers.server import still_offered
+from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, REMEMBERED, Catalogue
+from adapters.tool_servers.personal import PersonalSession, SessionNotOpened
+from adapters.tool_servers.servers import still_offered
 from graph.ports import BrokeOff, Failed, Succeeded
 from policies.model import Annotations
 
@@ -104,7 +103,7 @@ async def test_a_session_that_is_ended_before_it_began_keeps_nobody_waiting(tmp_
         assert isinstance(session, PersonalSession)
         session.lose("was left")
         async with asyncio.timeout(5):
-            assert await session.opened() == Unopened("was left")
+            assert await session.opened() == SessionNotOpened("was left")
         assert isinstance(await call(servers, "drive__sign_in", caller=ANA), Succeeded)
 
 

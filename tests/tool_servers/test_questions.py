@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.event_stream import Events
-from adapters.tool_servers.questions import Refused, form_question, link_question
-from adapters.tool_servers.redaction import unchanged
+from adapters.tool_servers.elicitation import QuestionRefused, form_question, link_question
+from adapters.tool_servers.incoming import BoundedEvents, Intake, Substitutes, elicitation_in
+from adapters.tool_servers.text import unchanged
 from graph.fields import FieldType
 from graph.ports import QuestionPut, SignInNeeded
 from tests.support.examples import examples
 
 
-def asked(properties: Any, message: str = "Please tell", **schema: Any) -> QuestionPut | Refused:
+def asked(properties: Any, message: str = "Please tell", **schema: Any) -> QuestionPut | QuestionRefused:
     return form_question("shop", message, {"type": "object", "properties": properties, **schema}, 1, unchanged)
 
 
@@ -64,7 +69,7 @@ def test_a_list_of_anything_else_is_typed_as_json() -> None:
 )
 def test_what_looks_like_a_secret_is_refused(name: str, more: dict[str, Any]) -> None:
     refused = asked({"harmless": {"type": "string"}, name: {"type": "string", **more}})
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, QuestionRefused)
     assert "looks like a secret" in refused.notice
 
 
@@ -72,7 +77,7 @@ def test_what_looks_like_a_secret_is_refused(name: str, more: dict[str, Any]) ->
     "message", ["Enter your password, please", "What is your PIN?", "Type the token", "Bitte das Passwort", "Passwords"]
 )
 def test_a_message_that_asks_for_a_secret_is_refused(message: str) -> None:
-    assert isinstance(asked({"value": {"type": "string"}}, message), Refused)
+    assert isinstance(asked({"value": {"type": "string"}}, message), QuestionRefused)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +89,11 @@ def test_a_message_that_asks_for_a_secret_is_refused(message: str) -> None:
     ],
 )
 def test_a_secret_is_found_however_deep_it_is(hidden: dict[str, Any]) -> None:
-    assert isinstance(asked(hidden), Refused)
+    assert isinstance(asked(hidden), QuestionRefused)
 
 
 def test_a_title_of_the_whole_form_counts_too() -> None:
-    assert isinstance(asked({"value": {"type": "string"}}, title="Your password"), Refused)
+    assert isinstance(asked({"value": {"type": "string"}}, title="Your password"), QuestionRefused)
 
 
 @pytest.mark.parametrize(
@@ -139,20 +144,20 @@ def test_what_only_resembles_a_secret_is_asked(name: str) -> None:
     ],
 )
 def test_what_is_no_form_is_refused(schema: dict[str, Any]) -> None:
-    assert isinstance(form_question("shop", "Please tell", schema, 1, unchanged), Refused)
+    assert isinstance(form_question("shop", "Please tell", schema, 1, unchanged), QuestionRefused)
 
 
 @settings(max_examples=examples(20))
 @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), lambda of: st.dictionaries(st.text(), of)))
 def test_no_schema_makes_it_fail(of: Any) -> None:
-    assert isinstance(asked({"a": of, "b": of}), QuestionPut | Refused)
+    assert isinstance(asked({"a": of, "b": of}), QuestionPut | QuestionRefused)
 
 
 def test_a_link_must_be_one_for_a_browser() -> None:
     assert link_question("shop", "Pay", "https://pay.test/", "e", unchanged) == SignInNeeded(
         "https://pay.test/", "Pay", "e"
     )
-    assert isinstance(link_question("shop", "Pay", "javascript:alert(1)", "e", unchanged), Refused)
+    assert isinstance(link_question("shop", "Pay", "javascript:alert(1)", "e", unchanged), QuestionRefused)
 
 
 def test_the_same_words_and_schema_are_the_same_question() -> None:
@@ -176,11 +181,38 @@ STREAM = (
 )
 
 
+class Cut(httpx.AsyncByteStream):
+    """A stream that comes in pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
 @settings(max_examples=examples(20))
 @given(st.lists(st.integers(0, len(STREAM))))
-def test_questions_are_found_however_a_stream_is_cut(cuts: list[int]) -> None:
-    questions, found, begin = Events(), [], 0
-    for cut in [*sorted(cuts), len(STREAM)]:
-        found += questions.feed(STREAM[begin:cut])
-        begin = cut
-    assert found == [7, 8, "x"]
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_questions_are_taken_out_of_a_stream_however_it_is_cut(line_end: bytes, cuts: list[int]) -> None:
+    found: list[Any] = []
+
+    def asked(data: bytes) -> bool:
+        question = elicitation_in(data, 1, AsyncMock())
+        found.append(question.id if question else None)
+        return question is not None
+
+    stream = STREAM.replace(b"\r\n", b"\n").replace(b"\n", line_end)
+    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    pieces = [stream[begin:end] for begin, end in itertools.pairwise(places)]
+
+    async def given_on() -> bytes:
+        events = BoundedEvents(Cut(*pieces), Intake(), Substitutes(), asked, silence=5, patience=5)
+        return b"".join([event async for event in events])
+
+    rest = asyncio.run(given_on())
+    assert [each for each in found if each is not None] == [7, 8, "x"]
+    assert b'"id":7' not in rest
+    assert b": hello\nevent: message\nid: 1\n\n" in rest, "from here the stream can be taken up again"
+    assert b'data: {"jsonrpc":"2.0","id":9,"method":"ping"}\n\n' in rest

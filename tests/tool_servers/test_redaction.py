@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.outcomes import Reading
-from adapters.tool_servers.redaction import REDACTED, secret_parts, without_known, without_secrets
-from adapters.tool_servers.stderr import LONGEST_LINE, MOST_LINES, LineLog
-from adapters.tool_servers.text import without_links
+from adapters.tool_servers.outcomes import AnswerContext
+from adapters.tool_servers.stdio import LONGEST_LOG_LINE, MOST_LINES, LineLog
+from adapters.tool_servers.text import REDACTED, secret_parts, without_known, without_links, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_rule_13_of_an_error_no_more_is_looked_through_than_can_be_shown() -> No
         looked_at.append(text)
         return text
 
-    reading = Reading(server="s", limit=1_000, redact=redact)
+    reading = AnswerContext(server="s", limit=1_000, redact=redact)
     reading.broke_off("broke", "x" * 1_000_000)
     reading.sentence("x" * 1_000_000)
     assert max(map(len, looked_at)) <= 10_000
@@ -99,5 +98,5 @@ def test_rule_13_what_a_program_writes_to_its_log_is_cut_and_counted_before_it_i
 
     lines = LineLog("s", (), now=lambda: 0.0, redact=redact)
     lines.feed(b"x" * 60_000 + b"\n" + b"short\n" * 10_000)
-    assert max(map(len, looked_at)) <= 4 * LONGEST_LINE
+    assert max(map(len, looked_at)) <= 4 * LONGEST_LOG_LINE
     assert len(looked_at) == MOST_LINES

@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_fault
-from adapters.tool_servers.replies import Fault, FaultKind, SessionLost
+from adapters.tool_servers.outcomes import (
+    AnswerContext,
+    FaultKind,
+    RequestFault,
+    SessionLost,
+    outcome_of_error,
+    outcome_of_fault,
+)
 from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded
 
 
 def outcome(code: int, message: str = "no", data: Any = None) -> Any:
-    return outcome_of_error(code, message, data, Reading("drive"))
+    return outcome_of_error(code, message, data, AnswerContext("drive"))
 
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32603, -32000, -31901, -31902, -31903, -31904, -31905])
@@ -29,24 +35,24 @@ def test_an_error_of_the_server_is_a_failure_whatever_its_code(code: int) -> Non
     ],
 )
 def test_what_proves_that_nothing_was_done(kind: FaultKind, means: object) -> None:
-    assert outcome_of_fault(Fault(kind, "no"), Reading("drive")) == means
+    assert outcome_of_fault(RequestFault(kind, "no"), AnswerContext("drive")) == means
 
 
 def test_a_challenge_to_somebodys_account_is_a_sign_in() -> None:
-    reading = Reading("drive", owner="web:ana", connection="google")
-    fault = Fault(FaultKind.SIGN_IN, "no", challenge="Bearer")
+    reading = AnswerContext("drive", owner="web:ana", connection="google")
+    fault = RequestFault(FaultKind.SIGN_IN, "no", challenge="Bearer")
     assert outcome_of_fault(fault, reading) == AccountNeeded("google", "Bearer")
 
 
 def test_everything_else_leaves_the_call_open_with_what_the_server_said_masked_and_bounded() -> None:
     said = "half done:\n order 17, token=abcdefghijkl " + "x" * 1_000
-    fault = Fault(FaultKind.NO_ANSWER, "HTTP 422", said)
-    got = outcome_of_fault(fault, Reading("drive", owner="web:ana"))
+    fault = RequestFault(FaultKind.NO_ANSWER, "HTTP 422", said)
+    got = outcome_of_fault(fault, AnswerContext("drive", owner="web:ana"))
     assert isinstance(got, BrokeOff)
     assert "half done: order 17, token=[redacted] xxx" in got.text
     assert len(got.text) < 700
     assert got.owner == "web:ana"
-    lost = outcome_of_fault(Fault(FaultKind.SESSION_ENDED, "HTTP 404", "no customer"), Reading("drive"))
+    lost = outcome_of_fault(RequestFault(FaultKind.SESSION_ENDED, "HTTP 404", "no customer"), AnswerContext("drive"))
     assert isinstance(lost, SessionLost)
     assert "no customer" in lost.otherwise.text
 

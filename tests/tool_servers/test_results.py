@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.results import NOTHING, bounded, failed, succeeded
+from adapters.tool_servers.outcomes import NOTHING, bounded, failed, succeeded
 from adapters.tool_servers.text import clean, one_line, shorten
 from graph.ports import Succeeded
 from policies.redaction import Redactor

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers.config import SignInRule
-from adapters.tool_servers.outcomes import Reading, outcome_of_error, outcome_of_result
-from adapters.tool_servers.replies import CallResult
+from adapters.tool_servers.outcomes import AnswerContext, CallResult, outcome_of_error, outcome_of_result
 from graph.ports import Failed, SignInNeeded, Succeeded
 from policies.patterns import compiled
 from tests.support.examples import examples
@@ -33,19 +32,19 @@ def text(said: str) -> list[Any]:
 
 def outcome(content: list[Any], structured: Any = None, *, error: bool = False, rule: SignInRule | None = RULE) -> Any:
     result = CallResult(content=content, structuredContent=structured, isError=error)
-    return outcome_of_result(result, Reading("drive", sign_in=rule))
+    return outcome_of_result(result, AnswerContext("drive", sign_in=rule))
 
 
 @pytest.mark.parametrize("said", TALKS_OF_SIGNING_IN)
 def test_without_the_operators_rule_what_a_tool_returns_is_a_result_whole_and_with_its_owner(said: str) -> None:
-    got = outcome_of_result(CallResult(content=text(said)), Reading("drive", owner="web:ana"))
+    got = outcome_of_result(CallResult(content=text(said)), AnswerContext("drive", owner="web:ana"))
     assert got == Succeeded(said, owner="web:ana")
 
 
 @pytest.mark.parametrize("said", TALKS_OF_SIGNING_IN)
 def test_without_it_an_error_is_an_error(said: str) -> None:
     assert isinstance(outcome(text(said), error=True, rule=None), Failed)
-    assert isinstance(outcome_of_error(-32603, said, None, Reading("drive")), Failed)
+    assert isinstance(outcome_of_error(-32603, said, None, AnswerContext("drive")), Failed)
 
 
 @pytest.mark.parametrize(

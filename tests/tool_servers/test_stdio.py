@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from adapters.tool_servers import ToolServers
+from adapters.tool_servers.servers import ToolServers
 from graph.ports import BrokeOff, Failed, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 

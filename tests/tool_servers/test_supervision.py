@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.tool_servers import Timings, ToolServers, ToolServersConfig, load_config
-from adapters.tool_servers.server import pause_after
+from adapters.tool_servers.config import ToolServersConfig, load_config
+from adapters.tool_servers.servers import ToolServers, pause_after
+from adapters.tool_servers.sessions import Timings
 from graph.ports import BrokeOff, Failed, Succeeded, ToolOutcome, Tools
 
 from .conftest import PROGRAMS, QUICK, bare_server, call, is_running, lines, made, running, until

@@ -1,4 +1,4 @@
-"""A server whose tools ask before they act: `asking.py FILE stdio`, or `asking.py FILE http` (prints its port).
+"""A server whose tools ask before they act: `asking.py FILE stdio`, or `asking.py FILE http|sse` (prints its port).
 
 What the tools did is appended to FILE.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mcp.server.fastmcp import Context, FastMCP
 from pydantic import BaseModel, Field
+from starlette.applications import Starlette
 
 mcp = FastMCP("asking", log_level="ERROR")
 done = Path(sys.argv[1])
@@ -184,17 +185,17 @@ def please_sign_in() -> str:
     )
 
 
-async def serve_http() -> None:
+async def serve_http(app: Starlette) -> None:
     import uvicorn
 
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
-    config = uvicorn.Config(mcp.streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == "http":
-        asyncio.run(serve_http())
+    if sys.argv[2] in {"http", "sse"}:
+        asyncio.run(serve_http(mcp.sse_app() if sys.argv[2] == "sse" else mcp.streamable_http_app()))
     else:
         mcp.run("stdio")

@@ -1,4 +1,5 @@
-"""A well-behaved server made with FastMCP: `friendly.py stdio`, or `friendly.py http PORT` (0: any, then printed)."""
+"""A well-behaved server made with FastMCP: `friendly.py stdio`, or `friendly.py http|sse PORT` (0: any,
+then printed)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from mcp.server.fastmcp.utilities.types import Image
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import ElicitRequestURLParams, ToolAnnotations
 from pydantic import BaseModel
+from starlette.applications import Starlette
 
 mcp = FastMCP("friendly", log_level="ERROR")
 
@@ -106,17 +108,18 @@ async def grow(ctx: Context) -> str:  # type: ignore[type-arg]
     return "changed"
 
 
-async def serve_http(port: int) -> None:
+async def serve_http(app: Starlette, port: int) -> None:
     import uvicorn
 
     listening = socket.create_server(("127.0.0.1", port))
     print(listening.getsockname()[1], flush=True)
-    config = uvicorn.Config(mcp.streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "http":
-        asyncio.run(serve_http(int(sys.argv[2])))
+    if sys.argv[1] in {"http", "sse"}:
+        app = mcp.sse_app() if sys.argv[1] == "sse" else mcp.streamable_http_app()
+        asyncio.run(serve_http(app, int(sys.argv[2])))
     else:
         mcp.run("stdio")
