@@ -45,7 +45,9 @@ class ToolCallState(TypedDict, total=False):
     `quote`: the requester's words that ask for it, as the model gave them."""
     turn: Turn
     asked: dict[str, Any] | None
-    """The `ApprovalAsked` that waits or was answered."""
+    """The `ApprovalAsked` that waits or was answered; `None`: none was needed when the call was last judged."""
+    rounds: int
+    """How often approval of the call was asked for: a later asking is never answered by what was said to an earlier."""
     approved: dict[str, Any] | None
     """The `Approved` answer to `asked`."""
     spoken: list[dict[str, Any]]

@@ -39,14 +39,14 @@ def policy_gate(ports: Ports) -> Step:
             case Deny(reason=reason):
                 return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
             case Allow():
-                return Command(goto="use_tools", update={"asked": None, "approved": None})
+                return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
                     return Command(goto="use_tools")
                 asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
                 await ports.approvals.ask(turn["thread_id"], asked, spoken)
-                update = {"asked": asked.model_dump(mode="json"), "approved": None}
+                update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round}
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
@@ -68,10 +68,10 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
 
 
 def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
-    call, tool, before = state["call"], judgement.call.tool, state.get("asked")
+    call, tool = state["call"], judgement.call.tool
     return ApprovalAsked(
         call_id=call["id"],
-        round=before["round"] + 1 if before else 1,
+        round=_rounds(state) + 1,
         server=tool.server,
         tool=tool.name,
         title=tool.title,
@@ -82,3 +82,8 @@ def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:
         requesters=tuple(state.get("requesters") or [state["turn"]["requester"]]),
         quote=judgement.quote,
     )
+
+
+def _rounds(state: ToolCallState) -> int:
+    asked = state.get("asked")  # states that were kept by an earlier version have nothing else
+    return max(state.get("rounds", 0), asked["round"] if asked else 0)

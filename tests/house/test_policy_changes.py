@@ -26,6 +26,25 @@ rules:
     decide: allow
 """
 
+SMALL_IS_ALLOWED = """
+version: 1
+rules:
+  - name: lamps are allowed
+    match: {tool: "make*", args: {what: lamp}}
+    decide: allow
+  - name: the rest is asked about
+    match: {tool: "make*"}
+    decide: ask
+"""
+BEN_DECIDES = """
+version: 1
+rules:
+  - name: Ben decides
+    match: {tool: "make*"}
+    decide: ask
+    approvers: ["web:ben"]
+"""
+
 
 async def test_what_waits_for_approval_is_blocked_once_the_house_only_reads(
     workshop_home: HouseFolder, shop: Workshop
@@ -99,3 +118,33 @@ async def test_an_approval_still_holds_after_a_restart_under_the_same_policy(
         await thread.approve(card["id"])
         await thread.says("made lamp")
     assert shop.done == ["make lamp 1"]
+
+
+async def test_an_approval_is_of_no_use_to_a_later_asking_after_the_edited_call_was_allowed(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 3: the call was edited into one that needs nobody, and waits for a sign-in. By the policy of afterwards
+    somebody else has to approve it, and nobody has."""
+    workshop_home.policy(SMALL_IS_ALLOWED)
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_with_account what=chair")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"], values={"what": "lamp"})
+        (sign_in,) = await thread.until(lambda: thread.contents("sign_in"))
+        thread_id = thread.thread_id
+    workshop_home.policy(BEN_DECIDES)
+    shop.signed_in = True
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await ana.post(f"/api/sign-ins/{sign_in['id']}", {"id": "a", "done": True})
+        (again,) = await thread.waiting()
+        assert shop.done == []
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp with the account")
+    assert shop.done == ["make_with_account lamp"]
