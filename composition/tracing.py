@@ -8,8 +8,15 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-_SWITCHES = ("LANGSMITH_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING")
-"""What LangChain and LangGraph look for, by `langsmith.utils.tracing_is_enabled` and `langchain_core`'s callbacks."""
+_SWITCHES = (
+    "LANGSMITH_TRACING_V2",
+    "LANGSMITH_TRACING",
+    "LANGCHAIN_TRACING_V2",
+    "LANGCHAIN_TRACING",
+    "LANGCHAIN_HANDLER",
+)
+"""What LangChain and LangGraph look for, by `langsmith.utils.tracing_is_enabled` and `langchain_core`'s callbacks; with
+one of the last two alone they begin no run."""
 _PROMPTS = "OPENAI_LOG"
 """https://github.com/openai/openai-python#logging"""
 

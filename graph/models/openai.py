@@ -253,7 +253,10 @@ class _Responses:
             case "response.output_item.done" if event.item.type == "function_call":
                 item = event.item
                 done = self._calls.add(event.output_index, call_id=item.call_id, name=item.name)
-                done.pieces, done.complete = [item.arguments], item.status in {None, "completed"}
+                # What was streamed and what is said to be the whole of it are the same, or neither is certain.
+                written = item.arguments or ""
+                done.complete = item.status in {None, "completed"} and done.text in {"", written}
+                done.pieces = [written]
             case "response.function_call_arguments.done":
                 pass
             case "response.completed" | "response.incomplete":

@@ -16,7 +16,9 @@ from tests.support.planted import COLD
 from tests.support.visitor import visiting
 
 
-@pytest.mark.parametrize("name", ["LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING"])
+@pytest.mark.parametrize(
+    "name", ["LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"]
+)
 async def test_a_turn_is_traced_for_nobody_although_the_environment_says_so(
     workshop_home: HouseFolder, name: str
 ) -> None:

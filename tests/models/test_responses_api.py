@@ -139,8 +139,10 @@ def cut(*, after: int, **item: Any) -> list[dict[str, Any]]:
         cut(after=10),
         cut(after=9, status="incomplete", arguments=""),
         [*EVENTS[:9], EVENTS[-1]],
+        [*cut(after=9, arguments="{}")[:-1], EVENTS[-1]],
+        [*cut(after=9, arguments=None)[:-1], EVENTS[-1]],
     ],
-    ids=["begun", "half", "all of it", "done", "incomplete", "not said to be done"],
+    ids=["begun", "half", "all of it", "done", "incomplete", "not said to be done", "another", "nothing"],
 )
 async def test_a_cut_answer_leaves_no_call(events: list[dict[str, Any]]) -> None:
     """Rule 12: what the model had not said to the end is no call that anybody could approve."""
