@@ -8,15 +8,16 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from aiohttp import web
 
 from app import ADDRESS, running
-from bot.settings import Settings
+from bot.settings import Settings, variable
 from tests.support.empty_database import empty_database
 from tests.support.forks import ROOT, STARTS_WITHIN, Fork, forked, quick_python
 
@@ -80,20 +81,22 @@ class _Given(Settings):
 @asynccontextmanager
 async def house_here(home: HouseFolder) -> AsyncIterator[str]:
     """The house in this process, on real sockets; its address."""
-    aliases = {field.validation_alias for field in Settings.model_fields.values()}
-    given = {name if name in aliases else name.lower(): value for name, value in home.environment().items()}
-    async with running(_Given(**given)) as application:
+    variables = home.environment()
+    aliases = {variable(name): str(field.validation_alias or name) for name, field in Settings.model_fields.items()}
+    given: dict[str, Any] = {aliases[name]: value for name, value in variables.items() if name in aliases}
+    others = {name: value for name, value in variables.items() if name not in aliases}
+    async with AsyncExitStack() as stack:
+        stack.enter_context(mock.patch.dict(os.environ, others))  # libraries look for theirs there
+        application = await stack.enter_async_context(running(_Given(**given)))
         runner = web.AppRunner(application, shutdown_timeout=1.0)
+        stack.push_async_callback(runner.cleanup)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
+        stack.push_async_callback(site.stop)
         host, port = runner.addresses[0][:2]
         application[ADDRESS].listens_on(port)
-        try:
-            yield f"http://{host}:{port}"
-        finally:
-            await site.stop()
-            await runner.cleanup()
+        yield f"http://{host}:{port}"
 
 
 class HouseProcess:
