@@ -30,19 +30,21 @@ from bot.masking import log_redactor_of, redactor_of
 from bot.policy_in_force import PolicyInForce
 from bot.records.opening import DamagedFileError, NewerSchemaError, open_records
 from bot.secrets import KeyFileError, kept_key
-from bot.settings import Settings, SettingsError, load_settings
+from bot.settings import DEMO, Settings, SettingsError, load_settings
 from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from composition.health import health_check
 from composition.platforms import NotConnected, make_platforms
 from composition.serving import limits_for, listening, raise_open_files_limit
 from composition.tracing import switch_off_logs_of_prompts, switch_off_tracing
-from graph.models import ModelProblem
+from graph.models import ModelProblem, ModelSpec, create_model
 from policies.model import Tool
 from policies.redaction import fingerprint_key
 from policies.rules import PolicyError
 from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
     from adapters.slack import SlackPlatform
     from adapters.teams import TeamsPlatform
 
@@ -91,7 +93,18 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
             stack.push_async_callback(chat.close)  # after the house, which may still be posting
         address = Address(settings)
         outside = Outside(accounts.services, accounts.proofs, address, tools.forget)
-        parts = HouseParts(settings, records, key, tools, policy, platforms.by_name, system_clock, redactor, outside)
+        parts = HouseParts(
+            settings,
+            records,
+            key,
+            tools,
+            policy,
+            platforms.by_name,
+            system_clock,
+            redactor,
+            create_model=_model,
+            outside=outside,
+        )
         house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
         tools.connect(house.sign_ins.completed)
         application = web.Application(client_max_size=1024**2)
@@ -145,6 +158,15 @@ def _variables() -> dict[str, str]:
     """What `${…}` in `mcp.json` stands for: `.env` and the environment, which wins."""
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return {**kept, **os.environ}
+
+
+def _model(spec: ModelSpec) -> BaseChatModel:
+    """The model that a setting names. Raises `ModelProblem` when it is not configured."""
+    if spec.name != DEMO:
+        return create_model(spec)
+    from demo_model.model import DemoChatModel  # noqa: PLC0415  # imported only when chosen
+
+    return DemoChatModel()
 
 
 async def _details(

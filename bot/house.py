@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -42,7 +43,7 @@ from bot.secrets import Sealer
 from bot.settings import Settings
 from bot.voting import Voting
 from bot.waits import Waits
-from graph.models import close_model, create_model
+from graph.models import ModelSpec, close_model
 from graph.models.router import create_router
 from graph.models.streaming import Retry
 from graph.ports import Ports, Tools
@@ -50,6 +51,9 @@ from graph.running import Agent
 from graph.workflow import build_workflow
 from policies.redaction import Redactor
 from policies.rules import Policy
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +74,8 @@ class HouseParts:
     clock: Clock
     redactor: Redactor
     """Masks what must not be shown."""
+    create_model: Callable[[ModelSpec], BaseChatModel]
+    """Makes the model that a setting names. Raises `ModelProblem` when it is not configured."""
     outside: Outside = field(default_factory=Outside)
     """Services at which people have accounts."""
 
@@ -120,9 +126,9 @@ async def open_house(parts: HouseParts, *, shutdown_seconds: float) -> AsyncIter
         stack.push_async_callback(office.connections.close)
         sign_ins = office.sign_ins
         retry = Retry(times=settings.model_retries)
-        model = create_model(settings.model_spec)
+        model = parts.create_model(settings.model_spec)
         same = settings.router_spec == settings.model_spec
-        router_model = model if same else create_model(settings.router_spec)
+        router_model = model if same else parts.create_model(settings.router_spec)
         stack.push_async_callback(close_model, model)
         stack.push_async_callback(close_model, router_model)
         ports = Ports(

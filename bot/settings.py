@@ -29,6 +29,8 @@ _SQLITE = "sqlite:///"
 
 
 OPENAI = "https://api.openai.com/v1"
+DEMO = "demo"
+"""Name of the built-in, rule-based model."""
 
 
 class SettingsError(Exception):
@@ -345,7 +347,7 @@ class Settings(BaseSettings):
     @property
     def model_name(self) -> str:
         """The model to use: as set, else one that works with what is set."""
-        return self.llm_model or (MODEL_WITH_A_KEY if self.openai_api_key else "demo")
+        return self.llm_model or (MODEL_WITH_A_KEY if self.openai_api_key else DEMO)
 
     @property
     def model_spec(self) -> ModelSpec:
@@ -449,10 +451,10 @@ def _model(s: Settings) -> list[str]:
             lines.append(f"{name}: names no model. Write google:{{model}}.")
         elif value.startswith("google:") and not s.google_api_key:
             lines.append(f"GOOGLE_API_KEY: is not set, and {name} is {value}. Set it, or choose another model.")
-        elif value != "demo" and not (value.startswith("google:") or s.openai_api_key or s.openai_base_url != OPENAI):
+        elif value != DEMO and not (value.startswith("google:") or s.openai_api_key or s.openai_base_url != OPENAI):
             lines.append(
                 f"OPENAI_API_KEY: is not set, and {name} is {value}. Set it, point OPENAI_BASE_URL at a service that "
-                f"needs no key, or set {name}=demo."
+                f"needs no key, or set {name}={DEMO}."
             )
     return lines
 

@@ -10,8 +10,7 @@ from adapters.tool_servers.servers import ToolServers
 from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
 from bot.platform import Platform
 from bot.secrets import Sealer
-from bot.settings import Settings, plain
-from graph.models import DEMO
+from bot.settings import DEMO, Settings, plain
 
 if TYPE_CHECKING:
     from adapters.slack import SlackPlatform

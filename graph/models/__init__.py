@@ -1,4 +1,4 @@
-"""Language models: the built-in one, and those of a service. A provider is imported only when it is chosen."""
+"""Language models of a service. A provider is imported only when it is chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 __all__ = [
-    "DEMO",
     "GOOGLE",
     "ModelProblem",
     "ModelSpec",
@@ -24,8 +23,6 @@ __all__ = [
     "explain_model_error",
 ]
 
-DEMO = "demo"
-"""Name of the built-in, rule-based model."""
 GOOGLE = "google:"
 """Prefix of the names of Google's models."""
 
@@ -35,7 +32,7 @@ class ModelSpec:
     """Which model to use, and how to reach it."""
 
     name: str
-    """`demo`, `google:{model}`, or the name of a model at `base_url`."""
+    """`google:{model}`, or the name of a model at `base_url`."""
     base_url: str | None = None
     """Address of an OpenAI-compatible service, up to and including `/v1`; `None`: OpenAI's own."""
     api_key: SecretStr | None = None
@@ -44,14 +41,10 @@ class ModelSpec:
 
 
 def create_model(spec: ModelSpec) -> BaseChatModel:
-    """The model that `spec` names.
+    """The model of a service that `spec` names.
 
     Raises `ModelProblem` (`Trouble.NOT_CONFIGURED`) when something is missing that an operator has to add.
     """
-    if spec.name == DEMO:
-        from graph.models.demo import DemoChatModel  # noqa: PLC0415 (imported only when chosen)
-
-        return DemoChatModel()
     if spec.name.startswith(GOOGLE):
         return _google(spec)
     from graph.models.openai import create_openai_model  # noqa: PLC0415 (1.5 s, imported only when chosen)
@@ -60,7 +53,7 @@ def create_model(spec: ModelSpec) -> BaseChatModel:
         raise ModelProblem(
             Trouble.NOT_CONFIGURED,
             sentence=f"LLM_MODEL is {spec.name}, but there is no OPENAI_API_KEY. Set it, point OPENAI_BASE_URL at a "
-            f"service that needs none, or set LLM_MODEL={DEMO}.",
+            "service that needs none, or set LLM_MODEL=demo.",
         )
     return create_openai_model(spec.name, base_url=spec.base_url, api_key=spec.api_key, timeout=spec.timeout)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.models.demo import DemoChatModel
+from demo_model.model import DemoChatModel
 
 NOW = "2026-11-21T09:00:00+01:00 (Europe/Berlin)"
 """A Saturday."""

@@ -76,6 +76,44 @@ def test_a_meeting_with_everything_said_is_proposed_at_once() -> None:
     assert chat.text == "Created **Standup**, Sun 22 Nov, 09:00–10:00."
 
 
+@pytest.mark.parametrize(
+    ("time", "start", "end"),
+    [
+        ("tomorrow from 2 to 4", "2026-11-22T14:00", "2026-11-22T16:00"),
+        ("tomorrow 11-1pm", "2026-11-22T11:00", "2026-11-22T13:00"),
+        ("on 25 November at 9:30 for 45 minutes", "2026-11-25T09:30", "2026-11-25T10:15"),
+        ("at 9am until 11am on 5 January", "2027-01-05T09:00", "2027-01-05T11:00"),
+        ("at 11pm until 1am on Friday", "2026-11-27T23:00", "2026-11-28T01:00"),
+        ("on Dec 24th, 2027 at noon", "2027-12-24T12:00", "2027-12-24T13:00"),
+        ("in half an hour", "2026-11-21T09:30", "2026-11-21T10:30"),
+        ("next Monday at 3", "2026-11-23T15:00", "2026-11-23T16:00"),
+        ("on Sun at 9.45", "2026-11-22T09:45", "2026-11-22T10:45"),
+    ],
+)
+def test_times_are_understood_in_several_wordings(time: str, start: str, end: str) -> None:
+    chat = Chat()
+    chat.says(f"create a meeting called Standup {time}")
+    made = chat.calls[0]["args"]
+    assert (made["title"], made["start"][:16], made["end"][:16]) == ("Standup", start, end)
+
+
+@pytest.mark.parametrize(
+    ("said", "titles"),
+    [
+        ('schedule "Lunch, then coffee" on Friday at 12', ["Lunch, then coffee"]),
+        ("schedule Sun Microsystems review tomorrow at 2pm", ["Sun Microsystems review"]),
+        ("another meeting called Retro tomorrow at 4pm", ["Retro"]),
+        ("create 3 events: A at 9am, B and C at 10am and D at 3pm", ["A", "B and C", "D"]),
+        ("create events:\n- Standup at 9am\n- Retro at 4pm", ["Standup", "Retro"]),
+        ("create a meeting called Night at 25:00 on Friday at 9pm", ["Night at 25:00"]),
+    ],
+)
+def test_a_title_is_what_is_left_when_the_time_is_taken_out(said: str, titles: list[str]) -> None:
+    chat = Chat()
+    chat.says(said)
+    assert [call["args"]["title"] for call in chat.calls] == titles
+
+
 def test_what_was_made_is_told_as_the_tool_says_it_and_not_as_it_was_asked() -> None:
     chat = Chat()
     chat.says("create a meeting called Standup tomorrow at 9am")
@@ -283,3 +321,28 @@ def test_a_turn_that_waited_overnight_goes_on_with_what_was_proposed() -> None:
     chat.now = "2026-11-23T08:00:00+01:00 (Europe/Berlin)"
     chat.results(event("Review", "16:00", "17:00"))
     assert chat.text == "Moved **Review**, Sat 21 Nov, 16:00–17:00."
+
+
+def test_an_event_that_is_already_then_is_not_moved() -> None:
+    chat = Chat()
+    chat.says("move the Standup tomorrow to 9am")
+    chat.results(events(STANDUP))
+    assert not chat.calls
+    assert chat.text == "**Standup**, Sun 22 Nov, 09:00–10:00 is already then, so there is nothing to move."
+
+
+def test_the_calendars_are_told() -> None:
+    chat = Chat()
+    chat.says("which calendars do I have")
+    assert chat.names == ["calendar__list_calendars"]
+    chat.results({"calendars": [{"calendar_id": "primary", "name": "Mine"}]})
+    assert chat.text == "Your calendars:\n\n- **Mine** (primary)"
+
+
+@pytest.mark.parametrize("start", ["0001-01-01T00:30:00", "9999-12-31T23:30:00+01:00"])
+def test_an_event_at_the_end_of_all_time_is_not_moved(start: str) -> None:
+    chat = Chat()
+    chat.says("move the Standup to Friday at 9am")
+    chat.results(events(event("Standup", start, start)))
+    assert chat.names == []
+    assert "I found no event called **Standup**" in chat.text

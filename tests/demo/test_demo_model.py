@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from graph.models.demo import DemoChatModel, pick_categories
+from demo_model.model import DemoChatModel
 from tests.demo.chat import ALL_TOOLS, CLARIFY, TASKS, Chat
 
 NOW = SystemMessage("Now: 2026-11-21T09:00:00+01:00 (Europe/Berlin)")
@@ -224,14 +225,18 @@ def test_a_prompt_that_only_quotes_such_a_request_gets_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "picked"),
+    "text",
     [
-        ("what is on my calendar", ["calendar"]),
-        ("add a task to buy milk", ["tasks"]),
-        ("add a task to buy milk and create a meeting called X at 9am", ["calendar", "tasks"]),
-        ("look into the files", ["files"]),
-        ("something else", ["calendar", "files", "tasks"]),
+        "create a meeting" + " " * 4000 + "x",
+        "zzz " + "and list my tasks " * 250,
+        "create events: " + "a and " * 650 + "b at 9",
+        "delete " + "the " * 1000,
+        "create a meeting " + "on 5 May 10am " * 300,
     ],
+    ids=["blanks", "commands", "items", "articles", "times"],
 )
-def test_the_categories_that_a_request_needs_are_picked(text: str, picked: list[str]) -> None:
-    assert pick_categories(text, ["calendar", "files", "tasks"]) == picked
+def test_a_message_of_any_shape_is_read_before_anybody_waits(text: str) -> None:
+    model = DemoChatModel().bind_tools(list(ALL_TOOLS))
+    began = time.process_time()
+    model.answer([NOW, HumanMessage(text)])
+    assert time.process_time() - began < 0.25

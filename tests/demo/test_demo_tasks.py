@@ -25,6 +25,7 @@ def test_a_task_is_proposed_and_told_as_added_only_by_its_result() -> None:
         ("add a task to update the agenda and calendar", {"title": "update the agenda and calendar"}),
         ("add buy milk to my tasks", {"title": "buy milk"}),
         ("add a task to buy milk and call Bob", {"title": "buy milk and call Bob"}),
+        ("todo: water the plants", {"title": "water the plants"}),
     ],
 )
 def test_tasks_are_understood_in_several_wordings(said: str, arguments: dict[str, str]) -> None:
@@ -102,3 +103,33 @@ def test_two_things_in_one_message_are_both_done() -> None:
     chat.results("Rejected by Ana. No reason was given.", task("buy eggs"))
     assert "**buy milk** was not completed: Ana rejected it and gave no reason." in chat.text
     assert "Added the task **buy eggs**." in chat.text
+
+
+@pytest.mark.parametrize(
+    ("said", "titles"),
+    [
+        ("add tasks: buy milk, call Bob and pay rent", ["buy milk", "call Bob", "pay rent"]),
+        ("create 2 tasks: buy milk and eggs, call Bob", ["buy milk and eggs", "call Bob"]),
+    ],
+)
+def test_several_tasks_are_proposed_at_once(said: str, titles: list[str]) -> None:
+    chat = Chat()
+    chat.says(said)
+    assert [call["args"]["title"] for call in chat.calls] == titles
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [("show all my tasks", "all"), ("which tasks are done", "done"), ("tasks", "open")]
+)
+def test_the_tasks_that_are_asked_for_are_looked_up(said: str, status: str) -> None:
+    chat = Chat()
+    chat.says(said)
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__list"], {"status": status})
+
+
+@pytest.mark.parametrize("said", ["delete the milk task", "remove milk from my tasks", "drop the task milk"])
+def test_a_task_to_delete_is_named_in_several_wordings(said: str) -> None:
+    chat = Chat()
+    chat.says(said)
+    chat.results(tasks(MILK))
+    assert (chat.names, chat.calls[0]["args"]) == (["tasks__delete"], {"task_id": MILK["id"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import convert_to_messages
 
-from graph.models.demo import DemoChatModel
+from demo_model.model import DemoChatModel
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 

@@ -17,11 +17,6 @@ from tests.fakes.openai_server import Reply, fake_openai
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_demo_model_needs_nothing() -> None:
-    demo = pytest.importorskip("graph.models.demo")
-    assert isinstance(create_model(ModelSpec("demo")), demo.DemoChatModel)
-
-
 def test_any_other_name_is_a_model_at_the_given_address() -> None:
     model = create_model(ModelSpec("qwen3", base_url="http://127.0.0.1:9/v1", timeout=7.0))
     assert isinstance(model, ChatOpenAI)

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph.models.demo import DemoChatModel
+from demo_model.model import DemoChatModel
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import Retry, pause_before, stream_message, tokens_of
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai

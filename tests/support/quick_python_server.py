@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from graph.models.openai import create_openai_model
 from tests.support.quick_python import LONGEST
 
-PACKAGES = ("bot", "graph", "policies", "adapters", "servers")
+PACKAGES = ("bot", "demo_model", "graph", "policies", "adapters", "servers")
 """Ours. Every module of theirs is imported, whatever needs it when."""
 LIBRARIES = (
     "alembic.command",
