@@ -30,6 +30,12 @@ async def noting_http(notes: Path) -> AsyncIterator[dict[str, Any]]:
 
 
 @asynccontextmanager
+async def noting_sse(notes: Path) -> AsyncIterator[dict[str, Any]]:
+    async with listening("noting.py", notes, "sse") as (_, port):
+        yield {"type": "sse", "url": f"http://127.0.0.1:{port}/"}
+
+
+@asynccontextmanager
 async def noting_stdio(notes: Path) -> AsyncIterator[dict[str, Any]]:
     yield server("noting.py", notes, "stdio")
 
@@ -45,7 +51,7 @@ def exactly(value: Any) -> Any:
             return (type(value).__name__, repr(value))
 
 
-@pytest.mark.parametrize("transport", [noting_stdio, noting_http])
+@pytest.mark.parametrize("transport", [noting_stdio, noting_http, noting_sse])
 def test_a_server_receives_what_was_approved(tmp_path: Path, transport: Any) -> None:
     notes = tmp_path / "notes"
 

@@ -1,4 +1,4 @@
-"""A server that notes what it receives: `noting.py FILE stdio`, or `noting.py FILE http` (the port is printed).
+"""A server that notes what it receives: `noting.py FILE stdio`, or with `http` or `sse` (the port is printed).
 
 Its one tool takes anything; Python's own notation of the arguments is appended to FILE, a line for each call.
 """
@@ -39,7 +39,6 @@ async def serve_stdio() -> None:
 
 
 async def serve_http() -> None:
-    import uvicorn
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
@@ -50,11 +49,30 @@ async def serve_http() -> None:
         async with manager.run():
             yield
 
+    await listen(Starlette(routes=[Mount("/", app=manager.handle_request)], lifespan=lifespan))
+
+
+async def serve_sse() -> None:
+    from mcp.server.sse import SseServerTransport
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    transport = SseServerTransport("/messages/")
+
+    async def events(scope: Any, receive: Any, send: Any) -> None:
+        async with transport.connect_sse(scope, receive, send) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    await listen(Starlette(routes=[Mount("/messages", app=transport.handle_post_message), Mount("/", app=events)]))
+
+
+async def listen(app: Any) -> None:
+    import uvicorn
+
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
-    app = Starlette(routes=[Mount("/", app=manager.handle_request)], lifespan=lifespan)
     await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve(sockets=[listening])
 
 
 if __name__ == "__main__":
-    asyncio.run(serve_http() if sys.argv[2] == "http" else serve_stdio())
+    asyncio.run({"stdio": serve_stdio, "http": serve_http, "sse": serve_sse}[sys.argv[2]]())
