@@ -17,7 +17,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -404,9 +404,10 @@ class _Wire:
     def __init__(self) -> None:
         self.written = False
 
-    async def trace(self, event: str, _info: Any) -> None:
-        """Told by httpcore what it does, before it does it."""
-        if event.endswith(".send_request_headers.started"):
+    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Told by httpcore what it does, before it does it. The server hears nothing of it when a proxy is asked for a
+        tunnel."""
+        if event.endswith(".send_request_headers.started") and info["request"].method != b"CONNECT":
             self.written = True
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adapters.tool_servers.http_client import Endpoint, McpHttpClient
+from adapters.tool_servers.incoming import Signals
+from adapters.tool_servers.outcomes import FaultKind, Faults
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
 from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
@@ -233,3 +237,28 @@ async def test_a_server_that_moves_in_between_is_found_before_a_call_leaves(tmp_
         odd.moved = True
         assert await call(servers, "odd__echo") == Succeeded("echo done")
         assert (odd.sent_on, odd.calls) == (["ping"], ["echo"])
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Service Unavailable\r\n\r\n", b"HTTP/1.1 407 No\r\n\r\n", b""])
+async def test_a_call_for_which_a_proxy_makes_no_tunnel_was_not_sent(answer: bytes) -> None:
+    """Rule 4: the outcome of what never left is not unknown. Without an `answer` the proxy hangs up."""
+    asked: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    faults: Faults = {}
+    signals = Signals(lost=lambda _: None, tools_changed=lambda: None, asked=lambda _: None, completed=lambda _: None)
+    url = "https://tools.test/mcp"
+    endpoint = Endpoint(url, silence=5.0, patience=5.0, signals=signals, faults=faults)
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    async with proxy, McpHttpClient(endpoint, proxy=f"http://127.0.0.1:{port}") as client:
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pay", "arguments": {}}}
+        response = await client.post(url, content=json.dumps(message))
+    assert asked[0].startswith(b"CONNECT tools.test:443 ")
+    assert "error" in response.json()
+    assert faults[1].kind is FaultKind.NOT_SENT
