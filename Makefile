@@ -24,20 +24,22 @@ help: ## Show this list
 run: .venv/.for-running ## Start everything at http://127.0.0.1:3978 (settings: .env.example)
 	@exec $(IN_VENV) app.py
 
+# Neighbouring tests share what was started for them, and who has finished takes over from who has not.
+IN_PARALLEL := -n auto --dist worksteal
 test: .venv/.for-working ## Run all tests, with a few of the random kills and examples
-	$(IN_VENV) -m pytest -n auto
+	$(IN_VENV) -m pytest $(IN_PARALLEL)
 
 # Whatever starts neither the product nor another process.
 FAST := tests/policies tests/graph tests/bot tests/accounts tests/audit tests/models tests/rendering tests/slack tests/teams
 test-fast: .venv/.for-working ## Run the tests that start no process, for the inner loop
-	$(IN_VENV) -m pytest -n auto $(FAST) $(foreach each,slack/house slack/local teams/house teams/local,--ignore=tests/$(each))
+	$(IN_VENV) -m pytest $(IN_PARALLEL) $(FAST) $(foreach each,slack/house slack/local teams/house teams/local,--ignore=tests/$(each))
 
 # Another seed each time; the one that is printed repeats a failure: make test-long SEED=… ROUNDS=1. A round of kills
 # takes some minutes.
 SEED ?= $(shell date +%s)
 ROUNDS ?= 10
 test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
-	$(IN_VENV) -m pytest -n auto --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
+	$(IN_VENV) -m pytest $(IN_PARALLEL) --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
 
 lint: .venv/.for-working ## Check style, types and the arrows between the rooms
 	$(IN_VENV) -m ruff check .

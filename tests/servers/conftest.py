@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.types import TextContent, Tool
+
+from tests.support.forks import quick_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,9 +67,8 @@ def stdio(environment: dict[str, str]) -> Serving:
 
     @asynccontextmanager
     async def serving(name: str) -> Any:
-        parameters = StdioServerParameters(
-            command=sys.executable, args=["-m", f"servers.{name}"], env=environment, cwd=ROOT
-        )
+        command, *arguments = quick_python("-m", f"servers.{name}")
+        parameters = StdioServerParameters(command=command, args=arguments, env=environment, cwd=ROOT)
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
             yield Client(session)

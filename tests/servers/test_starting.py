@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,14 +11,13 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.servers.conftest import ROOT, Client
+from tests.support.forks import quick_python
 
 
 @asynccontextmanager
 async def process(*arguments: str, environment: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     started = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        *arguments,
+        *quick_python("-m", *arguments),
         env=environment,
         cwd=ROOT,
         stdin=asyncio.subprocess.DEVNULL,
