@@ -72,7 +72,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:
     tool_config, account_config, policy = _configuration(settings)
     async with AsyncExitStack() as stack:
         try:
-            stack.enter_context(folder_lock(folder))
+            stack.enter_context(folder_lock(database.resolve().parent))  # the records may be a link to a file elsewhere
             records = await stack.enter_async_context(open_records(database))
             given = settings.encryption_key
             key = given.get_secret_value().encode() if given else kept_key(folder)

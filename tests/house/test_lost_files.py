@@ -99,3 +99,17 @@ async def test_a_damaged_file_stops_the_start_with_what_to_do(home: HouseFolder,
     (data / name).rename(data / "kept-aside")
     async with house_here(home):
         pass
+
+
+@pytest.mark.parametrize("linked", ["", "data", f"data/{RECORDS}"])
+async def test_a_second_process_does_not_start_on_the_same_records(home: HouseFolder, linked: str) -> None:
+    """Rule 2: one process at a time takes what waits there. `linked`: what of the second one leads to the first's."""
+    home.tool_servers({})
+    second = HouseFolder(home.folder / "second" if linked else home.folder, dict(home.variables))
+    async with house_here(home):
+        if linked:
+            (second.folder / linked).parent.mkdir(parents=True)
+            (second.folder / linked).symlink_to(home.folder / linked)
+        with pytest.raises(ConfigurationError, match="Another Countersign works with"):
+            async with house_here(second):
+                pass
