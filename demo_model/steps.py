@@ -178,7 +178,7 @@ def _step(job: Job, past: _Past, now: datetime) -> _Step:
     if made is None:
         return _proposal(job, past, now)
     _, done, noun = _CHANGES[tool]
-    if made.data.get("title"):
+    if made.data and made.data.get("title"):
         return f"{done.capitalize()} {noun}{_described(made.data, now)}."
     if corrected := _corrected(made, now):
         moved = f"it to {span_in_words(corrected, now)}" if tool == DemoTool.UPDATE_EVENT else ""
@@ -199,7 +199,7 @@ def _told(job: Job, made: PastCall, now: datetime) -> str:
     if entries is None:
         return made.not_done(f"The list of {kind}s", "read")
     lines = [f"- {_described(entry, now)}{', done' if entry.get('status') == 'done' else ''}" for entry in entries]
-    left_out = made.data.get("left_out")
+    left_out = (made.data or {}).get("left_out")
     more = f"\n\nThere are {left_out} more." if isinstance(left_out, int) and left_out > 0 else ""
     return f"{heading}:\n\n" + "\n".join(lines) + more if lines else nothing
 

@@ -47,13 +47,13 @@ class PastCall:
     Attributes:
         tool: The full name, such as `calendar__create_event`.
         text: What its ToolMessage says.
-        data: The JSON object that the tool answered; empty when it did not.
+        data: The JSON object that the tool answered; `None` when it answered none.
     """
 
     tool: str
     arguments: dict[str, Any]
     text: str
-    data: dict[str, Any]
+    data: dict[str, Any] | None
 
     @property
     def rejected(self) -> tuple[str, str]:
@@ -63,16 +63,17 @@ class PastCall:
 
     def listed(self, name: str) -> list[dict[str, Any]] | None:
         """The entries under this name in the tool's answer; `None` when there are none to be read."""
-        entries = self.data.get(name)
+        entries = (self.data or {}).get(name)
         return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else None
 
     def replied(self) -> dict[str, Any] | None:
         """What the requester answered to a clarification, by field, or under `answer` in words; `None`: nothing."""
         if any(pattern.match(self.text) for pattern, _ in _ENDINGS):
             return None
+        if self.data is None:
+            return {"answer": self.text}
         values = self.data.get("values")
-        words = self.data.get("answer", "") if self.data else self.text
-        return values if isinstance(values, dict) else {"answer": str(words)}
+        return values if isinstance(values, dict) else {"answer": str(self.data.get("answer", ""))}
 
     def not_done(self, subject: str, done: str) -> str:
         """The truth about a call that did not plainly succeed: `subject` was not `done`, or nobody knows."""
@@ -121,4 +122,4 @@ def _past_call(call: ToolCall, result: ToolMessage | None) -> PastCall:
     else:
         with suppress(ValueError, RecursionError):  # plain text, or what the agent says of the call
             data = json.loads(text)
-    return PastCall(call["name"], call["args"], text, data if isinstance(data, dict) else {})
+    return PastCall(call["name"], call["args"], text, data if isinstance(data, dict) else None)

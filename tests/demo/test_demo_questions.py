@@ -89,6 +89,13 @@ def test_only_what_is_missing_is_asked(said: str, missing: list[str]) -> None:
     assert fields(chat) == missing
 
 
+def test_an_empty_answer_is_no_title() -> None:
+    chat = Chat()
+    chat.says("schedule something")
+    chat.results("{}")
+    assert fields(chat) == ["title", "date", "time"]
+
+
 def test_whoever_does_not_want_to_go_on_is_left_alone() -> None:
     chat = Chat()
     chat.says("schedule something")
