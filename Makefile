@@ -41,7 +41,7 @@ ROUNDS ?= 10
 test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
 	$(IN_VENV) -m pytest $(IN_PARALLEL) --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
 
-lint: .venv/.for-working ## Check style, types and the arrows between the rooms
+lint: .venv/.for-working ## Check style, types and the arrows between the packages
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m mypy
@@ -52,7 +52,7 @@ bench: .venv/.for-working ## Measure speed, beside a bare baseline
 	$(IN_VENV) -m bench
 
 teams-package: .venv/.for-running ## Write the app for Teams to dist/ (RSC=1: replies in threads need no mention)
-	@$(IN_VENV) -m teams_app $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))
+	@$(IN_VENV) -m adapters.teams.app_package $(if $(RSC),--with-rsc) $(if $(VERSION),--version $(VERSION))
 
 # The stamps say when .venv was last brought up to date, so that `make run` starts at once.
 .venv/.for-running: uv.lock pyproject.toml | $(BRING_OUR_OWN_UV)

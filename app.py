@@ -1,4 +1,7 @@
-"""Countersign: settings → records → tools → graph → platforms → one aiohttp server. `python app.py` starts it."""
+"""Countersign: everything put together, from top to bottom. `python app.py` starts it.
+
+settings → records → senders → tools → graph → services → receivers → one aiohttp server
+"""
 
 from __future__ import annotations
 
@@ -18,25 +21,50 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
-from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
+from adapters.platforms import Receivers, make_receivers, make_senders
+from adapters.shared.health import health_check
+from adapters.shared.serving import limits_for, listening, raise_open_files_limit
+from adapters.tool_servers.config import ConfigError, HttpTransport, ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, look_up
-from bot.accounts.office import Outside
-from bot.accounts.sign_ins import Address
+from bot.accounts.opening import make_accounts
+from bot.accounts.sign_ins import Address, SignInLinks, SignIns
+from bot.accounts.unconfigured import AccountServices
+from bot.approvals.directory import Directory, Facts
+from bot.approvals.requests import ApprovalBook
+from bot.audit.log import AuditLog
+from bot.cards import Cards
 from bot.clock import system_clock
-from bot.house import House, HouseParts, open_house
-from bot.inbox.lock import FolderInUseError, folder_lock
+from bot.conversation import Conversation, Surroundings
+from bot.data_folder import FolderInUseError, folder_lock
+from bot.decisions import Approvals
+from bot.engine import EmbeddedEngine
+from bot.grants import StandingApprovals
+from bot.ids import random_id
+from bot.inbox import Acceptance, Inbox
+from bot.introductions import Introductions
+from bot.ledger import AttemptLedger
+from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
 from bot.masking import log_redactor_of, redactor_of
+from bot.platform import NotConnected
 from bot.policy_in_force import PolicyInForce
-from bot.records.opening import DamagedFileError, NewerSchemaError, open_records
-from bot.secrets import KeyFileError, kept_key
+from bot.posts import Posts
+from bot.queries import Queries
+from bot.questions import Questions
+from bot.records import connections, deliveries
+from bot.records.database import Database
+from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
+from bot.secrets import KeyFileError, Sealer, kept_key
+from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
-from composition.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
-from composition.health import health_check
-from composition.platforms import NotConnected, make_platforms
-from composition.serving import limits_for, listening, raise_open_files_limit
-from composition.tracing import switch_off_logs_of_prompts, switch_off_tracing
-from graph.models import ModelProblem, ModelSpec, create_model
+from bot.waits import Waits
+from graph.models import ModelProblem, ModelSpec, close_model, create_model
+from graph.models.router import create_router
+from graph.models.streaming import Retry
+from graph.ports import Ports
+from graph.running import Agent
+from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
+from graph.workflow import build_workflow
 from policies.model import Tool
 from policies.redaction import fingerprint_key
 from policies.rules import PolicyError
@@ -45,17 +73,17 @@ from policies.secret_rules import load_rules
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from adapters.slack import SlackPlatform
-    from adapters.teams import TeamsPlatform
+    from adapters.oauth.opening import AccountsConfig
 
 log = structlog.get_logger(__name__)
-
 
 POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
 """To be told on which port it listens."""
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
+FIRST_CONNECTION = 10.0
+"""Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 
 
 class ConfigurationError(Exception):
@@ -63,78 +91,159 @@ class ConfigurationError(Exception):
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[web.Application]:
+async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa: PLR0915  # read from top to bottom
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     switch_off_tracing(os.environ)
     switch_off_logs_of_prompts(os.environ)
-    database = database_file(settings)
-    folder = database.parent
-    tool_config, account_config, policy = _configuration(settings)
+    tool_config, oauth_config, policy = _configuration(settings)
+    clock, new_id, address = system_clock, random_id, Address(settings)
     async with AsyncExitStack() as stack:
-        try:
-            stack.enter_context(folder_lock(database.resolve().parent))  # the records may be a link to a file elsewhere
-            records = await stack.enter_async_context(open_records(database))
-            given = settings.encryption_key
-            key = given.get_secret_value().encode() if given else kept_key(folder)
-        except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
-            raise ConfigurationError(str(error)) from error
-        # What we hand to tool servers is secret too.
-        handed = (secret for server in tool_config.servers for secret in server.secrets)
-        values = {*key.decode().split(","), *handed, *account_config.secrets}
-        redactor = redactor_of(settings, values, key=fingerprint_key(key))
-        opened = open_accounts(account_config, settings, records.database, key, system_clock)
-        accounts = await stack.enter_async_context(opened)
-        masked = redactor.redact
-        tools = ToolServers(tool_config, redact=masked, tokens=accounts.tokens, catalogues=accounts.catalogues)
+        # Records, and what has to stay secret.
+        records, key = await _open_records(settings, stack)
+        database, sealer = records.database, Sealer(key)
+        secrets = {secret for server in tool_config.servers for secret in server.secrets}
+        secrets |= {*key.decode().split(","), *(oauth_config.secrets if oauth_config else ())}
+        redactor = redactor_of(settings, secrets, key=fingerprint_key(key))
+        outside = AccountServices()
+        if oauth_config is not None:
+            from adapters.oauth.opening import open_accounts  # noqa: PLC0415  # more than a second of importing
+
+            opened = open_accounts(oauth_config, settings, database, key, clock)
+            outside = await stack.enter_async_context(opened)
+        limit = settings.limit_links_per_hour
+        links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
+
+        # Senders, and what is shown and looked up through them.
+        senders = make_senders(settings, database_file(settings), key, links)
+        platforms = senders.by_name
+        stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
+        posts = Posts(database, clock, platforms, redactor=redactor)
+        engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
+        directory = Directory(platforms, database, clock)
+        stack.push_async_callback(directory.close)
+        facts = Facts(database, directory, clock)
+        cards = Cards(posts, platforms)
+        common = database, engine, posts, clock
+        questions = Questions(*common, new_id)
+        sign_ins = SignIns(
+            *common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address
+        )
+
+        # Tools, and the accounts that they act with.
+        tools = ToolServers(
+            tool_config,
+            redact=redactor.redact,
+            tokens=outside.tokens,
+            catalogues=outside.catalogues,
+            completed=sign_ins.completed,
+        )
         await tools.start()
         stack.push_async_callback(tools.close)
-        platforms = make_platforms(settings, tools, database, key)
-        for chat in platforms.chats:
-            stack.push_async_callback(chat.close)  # after the house, which may still be posting
-        address = Address(settings)
-        outside = Outside(accounts.services, accounts.proofs, address, tools.forget)
-        parts = HouseParts(
-            settings,
-            records,
-            key,
-            tools,
-            policy,
-            platforms.by_name,
-            system_clock,
-            redactor,
-            create_model=_model,
+        accounts = make_accounts(
+            *common,
             outside=outside,
+            sealer=sealer,
+            new_id=new_id,
+            address=address,
+            platforms=platforms,
+            changed=tools.forget,
         )
-        house = await stack.enter_async_context(open_house(parts, shutdown_seconds=SHUTDOWN_SECONDS))
-        tools.connect(house.sign_ins.completed)
+        stack.push_async_callback(accounts.connections.close)
+
+        # The graph, and the turns that run it.
+        audit = AuditLog(database, clock, redactor)
+        requests = ApprovalBook(
+            database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
+        )
+        standing = StandingApprovals(database, clock, new_id)
+        retry = Retry(times=settings.model_retries)
+        model = _model(settings.model_spec)
+        stack.push_async_callback(close_model, model)
+        same_model = settings.router_spec == settings.model_spec
+        router_model = model if same_model else _model(settings.router_spec)
+        stack.push_async_callback(close_model, router_model)
+        ports = Ports(
+            model=model,
+            router=create_router(router_model, retry),
+            tools=tools,
+            ledger=AttemptLedger(database, posts, clock, new_id, audit),
+            approvals=requests,
+            sign_ins=sign_ins,
+            policy=policy,
+            directory=directory,
+            grants=standing,
+            budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
+            audit=audit,
+            mode=settings.mode,
+            retry=retry,
+            calls_a_turn=settings.limit_calls_per_turn,
+        )
+        agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
+        waits = Waits(requests, questions, sign_ins, posts)
+        introductions = Introductions(database, platforms, clock, accounts.codes)
+        turn_limit = TurnLimit(
+            clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
+        )
+        conversation = Conversation(
+            Surroundings(database, agent, posts, waits, questions, introductions, platforms, clock, turn_limit), engine
+        )
+
+        # Services: what people may ask for, from now on.
+        acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600)
+        approvals = Approvals(
+            *common,
+            cards=cards,
+            facts=facts,
+            standing=standing,
+            find_tool=tools.find,
+            audit=audit,
+            redactor=redactor,
+        )
+        services = Services(
+            inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
+            approvals=approvals,
+            questions=questions,
+            connections=accounts.connections,
+            sign_in_links=links,
+            queries=Queries(database, facts, clock, redactor),
+        )
+        await posts.start()
+        stack.push_async_callback(posts.stop, 1.0)
+        await accounts.connections.start()
+        ready = partial(tools.settled, FIRST_CONNECTION)
+        handling = engine.running(conversation.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)
+        await stack.enter_async_context(handling)
+
+        # Receivers, in one application.
+        receivers = make_receivers(senders, services, settings, tools)
         application = web.Application(client_max_size=1024**2)
         application[POLICY], application[ADDRESS] = policy, address
-        details = partial(_details, house=house, tools=tools, settings=settings, chats=platforms.chats)
+        details = partial(_details, settings, tools, database, engine, receivers)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
-        page = platforms.page
-        if page is not None:
-            application.add_routes(page.routes(house.desk))
-            stack.push_async_callback(page.close)
-        application.add_routes(account_routes(account_config, house, settings, page.visitor if page else None))
-        for chat in platforms.chats:
-            chat.connect(house.desk)
-            application.add_routes(chat.routes())
-            stack.push_async_callback(chat.stop)
+        if oauth_config is not None:
+            from adapters.oauth.pages import sign_in_routes  # noqa: PLC0415  # as above
+
+            secure = (settings.public_url or "").startswith("https://")
+            application.add_routes(sign_in_routes(accounts.flow, receivers.visitor, secure=secure))
+        for receiver in receivers.all:
+            application.add_routes(receiver.routes())
+            stack.push_async_callback(receiver.stop)
         try:
-            await platforms.start()
+            for chat in receivers.chats:
+                await chat.start()
         except NotConnected as refusal:
-            raise ConfigurationError(str(refusal)) from refusal
+            raise ConfigurationError(refusal.sentence) from refusal
         yield application
 
 
-def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce]:
-    """What the files say, checked before anything is opened."""
+def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig | None, PolicyInForce]:
+    """What the files say, checked before anything is opened. Without accounts where no tool server needs one."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
-        account_config = accounts_config(tool_config, settings, _variables())
+        oauth_config = _accounts_config(tool_config, settings)
         policy = PolicyInForce(settings.policy_file)
-    except (ConfigError, AccountsError, PolicyError) as error:
+    except (ConfigError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
@@ -142,7 +251,39 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
-    return tool_config, account_config, policy
+    return tool_config, oauth_config, policy
+
+
+def _accounts_config(tool_config: ToolServersConfig, settings: Settings) -> AccountsConfig | None:
+    needing = [
+        (s, s.transport, s.account) for s in tool_config.servers if s.account and isinstance(s.transport, HttpTransport)
+    ]
+    if not needing:
+        return None
+    from adapters.oauth.connections import ConnectionsError, OAuthServer, ProviderUse  # noqa: PLC0415  # as above
+    from adapters.oauth.opening import accounts_config  # noqa: PLC0415  # as above
+
+    uses = [ProviderUse(s.name, a.provider, a.scopes) for s, _, a in needing if a.provider is not None]
+    own = [
+        OAuthServer(a.connection, http.url, http.headers, a.scopes, a.client_id, a.client_secret)
+        for _, http, a in needing
+        if a.provider is None
+    ]
+    try:
+        return accounts_config(own, uses, settings.connections_file, _variables())
+    except ConnectionsError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
+    """The records, and the key to what is sealed in them: Fernet keys, separated by commas."""
+    file, given = database_file(settings), settings.encryption_key
+    try:
+        stack.enter_context(folder_lock(file.resolve().parent))  # the records may be a link to a file elsewhere
+        records = await stack.enter_async_context(open_records(file))
+        return records, given.get_secret_value().encode() if given else kept_key(file.parent)
+    except (FolderInUseError, KeyFileError, NewerSchemaError, DamagedFileError) as error:
+        raise ConfigurationError(str(error)) from error
 
 
 def database_file(settings: Settings) -> Path:
@@ -170,22 +311,24 @@ def _model(spec: ModelSpec) -> BaseChatModel:
 
 
 async def _details(
-    *, house: House, tools: ToolServers, settings: Settings, chats: Sequence[SlackPlatform | TeamsPlatform]
+    settings: Settings, tools: ToolServers, database: Database, engine: EmbeddedEngine, receivers: Receivers
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
+    async with database.reading() as tx:
+        waiting, connected = await deliveries.counts(tx), await connections.counts(tx)
     servers = {
         s.server: {"state": s.state, "tools": s.tools, "reason": s.reason, "withheld": s.withheld}
         for s in tools.status()
     }
     body = {
-        "platforms": [*(["web"] if settings.web_enabled else []), *(chat.name for chat in chats)],
+        "platforms": [receiver.name for receiver in receivers.all],
         "model": settings.model_name,
         "mode": settings.mode.value,
         "tool_servers": servers,
-        "deliveries": await house.health(),
-        "connections": await house.connections(),
+        "deliveries": {name: waiting.get(name, 0) for name in ("waiting", "parked")} | {"running": engine.busy},
+        "connections": connected,
     }
-    return body | {chat.name: chat.facts() for chat in chats}
+    return body | {chat.name: chat.facts() for chat in receivers.chats}
 
 
 async def serve(settings: Settings) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import structlog
 
 from bot.domain import Notice, Place
+from bot.platform import Platform
 from bot.posts import Posts, notice
 from bot.records import posts, threads
 from bot.records.approvals import ApprovalRow
@@ -18,16 +19,13 @@ from graph.interrupts import ApprovalAsked
 
 log = structlog.get_logger(__name__)
 
-FindPlace = Callable[[str], Place | None]
-"""The place that a policy names; `None`: no platform that is connected knows it."""
-
 
 class Cards:
     """Posts cards and what is said beside them. A place has one card of an approval, however often it is named."""
 
-    def __init__(self, outbox: Posts, find_place: FindPlace) -> None:
+    def __init__(self, outbox: Posts, platforms: Mapping[str, Platform]) -> None:
         self._posts = outbox
-        self._find_place = find_place
+        self._platforms = platforms
 
     async def post(self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked) -> None:
         """One card in its thread, and one in each place that the rule routes it to."""
@@ -62,7 +60,8 @@ class Cards:
     def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, Place]:
         places: dict[str, Place] = {}
         for reference in references:
-            place = self._find_place(reference)
+            named = (platform.named_place(reference) for platform in self._platforms.values())
+            place = next((place for place in named if place is not None), None)
             if place is None:
                 log.warning("route_not_known", rule=asked.ask.rule, place=reference)
             else:

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 import structlog
 
 from bot.beginnings import announcement, asks_only_for_that
-from bot.clarifications import ClarificationBook
 from bot.clock import Clock
 from bot.domain import Notice, Unwelcome
 from bot.endings import Endings
+from bot.engine import Engine
 from bot.failing import STATE_LOST, Failing
 from bot.failures import MAX_DEATHS, for_author, reference_of
 from bot.forms import FormErrors
-from bot.inbox.engine import Engine
 from bot.introductions import Introductions
 from bot.limits import TurnLimit
 from bot.logs import log_context
 from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
 from bot.platform import Platform, PostFailed
 from bot.posts import Posts, notice
+from bot.questions import Questions
 from bot.records import clarifications, deliveries, threads, waiting
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
@@ -45,7 +45,7 @@ class Surroundings:
     agent: Agent
     posts: Posts
     waits: Waits
-    clarifications: ClarificationBook
+    clarifications: Questions
     introductions: Introductions
     platforms: Mapping[str, Platform]
     clock: Clock

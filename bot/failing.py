@@ -6,8 +6,8 @@ import structlog
 
 from bot.clock import Clock
 from bot.endings import Endings
+from bot.engine import Engine
 from bot.failures import MAX_OUTAGE_TRIES, MAX_TRIES, PAUSES, cause_of, reference_of, regret
-from bot.inbox.engine import Engine
 from bot.platform import PostFailed
 from bot.posts import Posts, pause_between
 from bot.records import deliveries, threads

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from bot.private_files import private_folder
+from bot.data_folder import private_folder
 
 KEY_FILE = "encryption.key"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot import clarifications as clarification_book
+from bot import questions as clarification_book
 from bot.accounts import sign_ins as sign_in_book
-from bot.accounts.sign_ins import SignInBook
+from bot.accounts.sign_ins import SignIns
 from bot.approvals import requests as approval_book
 from bot.approvals.requests import ApprovalBook
-from bot.clarifications import ClarificationBook
 from bot.posts import Posts
+from bot.questions import Questions
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
 from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
@@ -41,9 +41,7 @@ class Settlement:
 class Waits:
     """The open questions of all kinds, treated alike."""
 
-    def __init__(
-        self, approvals: ApprovalBook, clarifications: ClarificationBook, sign_ins: SignInBook, posts: Posts
-    ) -> None:
+    def __init__(self, approvals: ApprovalBook, clarifications: Questions, sign_ins: SignIns, posts: Posts) -> None:
         self._approvals = approvals
         self._clarifications = clarifications
         self._sign_ins = sign_ins

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("composition", "adapters", "bot", "demo_model", "graph", "policies", "servers")
+PACKAGES = ("adapters", "bot", "demo_model", "graph", "policies", "servers")
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, no_logo=True))"
 
 
@@ -30,10 +30,10 @@ def test_every_arrow_points_downwards() -> None:
 
 
 WRONG_ARROWS = {
-    ("policies/model.py", "graph.ports"): "A lower room never imports a higher one",
-    ("graph/ports/__init__.py", "bot.domain"): "A lower room never imports a higher one",
-    ("bot/clock.py", "adapters.web"): "A lower room never imports a higher one",
-    ("adapters/oauth/__init__.py", "composition.accounts"): "A lower room never imports a higher one",
+    ("policies/model.py", "graph.ports"): "A lower package never imports a higher one",
+    ("graph/ports/__init__.py", "bot.domain"): "A lower package never imports a higher one",
+    ("bot/clock.py", "adapters.web"): "A lower package never imports a higher one",
+    ("adapters/shared/__init__.py", "adapters.web"): "What adapters share knows none of them",
     ("graph/fields.py", "demo_model.model"): "Nobody but app.py imports the demo model",
     ("demo_model/turn.py", "bot.clock"): "The demo model knows the graph and the policies only",
     ("adapters/tool_servers/__init__.py", "adapters.web"): "Adapters do not know each other",
@@ -47,8 +47,8 @@ WRONG_ARROWS = {
 
 
 def test_an_arrow_in_the_wrong_direction_is_found(tmp_path: Path) -> None:
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "static"))
     shutil.copy(ROOT / ".importlinter", tmp_path)
     for file, imported in WRONG_ARROWS:
         with (tmp_path / file).open("a") as opened:
@@ -61,11 +61,13 @@ def test_an_arrow_in_the_wrong_direction_is_found(tmp_path: Path) -> None:
         assert f"{importer} -> {imported}" in done.stdout, done.stdout
 
 
-def test_nobody_imports_the_composition() -> None:
-    importing = [str(p) for p in sources(*ROOMS) if re.search(r"^\s*(from|import) app\b", p.read_text(), re.MULTILINE)]
+def test_nobody_imports_app() -> None:
+    importing = [
+        str(p) for p in sources(*PACKAGES) if re.search(r"^\s*(from|import) app\b", p.read_text(), re.MULTILINE)
+    ]
     assert importing == []
 
 
 def test_nothing_is_left_to_do_later() -> None:
     later = re.compile("TO[D]O|FIX[M]E")
-    assert [str(path) for path in sources(*ROOMS, "tests", "bench") if later.search(path.read_text())] == []
+    assert [str(path) for path in sources(*PACKAGES, "tests", "bench") if later.search(path.read_text())] == []

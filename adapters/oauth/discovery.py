@@ -28,7 +28,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from adapters.oauth.connections import OAuthServer
 from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of, may_follow
 from bot.accounts.ports import Unreachable
-from bot.accounts.tokens import ClientBook
+from bot.accounts.tokens import ClientStore
 from bot.clock import Clock
 
 _VERSION = {"MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}
@@ -191,7 +191,7 @@ async def client_for(
     http: OAuthHttpClient,
     server: OAuthServer,
     found: Found,
-    registrations: ClientBook,
+    registrations: ClientStore,
     *,
     redirect_uri: str,
     clock: Clock,

@@ -25,7 +25,7 @@ from adapters.oauth.discovery import OAuthClient, client_for, discover
 from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
 from adapters.oauth.http import OAuthHttpClient
 from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens, Unreachable
-from bot.accounts.tokens import ClientBook
+from bot.accounts.tokens import ClientStore
 from bot.clock import Clock, system_clock
 from bot.safe_text import visible_line
 
@@ -42,7 +42,7 @@ class OAuthServices:
     def __init__(
         self,
         connections: Mapping[str, Connection],
-        registrations: ClientBook,
+        registrations: ClientStore,
         *,
         clock: Clock = system_clock,
         http: OAuthHttpClient | None = None,

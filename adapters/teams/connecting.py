@@ -9,6 +9,7 @@ import structlog
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.tokens import Tokens
+from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
 
@@ -31,14 +32,6 @@ _OTHERWISE = (
 )
 
 
-class TeamsNotConnected(Exception):  # noqa: N818  # like PostFailed
-    """Microsoft does not let us in. `sentence`: what is wrong and what to do, for the operator."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-
-
 class Connecting:
     """Says in the log that we are connected, or why not. `first_pause` is in seconds."""
 
@@ -49,7 +42,7 @@ class Connecting:
         self._trying: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Raises `TeamsNotConnected` when Microsoft refuses us."""
+        """Raises `NotConnected` when Microsoft refuses us."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._connect()
@@ -68,7 +61,7 @@ class Connecting:
             await self._tokens.token()
         except ConnectorFailed as failure:
             if failure.permanent:
-                raise TeamsNotConnected(_sentence(failure)) from failure
+                raise NotConnected(_sentence(failure)) from failure
             raise
         config = self._config
         log.info("teams_connected", app_id=config.app_id or "(local)", tenants=sorted(config.allowed_tenants))
@@ -79,7 +72,7 @@ class Connecting:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
             try:
                 await self._connect()
-            except TeamsNotConnected as refusal:
+            except NotConnected as refusal:
                 log.error("teams_not_connected", reason=refusal.sentence)  # noqa: TRY400  # the sentence says it all
                 return
             except ConnectorFailed as failure:

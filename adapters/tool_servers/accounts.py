@@ -11,7 +11,7 @@ import structlog
 from bot.accounts.ports import Tokens
 
 if TYPE_CHECKING:
-    from bot.accounts.tokens import TokenBook
+    from bot.accounts.tokens import TokenStore
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ class AccountUnknown(Exception):  # noqa: N818  # an answer
 class Bearer:
     """The account of one person for one connection, as one session uses it."""
 
-    def __init__(self, tokens: TokenBook, person: str, connection: str) -> None:
+    def __init__(self, tokens: TokenStore, person: str, connection: str) -> None:
         self._tokens = tokens
         self.person = person
         self.connection = connection

@@ -219,17 +219,16 @@ class _Parked:
 
 
 class WaitingCalls:
-    """Keeps calls in the middle, by their ids. `patience`: seconds that one may wait."""
+    """Keeps calls in the middle, by their ids.
 
-    def __init__(self, patience: float) -> None:
+    `patience`: seconds that one may wait. `completed`: told of links that were used.
+    """
+
+    def __init__(self, patience: float, completed: Completed | None = None) -> None:
         self._patience = patience
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
         self._links: OrderedDict[tuple[str, str | None, str], str] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._completed: Completed | None = None
-
-    def connect(self, completed: Completed) -> None:
-        """Whom to tell that a link was used."""
         self._completed = completed
 
     def park(self, talk: InteractiveCall) -> None:

@@ -39,7 +39,7 @@ from policies.model import Annotations, Tool
 
 if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
-    from bot.accounts.tokens import CatalogueBook, TokenBook
+    from bot.accounts.tokens import CatalogueStore, TokenStore
 
 
 log = structlog.get_logger(__name__)
@@ -77,8 +77,8 @@ class PersonalServer(BaseServer["PersonalSession"]):
         config: ServerConfig,
         account: AccountConfig,
         common: CommonParts,
-        tokens: TokenBook,
-        catalogues: CatalogueBook | None,
+        tokens: TokenStore,
+        catalogues: CatalogueStore | None,
     ) -> None:
         super().__init__(config, common)
         self._account = account

@@ -38,7 +38,7 @@ from policies.model import Tool
 
 if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
-    from bot.accounts.tokens import CatalogueBook, TokenBook
+    from bot.accounts.tokens import CatalogueStore, TokenStore
 
 
 log = structlog.get_logger(__name__)
@@ -67,8 +67,8 @@ class ToolServers:
 
     `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `redact`: masks secrets in all
     that tools say, before anybody sees it. `tokens`: people's accounts; without them a server that needs these cannot
-    be used. `catalogues`: where the tools of such servers are remembered. To be started and closed by the loop that
-    calls it.
+    be used. `catalogues`: where the tools of such servers are remembered. `completed`: told the id of a call whose
+    link was used, as its server says. To be started and closed by the loop that calls it.
     """
 
     def __init__(
@@ -78,21 +78,18 @@ class ToolServers:
         result_limit: int = 16_000,
         timings: Timings | None = None,
         redact: Redact = unchanged,
-        tokens: TokenBook | None = None,
-        catalogues: CatalogueBook | None = None,
+        tokens: TokenStore | None = None,
+        catalogues: CatalogueStore | None = None,
+        completed: Completed | None = None,
     ) -> None:
         if result_limit < SMALLEST_RESULT_LIMIT:
             raise ValueError(f"result_limit must be at least {SMALLEST_RESULT_LIMIT} bytes, not {result_limit}")
         self._names = tuple(server.name for server in config.servers)
         timings = timings or Timings()
-        self._waiting = WaitingCalls(timings.parked)
+        self._waiting = WaitingCalls(timings.parked, completed)
         common = CommonParts(result_limit, timings, redact, self._waiting)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
-
-    def connect(self, completed: Completed) -> None:
-        """Whom to tell that a link was used, as its server says; with the id of the call that needed it."""
-        self._waiting.connect(completed)
 
     async def start(self) -> None:
         """Begin to connect to every server; returns at once."""
@@ -176,7 +173,7 @@ async def _sent(ready: Ready, progress: Progress) -> ToolOutcome | NotSent:
 
 
 def _server(
-    config: ServerConfig, common: CommonParts, tokens: TokenBook | None, catalogues: CatalogueBook | None
+    config: ServerConfig, common: CommonParts, tokens: TokenStore | None, catalogues: CatalogueStore | None
 ) -> SharedServer | PersonalServer | None:
     """`None`: it needs accounts, and there are none."""
     if config.account is None:

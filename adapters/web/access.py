@@ -8,21 +8,11 @@ elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.web.config import WebConfig
 from adapters.web.refusal import RefusalError
-
-FORWARDING_HEADERS = (
-    "Forwarded",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Proto",
-    "X-Forwarded-Port",
-    "X-Forwarded-Server",
-    "X-Real-IP",
-)
 
 _ONLY_HERE = "Without a password this page is for the machine it runs on: set WEB_PASSWORD to serve it beyond."
 
@@ -62,24 +52,6 @@ def refuse_other_sites(config: WebConfig, headers: Mapping[str, str]) -> None:
         ours.add(urlsplit(config.public_url).netloc.lower())
     if _netloc(origin) not in ours:
         raise RefusalError(403, "This request came from another site's page.")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address means this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.split("%", 1)[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def host_name(host_header: str) -> str:
-    """The host of a `Host` header without its port; empty when it cannot be read."""
-    try:
-        return urlsplit(f"//{host_header}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _netloc(origin: str) -> str:

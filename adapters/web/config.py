@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from bot.domain import Person
+from bot.settings import Settings, plain
 
 DEFAULT_PEOPLE = (
     Person(person_id="web:ana", name="Ana"),
@@ -15,6 +16,12 @@ DEFAULT_PEOPLE = (
 
 MINIMUM_SECRET = 16
 """Bytes; less could be guessed by trying (NIST SP 800-107: a MAC key has at least 112 bits)."""
+
+NO_MODEL = (
+    "No language model is connected: the built-in demo model answers by rules. "
+    "Set OPENAI_API_KEY (see the README) to talk with a real one."
+)
+"""The banner while the demo model answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +85,8 @@ class PageFacts:
     """Shown as a banner, such as "No language model is connected…"; empty: no banner."""
     mode: str = "default"
     tool_servers: tuple[ToolServerFacts, ...] = ()
+
+
+def config_from(settings: Settings, key: bytes) -> WebConfig:
+    """What the environment says of the page. `key`: signs its cookies."""
+    return WebConfig(settings.host, settings.port, settings.public_url, plain(settings.web_password), secret=key)

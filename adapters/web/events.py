@@ -19,7 +19,7 @@ from adapters.web.live import LiveBoard
 from adapters.web.render import asked_json, thread_json, threads_json
 from adapters.web.render_house import person_json
 from bot.domain import Person, ThreadView
-from bot.platform import Desk
+from bot.queries import Queries
 
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer; 30 to 60 s is usual."""
@@ -40,11 +40,11 @@ _HEADERS = {
 class EventStreams:
     """Serves `GET /api/events?thread=ID`."""
 
-    def __init__(self, desk: Desk, hub: Hub, board: LiveBoard) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, hub: Hub, board: LiveBoard) -> None:
+        self._queries = queries
         self._hub = hub
         self._board = board
-        self._lists = ThreadLists(desk, hub)
+        self._lists = ThreadLists(queries, hub)
 
     async def events(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
@@ -66,7 +66,7 @@ class EventStreams:
 
     async def _snapshot(self, thread_id: str, visitor: Visitor) -> bytes:
         # A conversation that nobody has written in yet has an id (the page's) and no row.
-        view = await self._desk.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
+        view = await self._queries.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
         thread = thread_json(view) | {"live": self._board.snapshot(thread_id)}
         me = frame("session", {"me": person_json(visitor.person)})
         return me + await self._lists.now(visitor.person) + frame("thread", thread)
@@ -99,8 +99,8 @@ class ThreadLists:
     all read at once would hold up everybody.
     """
 
-    def __init__(self, desk: Desk, hub: Hub) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, hub: Hub) -> None:
+        self._queries = queries
         self._hub = hub
         self._turn = asyncio.Lock()
         self._as_of = hub.changes
@@ -122,8 +122,8 @@ class ThreadLists:
             return self._frames[person.person_id]
 
     async def _read(self, person: Person) -> bytes:
-        asked = await self._desk.asked(person)
-        threads = await self._desk.threads("web")
+        asked = await self._queries.asked(person)
+        threads = await self._queries.threads("web")
         # Reading from the database does not yield, so that the next in turn would follow within the same step.
         await asyncio.sleep(0)
         return frame("threads", {**threads_json(threads), **asked_json(asked)})

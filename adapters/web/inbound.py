@@ -1,4 +1,4 @@
-"""What people do on the page: verified by the door, parsed here, given to the desk. No decisions are made here."""
+"""What people do on the page: verified by the door, parsed here, given to the services. No decisions are made here."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from bot.domain import (
     Place,
     Unknown,
 )
-from bot.platform import Desk
+from bot.services import Services
 from policies.approvers import DURATIONS
 
 _LONGEST_PAGE = 9
@@ -66,15 +66,15 @@ def thread_id_of(text: str) -> str:
 class Inbound:
     """The page's actions, one method each."""
 
-    def __init__(self, config: WebConfig, desk: Desk, hub: Hub, clock: Clock) -> None:
+    def __init__(self, config: WebConfig, services: Services, hub: Hub, clock: Clock) -> None:
         self._config = config
-        self._desk = desk
+        self._services = services
         self._hub = hub
         self._clock = clock
 
     async def threads(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/threads`."""
-        return json_answer(threads_json(await self._desk.threads("web")))
+        return json_answer(threads_json(await self._services.queries.threads("web")))
 
     async def message(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
@@ -87,7 +87,7 @@ class Inbound:
             text=checked_text(body.text),
             at=self._clock(),
         )
-        accepted = await self._desk.accept(message)
+        accepted = await self._services.inbox.accept(message)
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)
         if accepted and not taken:
             view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
@@ -96,8 +96,8 @@ class Inbound:
         return json_answer({"accepted": accepted} | ({"taken": True} if taken else {}), status=202)
 
     async def _is_shown(self, message: Message) -> bool:
-        """Whether it became a message in its thread: the desk keeps a one-time code out of everybody's sight."""
-        view = await self._desk.thread(message.place.key, message.author)
+        """Whether it became a message in its thread: the inbox keeps a one-time code out of everybody's sight."""
+        view = await self._services.queries.thread(message.place.key, message.author)
         return view is not None and any(isinstance(e, MessageView) and e.key == message.key for e in view.entries)
 
     async def decide(self, request: web.Request, visitor: Visitor) -> web.Response:
@@ -116,19 +116,19 @@ class Inbound:
             arguments=body.values,
             always_for=DURATIONS[body.always_for] if body.always_for else None,
         )
-        results = await self._desk.decide(decision)
+        results = await self._services.approvals.decide(decision)
         return clicks_answer(results)
 
     async def together(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide
         now. Whoever may not is not offered to; it is judged again at the click."""
-        views = await self._desk.together(id_of(request), visitor.person)
+        views = await self._services.queries.together(id_of(request), visitor.person)
         return json_answer({"decides": [view.approval_id for view in views]})
 
     async def arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""
         page = _page_of(request)
-        view = await self._desk.approval(id_of(request), "web:")
+        view = await self._services.queries.approval(id_of(request), "web:")
         if isinstance(view, Unknown):
             return click_answer(view)
         return json_answer(argument_page_json(view.arguments, page))
@@ -136,7 +136,7 @@ class Inbound:
     async def outcome_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/outcomes/{id}/arguments?page=N`: likewise, of a card of this page that the visitor may see."""
         page = _page_of(request)
-        for shown in await self._desk.shown(id_of(request)):
+        for shown in await self._services.queries.shown(id_of(request)):
             post = shown.post
             may_see = post.place.platform == "web" and post.only_for in {None, visitor.person.person_id}
             if may_see and isinstance(post.content, OutcomeView):
@@ -146,65 +146,69 @@ class Inbound:
     async def grant_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/grants/{id}/arguments?page=N`: likewise, of the visitor's own."""
         page, wanted = _page_of(request), id_of(request)
-        own = [grant for grant in await self._desk.grants(visitor.person) if grant.grant_id == wanted]
+        own = [
+            grant
+            for grant in await self._services.queries.standing_approvals(visitor.person)
+            if grant.grant_id == wanted
+        ]
         if not own:
             return click_answer(Unknown("You allow no such call."))
         return json_answer(argument_page_json(own[0].arguments, page))
 
     async def hand_over(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """`POST /api/approvals/{id}/handover`: the desk says whether both may decide."""
+        """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
         known = self._config.person(body.to)
         name = known.name if known else ""
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
-        return click_answer(await self._desk.hand_over(handover))
+        return click_answer(await self._services.approvals.hand_over(handover))
 
     async def take_back(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """`POST /api/approvals/{id}/withdrawal`: by the requester; the desk says who that is."""
+        """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""
         body = await read_body(request, ClickBody)
         key = click_key(body.id, visitor)
-        return click_answer(await self._desk.take_back(key, id_of(request), visitor.person))
+        return click_answer(await self._services.approvals.withdraw_request(key, id_of(request), visitor.person))
 
     async def grants(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/grants`: the visitor's own."""
-        return json_answer(grants_json(await self._desk.grants(visitor.person)))
+        return json_answer(grants_json(await self._services.queries.standing_approvals(visitor.person)))
 
     async def revoke(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`DELETE /api/grants/{id}`."""
-        return click_answer(await self._desk.revoke(id_of(request), visitor.person))
+        return click_answer(await self._services.approvals.revoke_standing_approval(id_of(request), visitor.person))
 
     async def form(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/form`."""
-        form = await self._desk.edit_form(id_of(request), visitor.person)
+        form = await self._services.approvals.edit_form(id_of(request), visitor.person)
         return json_answer(form_json(form)) if isinstance(form, Form) else click_answer(form)
 
     async def look(self, request: web.Request, visitor: Visitor) -> web.Response:
-        """`POST /api/approvals/{id}/look`: what is hidden in it, for this visitor alone; the desk judges whether they
-        may. No `GET`, since the audit log says that they did."""
+        """`POST /api/approvals/{id}/look`: what is hidden in it, for this visitor alone; the service judges
+        whether they may. No `GET`, since the audit log says that they did."""
         await read_body(request, ClickBody)
-        hidden = await self._desk.look(id_of(request), visitor.person)
+        hidden = await self._services.approvals.reveal(id_of(request), visitor.person)
         return json_answer(hidden_json(hidden)) if isinstance(hidden, Hidden) else click_answer(hidden)
 
     async def answer(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/clarifications/{id}/answer`."""
         body = await read_body(request, AnswerBody)
         answer = FormAnswer(click_key(body.id, visitor), visitor.person, id_of(request), body.values)
-        return click_answer(await self._desk.answer(answer))
+        return click_answer(await self._services.questions.answer(answer))
 
     async def dismiss(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/clarifications/{id}/dismissal`: no answer to a tool's question."""
         body = await read_body(request, DismissalBody)
         dismissal = Dismissal(click_key(body.id, visitor), visitor.person, id_of(request), body.action)
-        return click_answer(await self._desk.dismiss(dismissal))
+        return click_answer(await self._services.questions.dismiss(dismissal))
 
     async def outcome(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/outcomes/{id}`."""
         body = await read_body(request, OutcomeBody)
         choice = OutcomeChoice(click_key(body.id, visitor), visitor.person, id_of(request), body.choice)
-        return click_answer(await self._desk.settle_outcome(choice))
+        return click_answer(await self._services.approvals.settle_outcome(choice))
 
     async def stop(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`POST /api/threads/{id}/stop`."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
-        return click_answer(await self._desk.stop(click_key(body.id, visitor), thread_id, visitor.person))
+        return click_answer(await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person))

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from bot.accounts.connections import Connecting, account_label
+from bot.accounts.connecting import Connecting, account_label
 from bot.accounts.tokens import Safe
 from bot.clock import Clock
 from bot.domain import ClickResult, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
-from bot.inbox.sessions import current_thread
 from bot.posts import Posts, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from bot.secrets import hashed
+from bot.sessions import current_thread
 
 log = structlog.get_logger(__name__)
 NO_SUCH = Unknown("This sign-in does not exist (any more).")
@@ -32,30 +32,46 @@ TOO_LATE = Refused("This code does not count (any more). If your account is not 
 USED_UP = Refused("That is not the code, and that was the last try. Ask for a new link and sign in again.")
 
 
-class CodeDesk:
-    """Checks codes and connects accounts."""
+class Codes:
+    """Takes one-time codes, however they come, and connects accounts.
 
-    def __init__(self, connecting: Connecting, safe: Safe, clock: Clock) -> None:
+    Whoever has the code, and is the person whom the link was for, has been both ends of it. A code comes as a form, or
+    as a message that nobody but us may read: no record, no model, no log.
+    """
+
+    def __init__(self, database: Database, posts: Posts, connecting: Connecting, safe: Safe, clock: Clock) -> None:
+        self._database = database
+        self._posts = posts
         self._connecting = connecting
         self._safe = safe
         self._clock = clock
 
-    async def told_in(self, tx: Transaction, person_id: str, text: str) -> str | None:
-        """The code in a message that nobody but us may read: the whole message, where this person is expected to tell
-        one, or one that somebody was shown lately, whatever stands around it. `None`: words that look like one, at
-        most, are just words."""
-        among = codes_among(text)
-        if not among:
+    async def taken(self, message: Message) -> bool | None:
+        """Take a message as a code; what came of it is told its author alone. False: it was taken before. `None`: it is
+        no code, but a message like others."""
+        if not codes_among(message.text):
             return None
-        ways = await authorizations.with_codes(tx)
-        if told := among & self._codes(ways):
-            return min(told)
-        return code_in(text) if any(_is_expected(way, person_id) for way in ways) else None
+        async with self._database.writing_urgently() as tx:
+            if await posts.get(tx, _answer_to(message)) is not None:
+                return False
+            return True if await self.take(tx, message) else None
 
-    async def codes_of(self, tx: Transaction, codes: frozenset[str]) -> frozenset[str]:
-        """Which of them somebody was shown lately."""
-        ways = await authorizations.with_codes(tx) if codes else ()
-        return codes & self._codes(ways)
+    async def take(self, tx: Transaction, message: Message) -> bool:
+        """As `taken`, within a transaction, for a message that was not taken before. False: it is no code."""
+        code = await self._told_in(tx, message.author.person_id, message.text)
+        if code is None:
+            return False
+        result = await self.enter(tx, CodeEntry(message.key, message.author, code))
+        await self._posts.say(tx, await _told(tx, message, result))
+        return True
+
+    async def without_codes(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
+        """What was said in a thread, without what has a code in it: a code is for no model."""
+        among = {quote: codes_among(quote.text) for quote in quotes}
+        async with self._database.reading() as tx:
+            ways = await authorizations.with_codes(tx) if any(among.values()) else ()
+        codes = self._codes(ways)
+        return tuple(quote for quote in quotes if not among[quote] & codes)
 
     async def enter(self, tx: Transaction, entry: CodeEntry) -> ClickResult:
         """Check a code. A wrong one counts, and the last wrong one makes the right one useless."""
@@ -89,6 +105,18 @@ class CodeDesk:
         if not waiting:
             return TOO_LATE if theirs else NONE_WAITS
         return await self._wrong(tx, waiting, entry)
+
+    async def _told_in(self, tx: Transaction, person_id: str, text: str) -> str | None:
+        """The code in a message that nobody but us may read: the whole message, where this person is expected to tell
+        one, or one that somebody was shown lately, whatever stands around it. `None`: words that look like one, at
+        most, are just words."""
+        among = codes_among(text)
+        if not among:
+            return None
+        ways = await authorizations.with_codes(tx)
+        if told := among & self._codes(ways):
+            return min(told)
+        return code_in(text) if any(_is_expected(way, person_id) for way in ways) else None
 
     async def _not_theirs(self, tx: Transaction, way: AuthorizationRow) -> ClickResult:
         """Somebody has signed in by another's link and tells the code, perhaps where that one reads along: from now on
@@ -155,46 +183,6 @@ def _tries(left: int) -> str:
 # A message that is a code reaches no record, no model and no log.
 
 REST = "I have not read the rest of your message, as there was a code in it: please send that again."
-
-
-class Codes:
-    """Takes codes, however they come."""
-
-    def __init__(self, database: Database, outbox: Posts, desk: CodeDesk) -> None:
-        self._database = database
-        self._posts = outbox
-        self._desk = desk
-
-    async def enter(self, entry: CodeEntry) -> ClickResult:
-        """A form with a code was submitted."""
-        async with self._database.writing_urgently() as tx:
-            return await self._desk.enter(tx, entry)
-
-    async def taken(self, message: Message) -> bool | None:
-        """Take a message as a code; what came of it is told its author alone. False: it was taken before. `None`: it is
-        no code, but a message like others."""
-        if not codes_among(message.text):
-            return None
-        async with self._database.writing_urgently() as tx:
-            if await posts.get(tx, _answer_to(message)) is not None:
-                return False
-            return True if await self.take(tx, message) else None
-
-    async def take(self, tx: Transaction, message: Message) -> bool:
-        """As `taken`, within a transaction, for a message that was not taken before. False: it is no code."""
-        code = await self._desk.told_in(tx, message.author.person_id, message.text)
-        if code is None:
-            return False
-        result = await self._desk.enter(tx, CodeEntry(message.key, message.author, code))
-        await self._posts.say(tx, await _told(tx, message, result))
-        return True
-
-    async def without_codes(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
-        """What was said in a thread, without what has a code in it: a code is for no model."""
-        among = {quote: codes_among(quote.text) for quote in quotes}
-        async with self._database.reading() as tx:
-            codes = await self._desk.codes_of(tx, frozenset[str]().union(*among.values()))
-        return tuple(quote for quote in quotes if not among[quote] & codes)
 
 
 def _answer_to(message: Message) -> str:

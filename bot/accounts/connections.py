@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import structlog
 
-from bot.accounts.ports import Services, Unreachable
-from bot.accounts.tokens import Grant, Safe
+from bot.accounts.codes import Codes
+from bot.accounts.connecting import Changes
+from bot.accounts.ports import OutsideServices, Unreachable
+from bot.accounts.tokens import Safe
 from bot.clock import Clock
-from bot.domain import AlreadySettled, ClickResult, ConnectionView, Person, Refused, Settled, Unknown
-from bot.ids import NewId
-from bot.inbox.resuming import Resuming
+from bot.domain import (
+    AlreadySettled,
+    ClickResult,
+    CodeEntry,
+    ConnectionView,
+    Person,
+    Refused,
+    Settled,
+    SignInReply,
+    Unknown,
+)
+from bot.engine import Engine, resume_thread
 from bot.posts import Posts
 from bot.records import authorizations, connections, oauth_clients, sign_ins
-from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
-from bot.records.database import Database, Transaction
-from bot.safe_text import visible_line
+from bot.records.database import Database
 from bot.secrets import Sealer
 
 log = structlog.get_logger(__name__)
@@ -31,24 +39,34 @@ OTHER_KEY = (
     "These people will be asked to sign in again. If the key was changed, keep the old one behind the new: "
     "ENCRYPTION_KEY=new,old (without the variable until now, the old one is in encryption.key in the data folder)."
 )
+NO_SIGN_IN = Unknown("This sign-in does not exist (any more).")
 NO_SUCH = Unknown("This account is not connected (any more).")
 
 
-class ConnectionBook:
-    """Lists accounts and disconnects them."""
+class Connections:
+    """What people do with their accounts at outside services: connect, list and disconnect them.
+
+    `patience`: seconds that whoever disconnects waits for the service to be told.
+    """
 
     def __init__(
         self,
         database: Database,
-        services: Services,
-        sealer: Sealer,
-        changes: Changes,
+        engine: Engine,
+        posts: Posts,
         clock: Clock,
         *,
+        services: OutsideServices,
+        sealer: Sealer,
+        codes: Codes,
+        changes: Changes,
         patience: float = PATIENCE,
     ) -> None:
         self._database = database
+        self._engine = engine
+        self._posts = posts
         self._services = services
+        self._codes = codes
         self._sealer = sealer
         self._safe = Safe(sealer)
         self._changes = changes
@@ -82,16 +100,34 @@ class ConnectionBook:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._changes.close()
 
-    async def views(self, person: Person) -> tuple[ConnectionView, ...]:
+    async def of_person(self, person: Person) -> tuple[ConnectionView, ...]:
         """The accounts that this person has connected, by service."""
         async with self._database.reading() as tx:
             rows = await connections.of_person(tx, person.person_id)
         return tuple(self._view(row) for row in rows)
 
-    async def counts(self) -> Mapping[str, int]:
-        """How many accounts of each connection work: what an operator may see."""
-        async with self._database.reading() as tx:
-            return await connections.counts(tx)
+    async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
+        """Record that a person has signed in, or will not."""
+        async with self._database.writing_urgently() as tx:
+            row = await sign_ins.get(tx, reply.sign_in_id)
+            if row is None:
+                return NO_SIGN_IN
+            if row.person_id != reply.person.person_id:
+                return Refused("This sign-in is for somebody else only.")
+            if reply.done and row.status == "open" and row.connection is not None:
+                return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it.")
+            status, now = "done" if reply.done else "declined", self._clock()
+            if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
+                twice = row.settled_key == reply.key
+                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+            await self._posts.show_again(tx, [reply.sign_in_id])
+            await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
+        return Settled("Thank you, going on." if reply.done else "All right, without it.")
+
+    async def enter_code(self, entry: CodeEntry) -> ClickResult:
+        """Check the one-time code that a person typed into a form; their account is connected when it is right."""
+        async with self._database.writing_urgently() as tx:
+            return await self._codes.enter(tx, entry)
 
     async def disconnect(self, connection_id: str, person: Person) -> ClickResult:
         """End a connection, its owner only. It is of no use at once; the service is told as soon as it can be."""
@@ -166,108 +202,3 @@ class ConnectionBook:
             log.info("accounts_resealed", accounts=renewed)
         if lost:
             log.warning("accounts_sealed_with_another_key", accounts=lost, note=OTHER_KEY)
-
-
-# ----------------------------------------------------------------------------------------- connecting
-# Tokens are kept and everything that waited for the account goes on, in one transaction.
-
-ACCOUNT_LIMIT = 120
-"""Characters of how a service names an account."""
-
-
-class Connecting:
-    """Writes connections, and lets the threads go on."""
-
-    def __init__(
-        self,
-        posts: Posts,
-        resuming: Resuming,
-        services: Services,
-        safe: Safe,
-        changes: Changes,
-        *,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        self._posts = posts
-        self._resuming = resuming
-        self._services = services
-        self._safe = safe
-        self._changes = changes
-        self._clock = clock
-        self._new_id = new_id
-
-    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: Grant) -> None:
-        """The tokens are active from now on. Every sign-in of this person for this connection is done."""
-        person_id, connection, now = way.person_id, way.connection, self._clock()
-        row = ConnectionRow(
-            connection_id=self._new_id(),
-            person_id=person_id,
-            connection=connection,
-            service=self.label(connection),
-            account=account_label(grant),
-            scopes=grant.tokens.scopes,
-            status="active",
-            version=1,
-            sealed_tokens=self._safe.put_tokens(person_id, connection, grant.tokens),
-            since=now,
-            used_at=None,
-        )
-        await connections.put(tx, row)
-        tx.afterwards(lambda: self._changes.tell(person_id, connection))  # before what waits for it goes on
-        for waiting in await sign_ins.open_for(tx, person_id, connection):
-            key = f"connected:{way.authorization_id}"
-            if await sign_ins.settle(tx, waiting.sign_in_id, "done", key=key, now=now):
-                await self._posts.show_again(tx, [waiting.sign_in_id])
-                await self._resuming.resume(tx, waiting.thread_id, waiting.sign_in_id)
-
-    async def show_waiting(self, tx: Transaction, way: AuthorizationRow) -> None:
-        """Something changed on the way that the cards of what waits for it tell."""
-        rows = await sign_ins.open_for(tx, way.person_id, way.connection)
-        await self._posts.show_again(tx, [row.sign_in_id for row in rows])
-
-    def label(self, connection: str) -> str:
-        """Name of a connection's service for people."""
-        service = self._services.service(connection)
-        return service.label if service is not None else connection
-
-
-def account_label(grant: Grant) -> str:
-    """How the service names the account, safe to show; empty where it does not tell."""
-    return visible_line(grant.account.label or grant.account.verified_email or "", ACCOUNT_LIMIT)
-
-
-# -------------------------------------------------------------------------------------------- changes
-# Who holds a session with somebody's account is told when that account changes or is gone.
-
-Changed = Callable[[str, str], Awaitable[None]]
-"""Told of a person and a connection. `ToolServers.forget` is one: it ends sessions."""
-
-
-async def nobody(_person_id: str, _connection: str) -> None:
-    """Nobody holds anything open."""
-
-
-class Changes:
-    """Tells of changes, without anybody having to wait for it."""
-
-    def __init__(self, changed: Changed) -> None:
-        self._changed = changed
-        self._telling: set[asyncio.Task[None]] = set()
-
-    def tell(self, person_id: str, connection: str) -> None:
-        """This person's account of a connection is another one now, or none. Returns at once."""
-        task = asyncio.create_task(self._tell(person_id, connection), name="account changed")
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
-
-    async def close(self) -> None:
-        """Wait for those who are being told."""
-        await asyncio.gather(*self._telling)
-
-    async def _tell(self, person_id: str, connection: str) -> None:
-        try:
-            await self._changed(person_id, connection)
-        except Exception as defect:  # noqa: BLE001  # an adapter's; nobody awaits this
-            # Without the traceback: its words could hold a token.
-            log.error("account_change_defect", connection=connection, cause=type(defect).__name__)  # noqa: TRY400

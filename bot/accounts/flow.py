@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import structlog
 
 from bot.accounts.codes import MINUTES, new_code
-from bot.accounts.connections import Connecting, account_label
-from bot.accounts.ports import Begun, Denied, Proofs, Rejected, Services, Unreachable
+from bot.accounts.connecting import Connecting, account_label
+from bot.accounts.ports import Begun, Denied, OutsideServices, Proofs, Rejected, Unreachable
 from bot.accounts.sign_ins import callback
 from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
 from bot.limits import Windows
+from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, Step
 from bot.records.database import Database
@@ -31,28 +32,13 @@ from bot.secrets import hashed, random_token
 log = structlog.get_logger(__name__)
 STEP_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
+HOUR = 3600.0
+BEGINS = 10
+"""How often one link may be gone on from within `HOUR`: each time, a service is asked."""
 WEB = "web"
 """Platform of the people whose chat is a page of ours: its session proves who they are."""
 PLATFORMS = {"slack": "Slack", "teams": "Microsoft Teams", WEB: "the chat page"}
 PAGE = "this page"
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What a sign-in needs from the house."""
-
-    database: Database
-    services: Services
-    proofs: Proofs
-    connecting: Connecting
-    safe: Safe
-    clock: Clock
-    address: Callable[[], str]
-    """Where browsers reach us: scheme, host and port."""
-    email_of: Callable[[str], Awaitable[str | None]]
-    """The address that a person's chat platform vouches for, in lower case."""
-    begins: Windows
-    """How often one link may be gone on from: each time, a service is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +57,32 @@ class _Next:
 
 
 class SignInFlow:
-    """Answers the browsers' requests: what a link is for, going on from it, coming back."""
+    """Answers the browsers' requests: what a link is for, going on from it, coming back.
 
-    def __init__(self, around: Around) -> None:
-        self._a = around
+    `address`: where browsers reach us (scheme, host and port).
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        connecting: Connecting,
+        safe: Safe,
+        clock: Clock,
+        *,
+        services: OutsideServices,
+        proofs: Proofs,
+        address: Callable[[], str],
+        platforms: Mapping[str, Platform],
+    ) -> None:
+        self._database = database
+        self._connecting = connecting
+        self._safe = safe
+        self._clock = clock
+        self._services = services
+        self._proofs = proofs
+        self._address = address
+        self._platforms = platforms
+        self._begins = Windows(BEGINS, HOUR)
         self._coming_back: set[str] = set()
 
     # ------------------------------------------------------------------------------------------- the link
@@ -84,12 +92,12 @@ class SignInFlow:
         way = await self._way_of_link(token)
         if isinstance(way, Problem):
             return way
-        service = self._a.services.service(way.connection)
+        service = self._services.service(way.connection)
         if service is None:
             return NOT_CONFIGURED
-        async with self._a.database.reading() as tx:
+        async with self._database.reading() as tx:
             name = (await threads.names(tx, [way.person_id]))[way.person_id]
-        proof = PAGE if _platform(way) == WEB else self._a.proofs.provider(way.person_id) or ""
+        proof = PAGE if _platform(way) == WEB else self._proofs.provider(way.person_id) or ""
         return Offer(service.label, name, _platform_name(way), service.scopes, proof)
 
     async def start(self, token: str, *, visitor: str | None, cookie: str | None) -> GoTo | Problem:
@@ -102,30 +110,30 @@ class SignInFlow:
             return OTHER_BROWSER
         if _platform(way) == WEB and visitor != way.person_id:
             return NOT_YOUR_PAGE
-        if self._a.begins.wait(way.authorization_id, "", self._a.clock()):
+        if self._begins.wait(way.authorization_id, "", self._clock()):
             return TOO_OFTEN
-        self._a.begins.add(way.authorization_id, random_token(), self._a.clock())
+        self._begins.add(way.authorization_id, random_token(), self._clock())
         browser = cookie if cookie is not None and _OURS.fullmatch(cookie) else random_token()
-        if _platform(way) != WEB and self._a.proofs.provider(way.person_id) is not None:
+        if _platform(way) != WEB and self._proofs.provider(way.person_id) is not None:
             return await self._begin_proof(way, browser)
         return await self._begin_consent(way, browser, proven=_platform(way) == WEB)
 
     async def _way_of_link(self, token: str) -> AuthorizationRow | Problem:
-        async with self._a.database.reading() as tx:
+        async with self._database.reading() as tx:
             way = await authorizations.with_link(tx, hashed(token))
         if way is None:
             return UNKNOWN_LINK
         if way.status != "open":
             return USED
-        if way.link_until is None or self._a.clock() >= way.link_until:
+        if way.link_until is None or self._clock() >= way.link_until:
             return OLD_LINK
         return way
 
     async def _begin_proof(self, way: AuthorizationRow, browser: str) -> GoTo | Problem:
         state, nonce = random_token(), random_token()
         try:
-            begun = await self._a.proofs.begin(
-                way.person_id, state=state, nonce=nonce, redirect_uri=callback(self._a.address())
+            begun = await self._proofs.begin(
+                way.person_id, state=state, nonce=nonce, redirect_uri=callback(self._address())
             )
         except Unreachable as cause:
             return _unavailable(way, "proof", cause)
@@ -134,10 +142,10 @@ class SignInFlow:
     async def _begin_consent(self, way: AuthorizationRow, browser: str, *, proven: bool) -> GoTo | Problem:
         state = random_token()
         try:
-            begun = await self._a.services.begin(
+            begun = await self._services.begin(
                 way.connection,
                 state=state,
-                redirect_uri=callback(self._a.address(), way.connection),
+                redirect_uri=callback(self._address(), way.connection),
                 challenge=way.challenge,
             )
         except (Unreachable, Rejected) as cause:
@@ -146,15 +154,15 @@ class SignInFlow:
 
     async def _sent_on(self, way: AuthorizationRow, to: _Next) -> GoTo | Problem:
         kept = {"kept": dict(to.begun.kept), "nonce": to.nonce, "connection": to.connection}
-        async with self._a.database.writing_urgently() as tx:
+        async with self._database.writing_urgently() as tx:
             changed = await authorizations.change(
                 tx,
                 way,
                 browser_hash=hashed(to.browser),
                 step=to.step,
                 state_hash=hashed(to.state),
-                sealed_step=self._a.safe.put(way.person_id, way.connection, kept),
-                step_until=self._a.clock() + STEP_SECONDS,
+                sealed_step=self._safe.put(way.person_id, way.connection, kept),
+                step_until=self._clock() + STEP_SECONDS,
                 proven=to.proven,
             )
         return GoTo(to.begun.url, to.browser) if changed else OVERTAKEN
@@ -172,12 +180,12 @@ class SignInFlow:
             return USED
         self._coming_back.add(state_hash)
         try:
-            async with self._a.database.reading() as tx:
+            async with self._database.reading() as tx:
                 way = await authorizations.with_state(tx, state_hash)
             wrong = self._wrong(way, cookie)
             if way is None or cookie is None or wrong is not None:
                 return wrong or UNKNOWN_STATE
-            kept = self._a.safe.take(way.person_id, way.connection, way.sealed_step)
+            kept = self._safe.take(way.person_id, way.connection, way.sealed_step)
             if kept is None:
                 return OLD_STEP
             # Steps that an earlier release began, which had one address for all, come back to that one.
@@ -202,7 +210,7 @@ class SignInFlow:
             return OTHER_BROWSER
         if way.status != "open" or way.step not in ("proof", "consent"):
             return USED
-        if way.step_until is None or self._a.clock() >= way.step_until:
+        if way.step_until is None or self._clock() >= way.step_until:
             return OLD_STEP
         return None
 
@@ -214,7 +222,7 @@ class SignInFlow:
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, browser: str
     ) -> GoTo | Problem:
         try:
-            person_id = await self._a.proofs.finish(kept["kept"], code, nonce=kept["nonce"])
+            person_id = await self._proofs.finish(kept["kept"], code, nonce=kept["nonce"])
         except (Unreachable, Rejected, Denied) as cause:
             return _unavailable(way, "proof", cause)
         if person_id != way.person_id:
@@ -226,47 +234,53 @@ class SignInFlow:
         self, way: AuthorizationRow, kept: Mapping[str, Any], code: str, issuer: str | None
     ) -> Connected | ShowCode | Problem:
         try:
-            tokens = await self._a.services.finish(way.connection, kept["kept"], code, issuer=issuer)
-            account = await self._a.services.account(way.connection, tokens)
+            tokens = await self._services.finish(way.connection, kept["kept"], code, issuer=issuer)
+            account = await self._services.account(way.connection, tokens)
         except (Unreachable, Rejected, Denied) as cause:
             return _unavailable(way, "consent", cause)
         grant = Grant(tokens, account)
         if way.proven:
             return await self._connected(way, grant)
         verified = account.verified_email
-        if verified is not None and verified.lower() != await self._a.email_of(way.person_id):
+        if verified is not None and verified.lower() != await self._email_of(way.person_id):
             log.warning("sign_in_with_another_address", connection=way.connection)
             return OTHER_ADDRESS
         return await self._wants_code(way, grant)
 
     async def _connected(self, way: AuthorizationRow, grant: Grant) -> Connected | Problem:
-        async with self._a.database.writing_urgently() as tx:
-            if not await authorizations.finish(tx, way, key=None, now=self._a.clock()):
+        async with self._database.writing_urgently() as tx:
+            if not await authorizations.finish(tx, way, key=None, now=self._clock()):
                 return OVERTAKEN
-            await self._a.connecting.connect(tx, way, grant)
+            await self._connecting.connect(tx, way, grant)
             name = (await threads.names(tx, [way.person_id]))[way.person_id]
         log.info("account_connected", connection=way.connection)
-        service = self._a.connecting.label(way.connection)
+        service = self._connecting.label(way.connection)
         return Connected(service, account_label(grant), name, _platform_name(way))
+
+    async def _email_of(self, person_id: str) -> str | None:
+        """The address that a person's own platform vouches for, in lower case. Asked now: it may change hands."""
+        platform = self._platforms.get(person_id.partition(":")[0])
+        email = (await platform.account_of(person_id)).email if platform is not None else ""
+        return email.strip().lower() or None
 
     async def _wants_code(self, way: AuthorizationRow, grant: Grant) -> ShowCode | Problem:
         code = new_code()
-        async with self._a.database.writing_urgently() as tx:
+        async with self._database.writing_urgently() as tx:
             changed = await authorizations.change(
                 tx,
                 way,
                 step="code",
                 sealed_step=None,
-                sealed_grant=self._a.safe.put_grant(way.person_id, way.connection, grant),
-                sealed_code=self._a.safe.put(way.person_id, way.connection, {"code": code}),
-                code_until=self._a.clock() + MINUTES * 60,
+                sealed_grant=self._safe.put_grant(way.person_id, way.connection, grant),
+                sealed_code=self._safe.put(way.person_id, way.connection, {"code": code}),
+                code_until=self._clock() + MINUTES * 60,
                 code_tries=0,
                 code_key=None,
             )
             if not changed:
                 return OVERTAKEN
-            await self._a.connecting.show_waiting(tx, way)
-        return ShowCode(self._a.connecting.label(way.connection), account_label(grant), code, MINUTES)
+            await self._connecting.show_waiting(tx, way)
+        return ShowCode(self._connecting.label(way.connection), account_label(grant), code, MINUTES)
 
 
 _OURS = re.compile(r"[A-Za-z0-9_-]{43}")

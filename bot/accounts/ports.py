@@ -69,7 +69,7 @@ class Unreachable(Exception):  # noqa: N818
     """The service could not be asked, or answered something that is no answer. The text is for the log."""
 
 
-class Services(Protocol):
+class OutsideServices(Protocol):
     """The OAuth side of every configured connection. Each call has a time limit and raises `Unreachable`."""
 
     def service(self, connection: str) -> Service | None:

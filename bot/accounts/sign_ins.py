@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote
 
-from bot.accounts.ports import Services
+from bot.accounts.ports import OutsideServices
 from bot.clock import Clock
-from bot.domain import AlreadySettled, ClickResult, Person, Refused, Settled, SignInReply, Unknown
+from bot.domain import Refused, Unknown
+from bot.engine import Engine, resume_thread
 from bot.ids import NewId
-from bot.inbox.resuming import Resuming
 from bot.limits import Windows
 from bot.posts import Posts
 from bot.records import approvals, attempts, authorizations, connections, sign_ins
@@ -34,34 +34,41 @@ NO_SUCH = Unknown("This sign-in does not exist (any more).")
 NOT_VALID = Refused("This link is not valid any more.")
 
 
-@dataclass(frozen=True, slots=True)
-class Signing:
-    """What the book of sign-ins works with."""
+class SignIns:
+    """Keeps what waits for somebody's browser. Fills `graph.ports.SignIns`.
 
-    database: Database
-    posts: Posts
-    resuming: Resuming
-    services: Services
-    links: Links
-    sealer: Sealer
-    clock: Clock
-    new_id: NewId
-    address: Callable[[], str]
-    """Where browsers reach us."""
+    `address`: where browsers reach us.
+    """
 
-
-class SignInBook:
-    """Keeps what waits for somebody's browser, and gives links to their owner. Fills `graph.ports.SignIns`."""
-
-    def __init__(self, signing: Signing) -> None:
-        self._s = signing
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        posts: Posts,
+        clock: Clock,
+        *,
+        new_id: NewId,
+        services: OutsideServices,
+        links: SignInLinks,
+        sealer: Sealer,
+        address: Callable[[], str],
+    ) -> None:
+        self._database = database
+        self._engine = engine
+        self._posts = posts
+        self._clock = clock
+        self._new_id = new_id
+        self._services = services
+        self._links = links
+        self._sealer = sealer
+        self._address = address
 
     async def ask(
         self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
     ) -> str:
         """Keep what is needed and post a card without the link; asking again for the same call gives the id that is
         open, unless the call was made anew and needs another link: the one of before leads nowhere then."""
-        async with self._s.database.writing() as tx:
+        async with self._database.writing() as tx:
             known = await sign_ins.open_of_call(tx, call_id)
             if known is not None and self._is_for(known, needed):
                 return known.sign_in_id
@@ -71,25 +78,25 @@ class SignInBook:
             await sign_ins.add(tx, row)
             if isinstance(needed, AccountNeeded):
                 if await self._was_granted_meanwhile(tx, row):
-                    await sign_ins.settle(tx, row.sign_in_id, "done", key="connected meanwhile", now=self._s.clock())
-                    await self._s.resuming.resume(tx, thread_id, row.sign_in_id)
+                    await sign_ins.settle(tx, row.sign_in_id, "done", key="connected meanwhile", now=self._clock())
+                    await resume_thread(tx, self._engine, thread_id, row.sign_in_id, now=self._clock())
                     return row.sign_in_id
-                await self._s.links.begin(tx, person, needed.connection, needed.challenge)
+                await self._links.begin(tx, person, needed.connection, needed.challenge)
             card = NewPost(f"sign_in:{row.sign_in_id}", thread_id, "sign_in", subject=row.sign_in_id)
-            await self._s.posts.say(tx, card)
-            await self._s.posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._posts.say(tx, card)
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
         return row.sign_in_id
 
     def _is_for(self, known: SignInRow, needed: SignInNeeded | AccountNeeded) -> bool:
         if isinstance(needed, AccountNeeded):
             return known.connection == needed.connection
-        return known.connection is None and self._s.sealer.unseal(known.sealed_link) == needed.url
+        return known.connection is None and self._sealer.unseal(known.sealed_link) == needed.url
 
     def _row(
         self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
     ) -> SignInRow:
         base = SignInRow(
-            sign_in_id=self._s.new_id(),
+            sign_in_id=self._new_id(),
             call_id=call_id,
             thread_id=thread_id,
             person_id=person,
@@ -98,19 +105,19 @@ class SignInBook:
             message="",
             sealed_link="",
             status="open",
-            asked_at=self._s.clock(),
+            asked_at=self._clock(),
             expires_at=None,
         )
         if isinstance(needed, AccountNeeded):
-            service = self._s.services.service(needed.connection)
+            service = self._services.service(needed.connection)
             label = service.label if service is not None else needed.connection
-            host = link_host(self._s.address())
+            host = link_host(self._address())
             return replace(base, connection=needed.connection, service=label, host=host)
         return replace(
             base,
             host=link_host(needed.url),
             message=one_line(_LINK.sub("(link)", needed.message), MESSAGE_LIMIT),
-            sealed_link=self._s.sealer.seal(needed.url),
+            sealed_link=self._sealer.seal(needed.url),
         )
 
     async def _was_granted_meanwhile(self, tx: Transaction, row: SignInRow) -> bool:
@@ -122,56 +129,22 @@ class SignInBook:
             return False
         return kept.since > attempt.started_at
 
-    async def link(self, sign_in_id: str, person: Person) -> str | Refused | Unknown:
-        """The link, for its owner only, while it is open."""
-        async with self._s.database.reading() as tx:
-            row = await sign_ins.get(tx, sign_in_id)
-        if row is None:
-            return NO_SUCH
-        if row.person_id != person.person_id:
-            return Refused("This link is for somebody else only.")
-        if row.status != "open":
-            return NOT_VALID
-        if row.connection is not None:
-            async with self._s.database.writing_urgently() as tx:
-                return await self._s.links.link(tx, row.person_id, row.connection)
-        if not row.host:
-            return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
-        link = self._s.sealer.unseal(row.sealed_link)
-        return link if link is not None else NOT_VALID
-
-    async def reply(self, tx: Transaction, reply: SignInReply) -> tuple[ClickResult, str | None]:
-        """Record that the person has signed in or will not; with the thread to resume when that settled it."""
-        row = await sign_ins.get(tx, reply.sign_in_id)
-        if row is None:
-            return NO_SUCH, None
-        if row.person_id != reply.person.person_id:
-            return Refused("This sign-in is for somebody else only."), None
-        if reply.done and row.status == "open" and row.connection is not None:
-            return Refused(f"Your account at {row.service} is not connected yet. Open the link and follow it."), None
-        status = "done" if reply.done else "declined"
-        if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=self._s.clock()):
-            twice = row.settled_key == reply.key
-            return Settled("Noted.") if twice else AlreadySettled("This was settled already."), None
-        await self._s.posts.show_again(tx, [reply.sign_in_id])
-        return Settled("Thank you, going on." if reply.done else "All right, without it."), row.thread_id
-
     async def completed(self, call_id: str) -> None:
         """The server says that what its link led to is finished: the call that waits for it goes on, once. After the
         next link only its owner can say so, or a server that acts, and asks for yet another link, would need nobody."""
-        async with self._s.database.writing_urgently() as tx:
+        async with self._database.writing_urgently() as tx:
             row = await sign_ins.open_of_call(tx, call_id)
             if row is None or row.connection is not None or await sign_ins.count_of_call(tx, call_id) > 1:
                 return
             key = f"completed:{row.sign_in_id}"
-            if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._s.clock()):
-                await self._s.posts.show_again(tx, [row.sign_in_id])
-                await self._s.resuming.resume(tx, row.thread_id, row.sign_in_id)
+            if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._clock()):
+                await self._posts.show_again(tx, [row.sign_in_id])
+                await resume_thread(tx, self._engine, row.thread_id, row.sign_in_id, now=self._clock())
 
     async def supersede(self, tx: Transaction, row: SignInRow, key: str) -> None:
         """The turn went on without it."""
-        if await sign_ins.settle(tx, row.sign_in_id, "superseded", key=key, now=self._s.clock()):
-            await self._s.posts.show_again(tx, [row.sign_in_id])
+        if await sign_ins.settle(tx, row.sign_in_id, "superseded", key=key, now=self._clock()):
+            await self._posts.show_again(tx, [row.sign_in_id])
 
 
 def answer_of(row: SignInRow) -> Answer | None:
@@ -192,6 +165,7 @@ def answer_of(row: SignInRow) -> Answer | None:
 # ------------------------------------------------------------------------------ links to /oauth/start
 # One per person and connection at a time, for a quarter of an hour.
 
+HOUR = 3600.0
 LINK_SECONDS = 900.0
 """How long a link can be used, from when it was asked for."""
 GIVEN_AGAIN_SECONDS = 600.0
@@ -200,15 +174,49 @@ KEPT_SECONDS = 86_400.0
 """How long it can be told of an old link that it was used, or is too old."""
 
 
-class Links:
-    """Makes links, and gives them again."""
+class SignInLinks:
+    """Makes links, and gives them to their owners.
 
-    def __init__(self, sealer: Sealer, clock: Clock, new_id: NewId, address: Callable[[], str], limit: Windows) -> None:
+    `address`: where browsers reach us (scheme, host and port); `links_an_hour`: how many links one person may ask for,
+    0 for no limit.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        services: OutsideServices,
+        sealer: Sealer,
+        clock: Clock,
+        new_id: NewId,
+        *,
+        address: Callable[[], str],
+        links_an_hour: int,
+    ) -> None:
+        self._database = database
+        self._services = services
         self._sealer = sealer
         self._clock = clock
         self._new_id = new_id
         self._address = address
-        self._limit = limit
+        self._limit = Windows(links_an_hour, HOUR)
+
+    async def link(self, sign_in_id: str, person_id: str) -> str | Refused | Unknown:
+        """The link of a sign-in, for its owner only, while it is open."""
+        async with self._database.reading() as tx:
+            row = await sign_ins.get(tx, sign_in_id)
+        if row is None:
+            return NO_SUCH
+        if row.person_id != person_id:
+            return Refused("This link is for somebody else only.")
+        if row.status != "open":
+            return NOT_VALID
+        if row.connection is not None:
+            async with self._database.writing_urgently() as tx:
+                return await self._link_to(tx, row.person_id, row.connection)
+        if not row.host:
+            return Refused(f"{row.server} gave a link whose host cannot be told for certain, so it is not offered.")
+        link = self._sealer.unseal(row.sealed_link)
+        return link if link is not None else NOT_VALID
 
     async def begin(self, tx: Transaction, person_id: str, connection: str, challenge: str) -> None:
         """A person needs an account at a connection; what they are on the way to already, they stay on the way to.
@@ -224,8 +232,8 @@ class Links:
         elif challenge and challenge != known.challenge:
             await authorizations.change(tx, known, challenge=challenge)
 
-    async def link(self, tx: Transaction, person_id: str, connection: str) -> str | Refused:
-        """The link for whoever it belongs to; the caller has seen to that. An older one is of no use any more."""
+    async def _link_to(self, tx: Transaction, person_id: str, connection: str) -> str | Refused:
+        """The link to an account at a connection. An older one is of no use any more."""
         now = self._clock()
         await self.begin(tx, person_id, connection, "")
         way = await authorizations.open_for(tx, person_id, connection)

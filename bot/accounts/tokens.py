@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from bot.accounts.ports import Account, Rejected, Services, Tokens, Unreachable
+from bot.accounts.ports import Account, OutsideServices, Rejected, Tokens, Unreachable
 from bot.clock import Clock
 from bot.records import catalogues, connections, oauth_clients
 from bot.records.connections import ConnectionRow
@@ -28,10 +28,10 @@ USED_STEP = 60.0
 """Seconds after which it is worth a write that an account was used again."""
 
 
-class TokenBook:
+class TokenStore:
     """Gives out tokens for the one call that they are asked for."""
 
-    def __init__(self, database: Database, services: Services, safe: Safe, clock: Clock) -> None:
+    def __init__(self, database: Database, services: OutsideServices, safe: Safe, clock: Clock) -> None:
         self._database = database
         self._services = services
         self._safe = safe
@@ -235,7 +235,7 @@ def _tokens(kept: Mapping[str, Any]) -> Tokens:
 # What services and servers have told us and a restart would lose.
 
 
-class ClientBook:
+class ClientStore:
     """As whom we are registered at services."""
 
     def __init__(self, database: Database, clock: Clock, sealer: Sealer) -> None:
@@ -261,7 +261,7 @@ class ClientBook:
                 await oauth_clients.forget(tx, of)
 
 
-class CatalogueBook:
+class CatalogueStore:
     """Which tools the servers have that ask everybody to sign in."""
 
     def __init__(self, database: Database, clock: Clock) -> None:

@@ -1,15 +1,17 @@
-"""No accounts: what the house runs with while no tool server needs one."""
+"""Accounts at outside services, as adapters provide them; and what stands in while no tool server needs any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from bot.accounts.ports import Account, Begun, Service, Tokens, Unreachable
+from bot.accounts.ports import Account, Begun, OutsideServices, Proofs, Service, Tokens, Unreachable
+from bot.accounts.tokens import CatalogueStore, TokenStore
 
 
 class NoServices:
-    """Knows no service. Fills `Services`."""
+    """Knows no service. Fills `OutsideServices`."""
 
     def service(self, connection: str) -> Service | None:
         """None."""
@@ -54,6 +56,18 @@ class NoProofs:
     async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
         """Raises `Unreachable`."""
         _no_service()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountServices:
+    """What the tool servers and the bot need for people's accounts. The defaults: nobody needs one."""
+
+    services: OutsideServices = field(default_factory=NoServices)
+    proofs: Proofs = field(default_factory=NoProofs)
+    tokens: TokenStore | None = None
+    """People's tokens."""
+    catalogues: CatalogueStore | None = None
+    """The tools of servers that ask everybody to sign in."""
 
 
 def _no_service() -> NoReturn:

@@ -117,15 +117,6 @@ class ApprovalBook:
         """What waits or was approved in a thread that does not know of it any more."""
         await self._posts.show_again(tx, await approvals.void_in(tx, thread_id, key=key, now=self._clock(), reason=why))
 
-    async def thread_of(self, tx: Transaction, approval_id: str) -> str | None:
-        """The thread that waits for an approval."""
-        row = await approvals.get(tx, approval_id)
-        return row.thread_id if row else None
-
-    async def ids_of(self, tx: Transaction, call_id: str) -> Sequence[str]:
-        """The approvals of a call, all rounds."""
-        return await approvals.ids_of_call(tx, call_id)
-
 
 def is_open(row: ApprovalRow, now: float) -> bool:
     """Whether it can still be decided."""

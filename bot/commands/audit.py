@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from bot.audit.entries import Link, faults, in_utc, key_of
 from bot.characters import is_suspicious
 from bot.commands.arguments import CommandError, time_range
-from bot.private_files import private_opener
+from bot.data_folder import private_opener
 from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
 
 COLUMNS = (

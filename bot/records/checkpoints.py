@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from bot.private_files import private_file
+from bot.data_folder import private_file
 
 BUSY_MILLISECONDS = 10_000
 """How long SQLite waits for another process that writes."""

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 import structlog
 
-from bot.private_files import private_file
+from bot.data_folder import private_file
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.checkpoints import Checkpoints, sqlite_checkpoints
 from bot.records.database import Database, sqlite_database

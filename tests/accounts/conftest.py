@@ -1,4 +1,4 @@
-"""A desk with an office for accounts, on real records; services and proofs that do as they are told."""
+"""The services with accounts, on real records; services and proofs that do as they are told."""
 
 from __future__ import annotations
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
-from bot.accounts.office import Inside, Outside, make_office
-from bot.accounts.tokens import Safe, TokenBook
-from bot.desk import FrontDesk
+from bot.accounts.tokens import Safe, TokenStore
+from bot.accounts.unconfigured import AccountServices
 from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
 from bot.ids import NewId
 from bot.posts import Posts
-from bot.records import deliveries, sign_ins, threads
+from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
 from bot.secrets import Sealer
 from graph.ports import AccountNeeded
 from tests.accounts.services import FakeProofs, FakeServices
 from tests.bot.conftest import RecordingPlatform, SetClock
-from tests.bot.stubs import KEY, NotedEngine, make_books
+from tests.bot.stubs import KEY, NotedEngine, make_parts
 
 ANA, BEN, EVE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("ana", "ben", "eve"))
 WENDY = Person("web:wendy", "Wendy")
@@ -42,14 +41,14 @@ class Browser:
 
     async def opens(self, link: str, *, visitor: str | None = None) -> GoTo | Problem:
         """Open a link and press the button."""
-        went = await self.stage.office.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
+        went = await self.stage.parts.accounts.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
         if isinstance(went, GoTo):
             self.cookie = went.cookie
         return went
 
     async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | Problem:
         """Come back from where a URL led, with what was decided there."""
-        return await self.stage.office.flow.back(
+        return await self.stage.parts.accounts.flow.back(
             {"state": state_of(url), **query}, cookie=self.cookie, connection=connection_of(url)
         )
 
@@ -67,7 +66,7 @@ class Browser:
 
 
 class Stage:
-    """A desk with an office for accounts."""
+    """The services, with accounts."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class Stage:
     ) -> None:
         self.database, self.outbox, self.clock, self.new_id = database, outbox, clock, new_id
         self.platform, self.file = platform, file
-        self.services, self.proofs, self.engine = FakeServices(), FakeProofs(), NotedEngine()
+        self.services_outside, self.proofs, self.engine = FakeServices(), FakeProofs(), NotedEngine()
         self.key = KEY
         self.links_an_hour = 0
         self.entries = count(1)
@@ -90,17 +89,22 @@ class Stage:
 
     def restart(self) -> None:
         """Everything anew but what is on disk, and the world outside."""
-        outside = Outside(self.services, self.proofs, lambda: BASE, self._note_change)
-        sealer, platforms = Sealer(self.key), {"chat": self.platform}
-        inside = Inside(self.database, self.outbox, self.engine, self.clock, self.new_id, sealer, platforms)
-        self.office = make_office(inside, outside, links_an_hour=self.links_an_hour)
-        self.tokens = TokenBook(self.database, self.services, Safe(sealer), self.clock)
-        books = make_books(self.database, self.outbox, self.clock, self.new_id, engine=self.engine, outside=outside)
-        books = replace(
-            books, sign_ins=self.office.sign_ins, codes=self.office.codes, connections=self.office.connections
+        sealer, outside = Sealer(self.key), AccountServices(self.services_outside, self.proofs)
+        self.tokens = TokenStore(self.database, self.services_outside, Safe(sealer), self.clock)
+        self.parts = make_parts(
+            self.database,
+            self.outbox,
+            self.clock,
+            self.new_id,
+            platforms={"chat": self.platform},
+            engine=self.engine,
+            outside=outside,
+            sealer=sealer,
+            address=lambda: BASE,
+            changed=self._note_change,
+            links_an_hour=self.links_an_hour,
         )
-        self.books = books
-        self.desk = FrontDesk(self.database, self.engine, books, self.outbox, self.clock)
+        self.services = self.parts.services
 
     async def _note_change(self, person_id: str, connection: str) -> None:
         self.changes.append((person_id, connection))
@@ -114,7 +118,7 @@ class Stage:
 
     async def tear_down(self) -> None:
         await self.outbox.stop(1.0)
-        await self.office.connections.close()
+        await self.parts.accounts.connections.close()
         await self.tokens.close()
 
     def browser(self) -> Browser:
@@ -124,10 +128,10 @@ class Stage:
         self, person: Person = ANA, call: str = "m1.0.0", place: Place = HERE, needed: AccountNeeded = NEEDED
     ) -> str:
         """A call needs an account; the sign-in's id."""
-        return await self.office.sign_ins.ask(place.key, call, person.person_id, "files", needed)
+        return await self.parts.sign_ins.ask(place.key, call, person.person_id, "files", needed)
 
     async def link(self, sign_in_id: str, person: Person = ANA) -> str:
-        found = await self.desk.sign_in_link(sign_in_id, person)
+        found = await self.services.sign_in_links.link(sign_in_id, person.person_id)
         assert isinstance(found, str), found
         return found
 
@@ -145,10 +149,17 @@ class Stage:
 
     async def tells(self, person: Person, code: str, key: str = "", sign_in_id: str | None = None) -> Any:
         """Type a code into the form, or as the form of a sign-in."""
-        return await self.desk.enter_code(CodeEntry(key or f"entry {next(self.entries)}", person, code, sign_in_id))
+        return await self.services.connections.enter_code(
+            CodeEntry(key or f"entry {next(self.entries)}", person, code, sign_in_id)
+        )
 
     async def writes(self, person: Person, text: str, key: str = "m9", place: Place = HERE, **how: Any) -> bool:
-        return await self.desk.accept(Message(key, place, person, text, self.clock(), **how))
+        return await self.services.inbox.accept(Message(key, place, person, text, self.clock(), **how))
+
+    async def account_counts(self) -> dict[str, int]:
+        """How many accounts of each connection work."""
+        async with self.database.reading() as tx:
+            return dict(await connections.counts(tx))
 
     async def access_token(self, person: Person = ANA, connection: str = "drive") -> str | None:
         tokens = await self.tokens.current(person.person_id, connection)
@@ -161,7 +172,7 @@ class Stage:
         return row.status
 
     async def card(self, sign_in_id: str) -> SignInView:
-        shown = await self.desk.shown(sign_in_id)
+        shown = await self.services.queries.shown(sign_in_id)
         content = shown[0].post.content
         assert isinstance(content, SignInView)
         return content

@@ -30,7 +30,7 @@ async def test_nothing_is_connected_before_the_code_was_told(stage: Stage) -> No
     assert (page.service, page.account, page.minutes) == ("Example Drive", "ana", 10)
     assert await stage.access_token() is None
     assert await stage.status(sign_in_id) == "open"
-    assert await stage.desk.connections(ANA) == ()
+    assert await stage.services.connections.of_person(ANA) == ()
     assert (await stage.card(sign_in_id)).code_wanted
     assert await stage.resumes() == []
 
@@ -100,7 +100,7 @@ async def test_so_it_is_when_the_colleague_is_asked_for_a_code_of_their_own(stag
 
 
 async def test_an_account_with_a_verified_address_that_is_not_the_owners_is_refused(stage: Stage) -> None:
-    stage.services.emails["ben"] = "ben@example.com"
+    stage.services_outside.emails["ben"] = "ben@example.com"
     for email in ("eve@example.com", None):
         stage.platform.emails = {EVE.person_id: email} if email else {}
         _, link = await stage.asked_and_linked(EVE, f"call {email}")
@@ -117,7 +117,7 @@ async def test_an_account_with_a_verified_address_that_is_not_the_owners_is_refu
 
 
 async def test_an_account_with_the_owners_address_is_taken(stage: Stage) -> None:
-    stage.services.emails["ana"] = "Ana@Example.com"
+    stage.services_outside.emails["ana"] = "Ana@Example.com"
     stage.platform.emails = {ANA.person_id: "ana@example.com"}
     _, page = await shown(stage)
     assert isinstance(await stage.tells(ANA, page.code), Settled)

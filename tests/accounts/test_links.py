@@ -12,7 +12,7 @@ from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, t
 
 
 async def offer(stage: Stage, link: str) -> Offer | Problem:
-    return await stage.office.flow.offered(token_of(link))
+    return await stage.parts.accounts.flow.offered(token_of(link))
 
 
 def kind(page: object) -> str:
@@ -29,8 +29,8 @@ async def test_the_owner_gets_a_link_that_says_what_it_is_for(stage: Stage) -> N
 async def test_nobody_else_gets_it(stage: Stage) -> None:
     sign_in_id = await stage.ask()
     for other in (BEN, EVE):
-        assert isinstance(await stage.desk.sign_in_link(sign_in_id, other), Refused)
-    assert isinstance(await stage.desk.sign_in_link("nonsense", ANA), Unknown)
+        assert isinstance(await stage.services.sign_in_links.link(sign_in_id, other.person_id), Refused)
+    assert isinstance(await stage.services.sign_in_links.link("nonsense", ANA.person_id), Unknown)
 
 
 async def test_the_card_names_the_service_and_our_host_and_has_no_link(stage: Stage) -> None:
@@ -56,7 +56,7 @@ async def test_looking_at_a_link_changes_nothing_however_often_previews_fetch_it
     for _ in range(3):
         assert isinstance(await offer(stage, link), Offer)
     assert stage.everything() == before
-    assert stage.services.begun == []
+    assert stage.services_outside.begun == []
 
 
 async def test_two_calls_of_one_person_share_a_link(stage: Stage) -> None:
@@ -98,15 +98,15 @@ async def test_asking_again_when_it_is_old_or_used_gives_a_new_one_and_the_old_o
 async def test_a_link_that_was_never_made_is_unknown(stage: Stage) -> None:
     await stage.asked_and_linked()
     for token in ("", "x", "../../etc", "ü\ud800", "a" * 5000):
-        assert kind(await stage.office.flow.offered(token)) == "unknown"
-        assert kind(await stage.office.flow.start(token, visitor=None, cookie=None)) == "unknown"
+        assert kind(await stage.parts.accounts.flow.offered(token)) == "unknown"
+        assert kind(await stage.parts.accounts.flow.start(token, visitor=None, cookie=None)) == "unknown"
 
 
 async def test_a_link_whose_sign_in_is_over_is_not_given_again(stage: Stage) -> None:
     sign_in_id, _link = await stage.asked_and_linked()
     async with stage.database.writing() as tx:
-        await stage.books.sign_ins.supersede(tx, (await _row(stage, sign_in_id)), "new message")
-    assert isinstance(await stage.desk.sign_in_link(sign_in_id, ANA), Refused)
+        await stage.parts.sign_ins.supersede(tx, (await _row(stage, sign_in_id)), "new message")
+    assert isinstance(await stage.services.sign_in_links.link(sign_in_id, ANA.person_id), Refused)
 
 
 async def _row(stage: Stage, sign_in_id: str):  # type: ignore[no-untyped-def]
@@ -122,7 +122,7 @@ async def test_somebody_who_asks_for_too_many_links_is_told_to_wait(stage: Stage
     sign_in_id = await stage.ask()
     for _ in range(3):
         assert isinstance(await stage.browser().opens(await stage.link(sign_in_id)), GoTo)
-    assert isinstance(await stage.desk.sign_in_link(sign_in_id, ANA), Refused)
+    assert isinstance(await stage.services.sign_in_links.link(sign_in_id, ANA.person_id), Refused)
     assert await stage.asked_and_linked(BEN, "2")
     stage.clock.move(3601)
     assert await stage.link(sign_in_id)
@@ -134,20 +134,20 @@ async def test_one_link_cannot_be_used_to_ask_a_service_without_end(stage: Stage
     for _ in range(10):
         assert isinstance(await browser.opens(link), GoTo)
     assert kind(await browser.opens(link)) == "service"
-    assert len(stage.services.begun) == 10
+    assert len(stage.services_outside.begun) == 10
 
 
 async def test_a_service_that_cannot_be_reached_changes_nothing(stage: Stage) -> None:
     _, link = await stage.asked_and_linked()
     before = stage.everything()
-    stage.services.trouble = Unreachable("connection refused")
+    stage.services_outside.trouble = Unreachable("connection refused")
     assert kind(await stage.browser().opens(link)) == "service"
     assert stage.everything() == before
 
 
 async def test_a_service_that_is_not_configured_any_more_is_said_to_be_so(stage: Stage) -> None:
     _, link = await stage.asked_and_linked()
-    del stage.services.known["drive"]
+    del stage.services_outside.known["drive"]
     assert kind(await offer(stage, link)) == "service"
 
 
@@ -156,7 +156,7 @@ async def test_what_the_server_said_is_missing_reaches_the_service(stage: Stage)
     _, link = await stage.asked_and_linked()
     await stage.ask(call="m2.0.0", needed=AccountNeeded("drive", challenge))
     await stage.browser().opens(link)
-    assert stage.services.begun == [
+    assert stage.services_outside.begun == [
         {"connection": "drive", "redirect_uri": f"{BASE}/oauth/callback/drive", "challenge": challenge}
     ]
 

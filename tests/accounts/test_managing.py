@@ -8,21 +8,22 @@ from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from bot.accounts.codes import MINUTES
-from bot.accounts.connections import Changes, ConnectionBook, nobody
+from bot.accounts.connecting import Changes
+from bot.accounts.connections import Connections
 from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
-from bot.accounts.tokens import CatalogueBook, ClientBook
+from bot.accounts.tokens import CatalogueStore, ClientStore
 from bot.domain import ConnectionView, Refused, Settled, SignInReply, Unknown
 from bot.records import authorizations, connections
 from bot.secrets import Sealer
 from graph.ports import AccountNeeded, SignInNeeded
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
-from tests.bot.stubs import KEY
+from tests.bot.stubs import KEY, nobody
 
 
 async def only(stage: Stage) -> ConnectionView:
-    (view,) = await stage.desk.connections(ANA)
+    (view,) = await stage.services.connections.of_person(ANA)
     return view
 
 
@@ -39,8 +40,8 @@ async def test_a_person_sees_their_accounts_and_nobody_elses(stage: Stage) -> No
     assert view.used_at is None
     await stage.access_token()
     assert (await only(stage)).used_at == stage.clock()
-    assert await stage.desk.connections(BEN) == ()
-    assert await stage.office.connections.counts() == {"drive": 1}
+    assert await stage.services.connections.of_person(BEN) == ()
+    assert await stage.account_counts() == {"drive": 1}
 
 
 async def test_signing_in_again_takes_the_place_of_the_account_before(stage: Stage) -> None:
@@ -56,50 +57,60 @@ async def test_signing_in_again_takes_the_place_of_the_account_before(stage: Sta
 async def test_disconnecting_revokes_and_forgets(stage: Stage) -> None:
     await stage.connect()
     view = await only(stage)
-    told = await stage.desk.disconnect("k", view.connection_id, ANA)
+    told = await stage.services.connections.disconnect(view.connection_id, ANA)
     assert isinstance(told, Settled)
-    assert stage.services.revoked == ["secret-access-ana-1"]
+    assert stage.services_outside.revoked == ["secret-access-ana-1"]
     assert await stage.access_token() is None
     async with stage.database.reading() as tx:
         assert await connections.get(tx, view.connection_id) is None
-    assert isinstance(await stage.desk.disconnect("k2", view.connection_id, ANA), Unknown)
+    assert isinstance(await stage.services.connections.disconnect(view.connection_id, ANA), Unknown)
 
 
 async def test_only_its_owner_disconnects_it(stage: Stage) -> None:
     await stage.connect()
     view = await only(stage)
-    assert isinstance(await stage.desk.disconnect("k", view.connection_id, BEN), Refused)
+    assert isinstance(await stage.services.connections.disconnect(view.connection_id, BEN), Refused)
     assert await stage.access_token() == "secret-access-ana-1"
-    assert stage.services.revoked == []
+    assert stage.services_outside.revoked == []
 
 
 async def test_a_service_that_cannot_be_told_does_not_keep_the_account_alive(stage: Stage) -> None:
     await stage.connect()
     view = await only(stage)
-    stage.services.trouble = Unreachable("away")
-    told = await stage.desk.disconnect("k", view.connection_id, ANA)
+    stage.services_outside.trouble = Unreachable("away")
+    told = await stage.services.connections.disconnect(view.connection_id, ANA)
     assert isinstance(told, Settled)
     assert "its own settings" in told.text
-    assert await stage.desk.connections(ANA) == ()
+    assert await stage.services.connections.of_person(ANA) == ()
 
 
 async def test_a_service_that_takes_long_is_told_meanwhile_and_after_a_restart(stage: Stage) -> None:
     await stage.connect()
     view = await only(stage)
-    stage.services.held = asyncio.Event()
-    book = ConnectionBook(stage.database, stage.services, Sealer(KEY), Changes(nobody), stage.clock, patience=0.01)
-    assert isinstance(await book.disconnect(view.connection_id, ANA), Settled)
+    stage.services_outside.held = asyncio.Event()
+    impatient = Connections(
+        stage.database,
+        stage.engine,
+        stage.outbox,
+        stage.clock,
+        services=stage.services_outside,
+        sealer=Sealer(KEY),
+        codes=stage.parts.accounts.codes,
+        changes=Changes(nobody),
+        patience=0.01,
+    )
+    assert isinstance(await impatient.disconnect(view.connection_id, ANA), Settled)
     assert await stage.access_token() is None
-    await book.close()
-    stage.services.held.set()
-    await stage.office.connections.start()
-    await until(lambda: stage.services.revoked == ["secret-access-ana-1"])
+    await impatient.close()
+    stage.services_outside.held.set()
+    await stage.parts.accounts.connections.start()
+    await until(lambda: stage.services_outside.revoked == ["secret-access-ana-1"])
 
 
 async def test_whoever_holds_a_session_open_is_told_when_an_account_changes(stage: Stage) -> None:
     await stage.connect()
     await until(lambda: stage.changes == [(ANA.person_id, "drive")])
-    await stage.desk.disconnect("k", (await only(stage)).connection_id, ANA)
+    await stage.services.connections.disconnect((await only(stage)).connection_id, ANA)
     await until(lambda: stage.changes == [(ANA.person_id, "drive")] * 2)
 
 
@@ -108,11 +119,13 @@ async def test_whoever_holds_a_session_open_is_told_when_an_account_changes(stag
 
 async def test_saying_that_one_has_signed_in_connects_nothing(stage: Stage) -> None:
     sign_in_id = await stage.ask()
-    said = await stage.desk.sign_in_reply(SignInReply("k", ANA, sign_in_id, done=True))
+    said = await stage.services.connections.sign_in_reply(SignInReply("k", ANA, sign_in_id, done=True))
     assert isinstance(said, Refused)
     assert await stage.status(sign_in_id) == "open"
     assert await stage.resumes() == []
-    assert isinstance(await stage.desk.sign_in_reply(SignInReply("k2", ANA, sign_in_id, done=False)), Settled)
+    assert isinstance(
+        await stage.services.connections.sign_in_reply(SignInReply("k2", ANA, sign_in_id, done=False)), Settled
+    )
     assert await stage.status(sign_in_id) == "declined"
 
 
@@ -154,7 +167,7 @@ async def test_asking_twice_for_the_same_call_is_asking_once(stage: Stage) -> No
 
 async def test_a_call_that_was_made_anew_has_the_link_of_now(stage: Stage) -> None:
     asked = [SignInNeeded(f"https://pay.example/{n}", "Please pay", f"e{n}") for n in (1, 2, 2)]
-    ids = [await stage.office.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed) for needed in asked]
+    ids = [await stage.parts.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed) for needed in asked]
     assert ids[0] != ids[1] == ids[2]
     assert (await stage.status(ids[0]), await stage.status(ids[1])) == ("superseded", "open")
     assert await stage.link(ids[1]) == "https://pay.example/2"
@@ -162,18 +175,18 @@ async def test_a_call_that_was_made_anew_has_the_link_of_now(stage: Stage) -> No
 
 async def test_a_server_that_says_its_link_is_finished_lets_the_call_go_on_once(stage: Stage) -> None:
     needed = SignInNeeded("https://pay.example/x", "Please pay", "e1")
-    sign_in_id = await stage.office.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed)
-    await stage.office.sign_ins.completed("another call")
+    sign_in_id = await stage.parts.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed)
+    await stage.parts.sign_ins.completed("another call")
     assert await stage.status(sign_in_id) == "open"
-    await stage.office.sign_ins.completed("c")
-    await stage.office.sign_ins.completed("c")
+    await stage.parts.sign_ins.completed("c")
+    await stage.parts.sign_ins.completed("c")
     assert await stage.status(sign_in_id) == "done"
     assert await stage.resumes() == [f"resume:{sign_in_id}"]
 
 
 async def test_a_server_cannot_say_that_an_account_is_connected(stage: Stage) -> None:
     sign_in_id = await stage.ask(call="c")
-    await stage.office.sign_ins.completed("c")
+    await stage.parts.sign_ins.completed("c")
     assert await stage.status(sign_in_id) == "open"
 
 
@@ -182,30 +195,30 @@ async def test_a_server_cannot_say_that_an_account_is_connected(stage: Stage) ->
 
 async def test_after_a_change_of_keys_the_old_one_can_be_retired(stage: Stage) -> None:
     await stage.connect()
-    clients = ClientBook(stage.database, stage.clock, Sealer(KEY))
+    clients = ClientStore(stage.database, stage.clock, Sealer(KEY))
     await clients.keep("drive", "https://i", "https://r", {"client_id": "x"})
     new = Fernet.generate_key()
     stage.key = new + b", " + KEY
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
-    await stage.office.connections.start()
-    await stage.office.connections.resealed()
+    await stage.parts.accounts.connections.start()
+    await stage.parts.accounts.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
-    renewed = ClientBook(stage.database, stage.clock, Sealer(new))
+    renewed = ClientStore(stage.database, stage.clock, Sealer(new))
     assert await renewed.get("drive", "https://i", "https://r") == {"client_id": "x"}
     assert await clients.get("drive", "https://i", "https://r") is None
 
 
 async def test_the_link_of_a_tool_server_survives_the_change_of_keys(stage: Stage) -> None:
     needed = SignInNeeded("https://pay.example/x?secret-1", "Please pay", "e1")
-    sign_in_id = await stage.office.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed)
+    sign_in_id = await stage.parts.sign_ins.ask(HERE.key, "c", ANA.person_id, "shop", needed)
     new = Fernet.generate_key()
     stage.key = new + b"," + KEY
     stage.restart()
-    await stage.office.connections.start()
-    await stage.office.connections.resealed()
+    await stage.parts.accounts.connections.start()
+    await stage.parts.accounts.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.link(sign_in_id) == needed.url
@@ -214,14 +227,14 @@ async def test_the_link_of_a_tool_server_survives_the_change_of_keys(stage: Stag
 async def test_an_operator_who_lost_the_key_is_told_so_at_the_start(stage: Stage) -> None:
     await stage.connect()
     with capture_logs() as logged:
-        await stage.office.connections.start()
-        await stage.office.connections.resealed()
+        await stage.parts.accounts.connections.start()
+        await stage.parts.accounts.connections.resealed()
     assert logged == []
     stage.key = Fernet.generate_key()
     stage.restart()
     with capture_logs() as logged:
-        await stage.office.connections.start()
-        await stage.office.connections.resealed()
+        await stage.parts.accounts.connections.start()
+        await stage.parts.accounts.connections.resealed()
     (told,) = logged
     assert (told["event"], told["accounts"]) == ("accounts_sealed_with_another_key", 1)
     assert "ENCRYPTION_KEY=new,old" in told["note"]
@@ -234,7 +247,7 @@ async def test_what_was_granted_and_never_claimed_is_forgotten_at_the_next_start
         assert [way.sealed_grant is None for way in await authorizations.with_codes(tx)] == [False]
     stage.clock.move(MINUTES * 60 + 1)
     stage.restart()
-    await stage.office.connections.start()
+    await stage.parts.accounts.connections.start()
     async with stage.database.reading() as tx:
         assert [way.sealed_grant is None for way in await authorizations.with_codes(tx)] == [True]
 
@@ -248,22 +261,22 @@ async def test_with_another_key_people_have_to_sign_in_anew(stage: Stage) -> Non
 
 
 async def test_client_registrations_are_kept_sealed_by_what_they_are_for(stage: Stage) -> None:
-    book = ClientBook(stage.database, stage.clock, Sealer(KEY))
-    assert await book.get("drive", "https://i", "https://r") is None
+    store = ClientStore(stage.database, stage.clock, Sealer(KEY))
+    assert await store.get("drive", "https://i", "https://r") is None
     for secret in ("secret-1", "secret-2"):
-        await book.keep("drive", "https://i", "https://r", {"client_secret": secret})
-    assert await book.get("drive", "https://i", "https://r") == {"client_secret": "secret-2"}
-    assert await book.get("drive", "https://i", "https://other") is None
+        await store.keep("drive", "https://i", "https://r", {"client_secret": secret})
+    assert await store.get("drive", "https://i", "https://r") == {"client_secret": "secret-2"}
+    assert await store.get("drive", "https://i", "https://other") is None
     assert "secret-" not in stage.everything()
-    await book.keep("drive", "https://i", "https://r", {})
-    assert await book.get("drive", "https://i", "https://r") is None
+    await store.keep("drive", "https://i", "https://r", {})
+    assert await store.get("drive", "https://i", "https://r") is None
 
 
 async def test_catalogues_are_kept_for_one_configuration(stage: Stage) -> None:
-    book = CatalogueBook(stage.database, stage.clock)
-    assert await book.load("files", "f1") is None
-    await book.keep("files", "f1", [{"name": "read"}])
-    assert await book.load("files", "f1") == [{"name": "read"}]
-    await book.keep("files", "f2", [])
-    assert await book.load("files", "f1") is None
-    assert await book.load("files", "f2") == []
+    store = CatalogueStore(stage.database, stage.clock)
+    assert await store.load("files", "f1") is None
+    await store.keep("files", "f1", [{"name": "read"}])
+    assert await store.load("files", "f1") == [{"name": "read"}]
+    await store.keep("files", "f2", [])
+    assert await store.load("files", "f1") is None
+    assert await store.load("files", "f2") == []

@@ -47,7 +47,7 @@ async def recorded(stage: Stage, question: ElicitationAsked | ClarificationAsked
 
 
 def waits(stage: Stage) -> Waits:
-    return Waits(stage.books.approvals, stage.books.clarifications, stage.books.sign_ins, stage.outbox)
+    return Waits(stage.parts.requests, stage.services.questions, stage.parts.sign_ins, stage.outbox)
 
 
 async def answer(stage: Stage, question: ElicitationAsked) -> Any:
@@ -58,7 +58,7 @@ async def answer(stage: Stage, question: ElicitationAsked) -> Any:
 
 async def test_the_card_says_which_server_asks(stage: Stage) -> None:
     question = await recorded(stage, asked())
-    card = (await stage.desk.shown(question))[0].post.content
+    card = (await stage.services.queries.shown(question))[0].post.content
     assert isinstance(card, ClarificationView)
     assert (card.server, card.question, card.status, card.fields) == ("shop", "Who flies?", "open", FIELDS)
 
@@ -67,7 +67,7 @@ async def test_an_answer_that_the_schema_accepts_goes_to_the_tool(stage: Stage) 
     question = await recorded(stage, asked())
     assert await answer(stage, asked()) is None
     typed = {"email": "ana@example.com", "seats": "2", "class": "First"}
-    assert isinstance(await stage.desk.answer(FormAnswer("k", ANA, question, typed)), Settled)
+    assert isinstance(await stage.services.questions.answer(FormAnswer("k", ANA, question, typed)), Settled)
     assert await answer(stage, asked()) == Answered(values={"email": "ana@example.com", "seats": 2, "class": "f"})
     assert await stage.resumes() == [f"resume:{question}"]
 
@@ -84,7 +84,7 @@ async def test_an_answer_that_the_schema_accepts_goes_to_the_tool(stage: Stage) 
 )
 async def test_one_that_it_does_not_accept_changes_nothing(stage: Stage, typed: dict[str, str], field: str) -> None:
     question = await recorded(stage, asked())
-    told = await stage.desk.answer(FormAnswer("k", ANA, question, typed))
+    told = await stage.services.questions.answer(FormAnswer("k", ANA, question, typed))
     assert isinstance(told, Invalid)
     assert field in told.errors
     assert await answer(stage, asked()) is None
@@ -94,28 +94,28 @@ async def test_one_that_it_does_not_accept_changes_nothing(stage: Stage, typed: 
 @pytest.mark.parametrize(("action", "status"), [("decline", "declined"), ("cancel", "cancelled")])
 async def test_the_requester_may_say_no_once(stage: Stage, action: Any, status: str) -> None:
     question = await recorded(stage, asked())
-    assert isinstance(await stage.desk.dismiss(Dismissal("k0", BEN, question, action)), Refused)
-    assert isinstance(await stage.desk.dismiss(Dismissal("k", ANA, question, action)), Settled)
-    assert isinstance(await stage.desk.dismiss(Dismissal("k", ANA, question, action)), Settled)
-    assert isinstance(await stage.desk.dismiss(Dismissal("k2", ANA, question, "cancel")), AlreadySettled)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k0", BEN, question, action)), Refused)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k", ANA, question, action)), Settled)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k", ANA, question, action)), Settled)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k2", ANA, question, "cancel")), AlreadySettled)
     typed = {"email": "ana@example.com", "seats": "2"}
-    assert isinstance(await stage.desk.answer(FormAnswer("k3", ANA, question, typed)), AlreadySettled)
+    assert isinstance(await stage.services.questions.answer(FormAnswer("k3", ANA, question, typed)), AlreadySettled)
     assert await answer(stage, asked()) == Dismissed(action=action)
-    assert (await stage.desk.shown(question))[0].post.content.status == status  # type: ignore[union-attr]
+    assert (await stage.services.queries.shown(question))[0].post.content.status == status  # type: ignore[union-attr]
     assert await stage.resumes() == [f"resume:{question}"]
 
 
 async def test_a_question_of_the_model_cannot_be_declined(stage: Stage) -> None:
     question = await recorded(stage, ClarificationAsked(call_id="c0", question="Which?", requester=ANA.person_id))
-    assert isinstance(await stage.desk.dismiss(Dismissal("k", ANA, question, "decline")), Refused)
-    assert isinstance(await stage.desk.dismiss(Dismissal("k", ANA, "nonsense", "decline")), Unknown)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k", ANA, question, "decline")), Refused)
+    assert isinstance(await stage.services.questions.dismiss(Dismissal("k", ANA, "nonsense", "decline")), Unknown)
 
 
 async def test_the_questions_of_one_call_are_told_apart(stage: Stage) -> None:
     first, second = await recorded(stage, asked(1)), await recorded(stage, asked(2))
     assert first != second
     assert await recorded(stage, asked(2)) == second
-    await stage.desk.dismiss(Dismissal("k", ANA, first, "cancel"))
+    await stage.services.questions.dismiss(Dismissal("k", ANA, first, "cancel"))
     assert await answer(stage, asked(2)) is None
 
 
@@ -132,9 +132,9 @@ async def test_a_plain_reply_answers_where_one_thing_is_asked(stage: Stage) -> N
     async with stage.database.writing() as tx:
         row = await clarifications.get(tx, question)
         assert row is not None
-        assert isinstance(await stage.books.clarifications.answer_text(tx, row, "seven", "m1"), FormErrors)
-        assert isinstance(await stage.books.clarifications.answer_text(tx, row, "7", "m1"), FormErrors)
-        assert await stage.books.clarifications.answer_text(tx, row, "3", "m1") is True
+        assert isinstance(await stage.services.questions.answer_text(tx, row, "seven", "m1"), FormErrors)
+        assert isinstance(await stage.services.questions.answer_text(tx, row, "7", "m1"), FormErrors)
+        assert await stage.services.questions.answer_text(tx, row, "3", "m1") is True
     assert await answer(stage, one) == Answered(values={"seats": 3})
 
 
@@ -143,7 +143,7 @@ async def test_a_plain_reply_does_not_answer_several_questions_at_once(stage: St
     async with stage.database.writing() as tx:
         row = await clarifications.get(tx, question)
         assert row is not None
-        assert isinstance(await stage.books.clarifications.answer_text(tx, row, "two", "m1"), FormErrors)
+        assert isinstance(await stage.services.questions.answer_text(tx, row, "two", "m1"), FormErrors)
     assert await answer(stage, asked()) is None
 
 
@@ -170,7 +170,7 @@ async def said_in_the_thread(stage: Stage, text: str) -> FragileAgent:
     """What the requester writes while the question is open, handled."""
     agent = FragileAgent()
     conversation = make_conversation(
-        stage.database, stage.outbox, stage.clock, stage.books, agent, stage.engine, {"chat": stage.platform}
+        stage.database, stage.outbox, stage.clock, stage.parts, agent, stage.engine, {"chat": stage.platform}
     )
     assert await stage.writes(ANA, text, "m2")
     async with stage.database.reading() as tx:

@@ -31,9 +31,9 @@ async def test_they_survive_a_restart(stage: Stage) -> None:
 
 
 async def expiring(stage: Stage, seconds: float) -> None:
-    stage.services.lifetime = stage.clock() + seconds
+    stage.services_outside.lifetime = stage.clock() + seconds
     await stage.connect()
-    stage.services.lifetime = stage.clock() + 3600
+    stage.services_outside.lifetime = stage.clock() + 3600
 
 
 async def test_they_are_refreshed_ahead_of_expiry(stage: Stage) -> None:
@@ -42,50 +42,50 @@ async def test_they_are_refreshed_ahead_of_expiry(stage: Stage) -> None:
     stage.clock.move(200)
     assert await stage.access_token() == "secret-access-ana-2"
     assert await stage.access_token() == "secret-access-ana-2"
-    assert stage.services.refreshed == ["secret-access-ana-1"]
+    assert stage.services_outside.refreshed == ["secret-access-ana-1"]
 
 
 async def test_many_calls_at_a_time_refresh_once(stage: Stage) -> None:
     await expiring(stage, 60)
     found = await asyncio.gather(*(stage.access_token() for _ in range(8)))
     assert set(found) == {"secret-access-ana-2"}
-    assert stage.services.refreshed == ["secret-access-ana-1"]
+    assert stage.services_outside.refreshed == ["secret-access-ana-1"]
 
 
 async def test_a_refresh_is_seen_through_although_its_call_is_broken_off(stage: Stage) -> None:
     await expiring(stage, 60)
-    stage.services.held = asyncio.Event()
+    stage.services_outside.held = asyncio.Event()
     call = asyncio.create_task(stage.access_token())
-    await until(lambda: stage.services.refreshed)
+    await until(lambda: stage.services_outside.refreshed)
     call.cancel()
     other = asyncio.create_task(stage.access_token())
-    stage.services.held.set()
+    stage.services_outside.held.set()
     assert await other == "secret-access-ana-2"
-    assert stage.services.refreshed == ["secret-access-ana-1"]
+    assert stage.services_outside.refreshed == ["secret-access-ana-1"]
 
 
 async def test_tokens_that_cannot_be_refreshed_now_are_used_while_they_are_good(stage: Stage) -> None:
     await expiring(stage, 60)
-    stage.services.trouble = Unreachable("away")
+    stage.services_outside.trouble = Unreachable("away")
     assert await stage.access_token() == "secret-access-ana-1"
     stage.clock.move(61)
     with pytest.raises(Unreachable):
         await stage.access_token()
-    stage.services.trouble = None
+    stage.services_outside.trouble = None
     assert await stage.access_token() == "secret-access-ana-2"
 
 
 async def test_a_refresh_that_is_refused_means_signing_in_anew(stage: Stage) -> None:
     await expiring(stage, 60)
-    stage.services.trouble = Rejected("invalid_grant")
+    stage.services_outside.trouble = Rejected("invalid_grant")
     assert await stage.access_token() is None
-    stage.services.trouble = None
+    stage.services_outside.trouble = None
     assert await stage.access_token() is None
-    assert len(stage.services.refreshed) == 1
-    assert [view.working for view in await stage.desk.connections(ANA)] == [False]
+    assert len(stage.services_outside.refreshed) == 1
+    assert [view.working for view in await stage.services.connections.of_person(ANA)] == [False]
     await stage.connect(call="m2.0.0")
     assert await stage.access_token() == "secret-access-ana-2"
-    assert [view.working for view in await stage.desk.connections(ANA)] == [True]
+    assert [view.working for view in await stage.services.connections.of_person(ANA)] == [True]
 
 
 async def current(stage: Stage) -> Tokens:
@@ -99,62 +99,62 @@ async def test_tokens_that_the_server_did_not_accept_are_refreshed_once_for_all_
     old = await current(stage)
     fresh = await asyncio.gather(*(stage.tokens.refused(ANA.person_id, "drive", old) for _ in range(5)))
     assert {tokens.access_token for tokens in fresh if tokens} == {"secret-access-ana-2"}
-    assert stage.services.refreshed == ["secret-access-ana-1"]
+    assert stage.services_outside.refreshed == ["secret-access-ana-1"]
 
 
 async def test_what_a_disconnected_account_was_refreshed_to_is_not_kept(stage: Stage) -> None:
     await expiring(stage, 60)
-    stage.services.held = asyncio.Event()
+    stage.services_outside.held = asyncio.Event()
     call = asyncio.create_task(stage.access_token())
-    await until(lambda: stage.services.refreshed)
-    (view,) = await stage.desk.connections(ANA)
-    ending = asyncio.create_task(stage.desk.disconnect("k", view.connection_id, ANA))
+    await until(lambda: stage.services_outside.refreshed)
+    (view,) = await stage.services.connections.of_person(ANA)
+    ending = asyncio.create_task(stage.services.connections.disconnect(view.connection_id, ANA))
     await asyncio.sleep(0)
-    await until(lambda: stage.office.connections._telling)
-    stage.services.held.set()
+    await until(lambda: stage.parts.accounts.connections._telling)
+    stage.services_outside.held.set()
     assert await call is None
     await ending
     assert await stage.access_token() is None
-    assert await stage.desk.connections(ANA) == ()
-    assert sorted(stage.services.revoked) == ["secret-access-ana-1", "secret-access-ana-2"]
+    assert await stage.services.connections.of_person(ANA) == ()
+    assert sorted(stage.services_outside.revoked) == ["secret-access-ana-1", "secret-access-ana-2"]
 
 
 async def test_a_refusal_of_the_old_tokens_says_nothing_of_an_account_that_was_connected_meanwhile(
     stage: Stage,
 ) -> None:
     await expiring(stage, 60)
-    stage.services.held = asyncio.Event()
+    stage.services_outside.held = asyncio.Event()
     call = asyncio.create_task(stage.access_token())
-    await until(lambda: stage.services.refreshed)
-    (row,) = await stage.desk.connections(ANA)
+    await until(lambda: stage.services_outside.refreshed)
+    (row,) = await stage.services.connections.of_person(ANA)
     async with stage.database.writing() as tx:
         known = await connections.get(tx, row.connection_id)
         assert known is not None
-        fresh = stage.services.tokens("anew")
+        fresh = stage.services_outside.tokens("anew")
         sealed = Safe(Sealer(KEY)).put_tokens(ANA.person_id, "drive", fresh)
         await connections.put(tx, replace(known, sealed_tokens=sealed))
-    stage.services.trouble = Rejected("invalid_grant")
-    stage.services.held.set()
+    stage.services_outside.trouble = Rejected("invalid_grant")
+    stage.services_outside.held.set()
     assert await call == fresh.access_token
-    assert stage.services.revoked == []
+    assert stage.services_outside.revoked == []
 
 
 async def test_tokens_that_live_for_a_minute_are_not_refreshed_for_each_request(stage: Stage) -> None:
-    stage.services.granted_for = 60
+    stage.services_outside.granted_for = 60
     await expiring(stage, 60)
     assert [await stage.access_token() for _ in range(3)] == ["secret-access-ana-1"] * 3
     stage.clock.move(46)
     assert await stage.access_token() == "secret-access-ana-2"
-    assert stage.services.refreshed == ["secret-access-ana-1"]
+    assert stage.services_outside.refreshed == ["secret-access-ana-1"]
 
 
 async def test_tokens_of_another_configuration_are_shown_to_nobody(stage: Stage) -> None:
     await stage.connect()
-    stage.services.unfit.add("drive")
+    stage.services_outside.unfit.add("drive")
     assert await stage.access_token() is None
     assert await stage.tokens.refused(ANA.person_id, "drive", Tokens("secret-access-ana-1")) is None
-    assert [view.working for view in await stage.desk.connections(ANA)] == [False]
-    assert stage.services.refreshed == []
+    assert [view.working for view in await stage.services.connections.of_person(ANA)] == [False]
+    assert stage.services_outside.refreshed == []
 
 
 async def test_another_persons_row_cannot_be_used_for_ones_own(stage: Stage) -> None:

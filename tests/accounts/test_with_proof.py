@@ -20,7 +20,7 @@ async def test_the_owner_proves_consents_and_is_connected_at_once(stage: Stage) 
     assert went.url.startswith("https://accounts.example/")
     done = await browser.returns(went.url, code="code-of-ana", iss="https://accounts.example")
     assert done == Connected("Example Drive", "ana", "Ana", "chat")
-    assert stage.services.exchanged == [("code-of-ana", "https://accounts.example")]
+    assert stage.services_outside.exchanged == [("code-of-ana", "https://accounts.example")]
     assert await stage.access_token() == "secret-access-ana-1"
     assert await stage.status(sign_in_id) == "done"
     assert await stage.resumes() == [f"resume:{sign_in_id}"]
@@ -36,7 +36,7 @@ async def test_a_colleague_who_opens_the_attackers_link_is_stopped_before_the_se
     page = await browser.returns(went.url, code=f"proof-of-{BEN.person_id}")
     assert kind(page) == "foreign"
     assert stage.everything() == before
-    assert stage.services.begun == []
+    assert stage.services_outside.begun == []
 
 
 async def test_the_attacker_who_proves_who_they_are_cannot_pass_on_the_rest_of_the_way(stage: Stage) -> None:
@@ -49,7 +49,7 @@ async def test_the_attacker_who_proves_who_they_are_cannot_pass_on_the_rest_of_t
     for cookie in (None, "x", "A" * 43):
         assert kind(await Browser(stage, cookie).returns(went.url, code="code-of-ben")) == "foreign"
     assert stage.everything() == before
-    assert stage.services.exchanged == []
+    assert stage.services_outside.exchanged == []
     assert await stage.access_token(EVE) is None
 
 

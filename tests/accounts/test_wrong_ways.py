@@ -42,7 +42,9 @@ def kind(page: object) -> str:
 async def test_an_answer_that_grants_nothing(stage: Stage, query: dict[str, str], expected: str) -> None:
     browser, url = await on_the_way(stage)
     before = stage.everything()
-    page = await stage.office.flow.back({"state": state_of(url), **query}, cookie=browser.cookie, connection="drive")
+    page = await stage.parts.accounts.flow.back(
+        {"state": state_of(url), **query}, cookie=browser.cookie, connection="drive"
+    )
     assert kind(page) == expected
     assert "script" not in page.sentence  # type: ignore[union-attr]
     assert stage.everything() == before
@@ -52,10 +54,10 @@ async def test_an_answer_that_grants_nothing(stage: Stage, query: dict[str, str]
 async def test_a_service_that_does_not_go_through_with_it(stage: Stage, trouble: Exception) -> None:
     browser, url = await on_the_way(stage)
     before = stage.everything()
-    stage.services.trouble = trouble
+    stage.services_outside.trouble = trouble
     assert kind(await browser.returns(url, code="code-of-ana")) in {"service", "denied"}
     assert stage.everything() == before
-    stage.services.trouble = None
+    stage.services_outside.trouble = None
     assert isinstance(await browser.returns(url, code="code-of-ana"), ShowCode)
 
 
@@ -65,7 +67,7 @@ async def test_another_browser(stage: Stage) -> None:
     for cookie in (None, "", "x" * 43):
         assert kind(await Browser(stage, cookie).returns(url, code="code-of-ana")) == "foreign"
     assert stage.everything() == before
-    assert stage.services.exchanged == []
+    assert stage.services_outside.exchanged == []
 
 
 async def test_a_second_browser_cannot_go_on_with_a_link_that_is_in_use(stage: Stage) -> None:
@@ -97,17 +99,17 @@ async def test_the_same_answer_again_connects_nothing_more(stage: Stage) -> None
     assert before != after
     assert kind(await browser.returns(url, code="code-of-ben")) == "used"
     assert stage.everything() == after
-    assert len(stage.services.exchanged) == 1
+    assert len(stage.services_outside.exchanged) == 1
 
 
 async def test_the_same_answer_twice_at_a_time_is_exchanged_once(stage: Stage) -> None:
     browser, url = await on_the_way(stage)
-    stage.services.held = asyncio.Event()
+    stage.services_outside.held = asyncio.Event()
     first = asyncio.create_task(browser.returns(url, code="code-of-ana"))
     await asyncio.sleep(0)
     async with asyncio.timeout(5):
         assert kind(await browser.returns(url, code="code-of-ana")) == "used"
-    stage.services.held.set()
+    stage.services_outside.held.set()
     assert isinstance(await first, ShowCode)
 
 
@@ -126,11 +128,11 @@ async def test_what_is_begun_again_while_the_service_is_asked_counts_anew(stage:
     browser = stage.browser()
     went = await browser.opens(link)
     assert isinstance(went, GoTo)
-    stage.services.held = asyncio.Event()
+    stage.services_outside.held = asyncio.Event()
     first = asyncio.create_task(browser.returns(went.url, code="code-of-ana"))
-    await until(lambda: stage.office.flow._coming_back)
+    await until(lambda: stage.parts.accounts.flow._coming_back)
     await browser.opens(link)
-    stage.services.held.set()
+    stage.services_outside.held.set()
     assert kind(await first) == "used"
     assert not (await stage.card(sign_in_id)).code_wanted
 
@@ -160,7 +162,7 @@ async def test_two_sign_ins_side_by_side_in_one_browser(stage: Stage) -> None:
 
 async def test_a_cookie_that_is_not_of_our_making_binds_nothing(stage: Stage) -> None:
     _, link = await stage.asked_and_linked()
-    went = await stage.office.flow.start(link.split("=")[1], visitor=None, cookie="guessable")
+    went = await stage.parts.accounts.flow.start(link.split("=")[1], visitor=None, cookie="guessable")
     assert isinstance(went, GoTo)
     assert went.cookie != "guessable"
 

@@ -189,7 +189,7 @@ async def counter(
 
 @pytest.fixture
 async def desks(database: Database, clock: SetClock, new_id: NewId) -> AsyncIterator[Desks]:
-    """A desk between two platforms."""
+    """The services between two platforms."""
     from tests.bot.desks import Desks  # which imports this module
 
     made = Desks(database, clock, new_id)

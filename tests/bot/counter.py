@@ -1,17 +1,15 @@
-"""A desk on real records, with an engine that only notes what it is told."""
+"""The services on real records, with an engine that only notes what it is told."""
 
 from __future__ import annotations
 
-from bot.books import Books
 from bot.clock import Clock
-from bot.desk import FrontDesk
 from bot.domain import Message, Person, Place
 from bot.ids import NewId
 from bot.posts import Posts
 from bot.records import approvals, deliveries
 from bot.records.database import Database
 from tests.bot.rows import asked
-from tests.bot.stubs import NotedEngine, make_books
+from tests.bot.stubs import NotedEngine, make_parts
 
 ANA, BEN = Person("chat:ana", "Ana"), Person("chat:ben", "Ben")
 THREAD = "chat:T1"
@@ -19,16 +17,16 @@ HERE = Place("chat", THREAD, {"room": THREAD})
 
 
 class Counter:
-    """A desk on real records, with an engine that only notes what it is told."""
+    """The services on real records, with an engine that only notes what it is told."""
 
     def __init__(self, database: Database, outbox: Posts, clock: Clock, new_id: NewId) -> None:
         self.database, self.outbox, self.clock = database, outbox, clock
         self.engine = NotedEngine()
-        self.books: Books = make_books(database, outbox, clock, new_id)
-        self.desk = FrontDesk(database, self.engine, self.books, outbox, clock)
+        self.parts = make_parts(database, outbox, clock, new_id, engine=self.engine)
+        self.services = self.parts.services
 
     async def write(self, person: Person, key: str, text: str = "hello", *, addressed: bool = True) -> bool:
-        return await self.desk.accept(Message(key, HERE, person, text, self.clock(), addressed))
+        return await self.services.inbox.accept(Message(key, HERE, person, text, self.clock(), addressed))
 
     async def ask(self, approval_id: str, requester: Person = ANA, thread_id: str = THREAD) -> str:
         async with self.database.writing() as tx:

@@ -1,15 +1,12 @@
-"""A desk between two platforms, `chat` where things are asked and `mail` where they may be routed to."""
+"""The services between two platforms, `chat` where things are asked and `mail` where they may be routed to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from bot.desk import FrontDesk
 from bot.domain import ApprovalView, Decision, Handover, Notice, Person, Place, Post
-from bot.house import find_place
 from bot.ids import NewId
 from bot.platform import PostFailed
 from bot.posts import Posts
@@ -20,7 +17,7 @@ from graph.calls import digest_of
 from policies.model import Tool
 from tests.bot.conftest import RecordingPlatform, SetClock
 from tests.bot.rows import asked
-from tests.bot.stubs import NotedEngine, make_books
+from tests.bot.stubs import NotedEngine, make_parts
 
 ANA, BEN, CHLOE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("ana", "ben", "chloe"))
 CARA, STRANGER = Person("mail:w2:cara", "Cara"), Person("mail:w3:stranger", "Stranger")
@@ -67,25 +64,23 @@ class Routed(RecordingPlatform):
 
 
 class Desks:
-    """A desk between two platforms."""
+    """The services between two platforms."""
 
     def __init__(self, database: Database, clock: SetClock, new_id: NewId) -> None:
         self.chat, self.mail = Routed("chat"), Routed("mail")
         platforms = {platform.name: platform for platform in (self.chat, self.mail)}
         self.database, self.clock, self.engine = database, clock, NotedEngine()
         self.outbox = Posts(database, clock, platforms, pause=lambda *_: 0.005)
-        place = partial(find_place, platforms)
-        self.books = make_books(
+        self.parts = make_parts(
             database,
             self.outbox,
             clock,
             new_id,
-            place,
             platforms=platforms,
             find_tool=lambda _: MAKE,
             engine=self.engine,
         )
-        self.desk = FrontDesk(database, self.engine, self.books, self.outbox, clock)
+        self.services = self.parts.services
 
     def same_human(self, *people: Person) -> None:
         """Each of their platforms vouches for the same address."""
@@ -100,7 +95,7 @@ class Desks:
             await threads.ensure(tx, place.key, place, "hello", self.clock())
             await threads.remember(tx, ANA, self.clock())
             request = asked(route_to=routes, **how)
-            await self.books.approvals.record(tx, place.key, request)
+            await self.parts.requests.record(tx, place.key, request)
             row = await approvals.of_call(tx, request.call_id, 1)
         assert row is not None
         return row.approval_id
@@ -109,7 +104,7 @@ class Desks:
         """Decide; what the person is told."""
         key = f"{person.person_id} clicks {verb} at {self.clock()}"
         decision = Decision(key, person, (approval_id,), verb, **how)
-        return (await self.desk.decide(decision))[approval_id]
+        return (await self.services.approvals.decide(decision))[approval_id]
 
     async def edit(self, person: Person, approval_id: str, values: Mapping[str, Any], **how: Any) -> Any:
         """Edit and approve."""
@@ -121,7 +116,9 @@ class Desks:
 
     async def hand_to(self, person: Person, approval_id: str, to: str, name: str = "") -> Any:
         """The same, to a person id or an address."""
-        return await self.desk.hand_over(Handover(f"{person.person_id} hands", person, approval_id, to, name))
+        return await self.services.approvals.hand_over(
+            Handover(f"{person.person_id} hands", person, approval_id, to, name)
+        )
 
     async def row(self, approval_id: str) -> ApprovalRow:
         """What is recorded."""
@@ -137,6 +134,6 @@ class Desks:
 
     async def view(self, approval_id: str) -> ApprovalView:
         """The card as it is now."""
-        view = await self.desk.approval(approval_id, "")
+        view = await self.services.queries.approval(approval_id, "")
         assert isinstance(view, ApprovalView)
         return view

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from bot.accounts.office import Inside, Outside, make_office
+from bot.accounts.connecting import Changed
+from bot.accounts.opening import Accounts, make_accounts
+from bot.accounts.sign_ins import SignInLinks, SignIns
+from bot.accounts.unconfigured import AccountServices
 from bot.approvals.directory import Directory, Facts
 from bot.approvals.requests import ApprovalBook
 from bot.audit.log import AuditLog
-from bot.books import Books
-from bot.cards import Cards, FindPlace
-from bot.clarifications import ClarificationBook
+from bot.cards import Cards
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
-from bot.grants import GrantBook
-from bot.handing import Handing
+from bot.decisions import Approvals, FindTool
+from bot.engine import Engine
+from bot.grants import StandingApprovals
 from bot.ids import NewId
-from bot.inbox.accept import Acceptance
-from bot.inbox.engine import Engine
-from bot.inbox.sessions import Sessions
+from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.masking import PLAIN
 from bot.platform import Platform
 from bot.posts import Posts
-from bot.presence import Presence
+from bot.queries import Queries
+from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.secrets import Sealer
-from bot.voting import FindTool, Voting
+from bot.services import Services
 from bot.waits import Waits
 from graph.ports import Live, Spoken, Unfinished
 from graph.running import Agent, Look, Verb
@@ -108,58 +109,91 @@ class NotedEngine:
         return delivery.key in self.begun
 
 
-def make_books(
+@dataclass(frozen=True)
+class Parts:
+    """What the services are made of, and the services."""
+
+    services: Services
+    requests: ApprovalBook
+    standing: StandingApprovals
+    facts: Facts
+    sign_ins: SignIns
+    accounts: Accounts
+    waits: Waits
+
+
+async def nobody(person_id: str, connection: str) -> None:
+    """Holds nothing open with anybody's account."""
+
+
+def make_parts(
     database: Database,
     posts: Posts,
     clock: Clock,
     new_id: NewId,
-    find_place: FindPlace = lambda _: None,
     *,
     platforms: Mapping[str, Platform] | None = None,
     find_tool: FindTool = lambda _: None,
     engine: Engine | None = None,
-    outside: Outside | None = None,
-) -> Books:
-    """Where questions to people are kept; `platforms` are asked about them."""
-    cards = Cards(posts, find_place)
-    facts = Facts(database, Directory(platforms or {}, database, clock), clock)
-    engine = engine or NotedEngine()
-    approvals = ApprovalBook(
+    outside: AccountServices | None = None,
+    sealer: Sealer | None = None,
+    address: Callable[[], str] = lambda: "http://127.0.0.1",
+    changed: Changed = nobody,
+    links_an_hour: int = NO_LIMIT,
+) -> Parts:
+    """The services on real records; `platforms` are asked about people."""
+    platforms, engine, outside = platforms or {}, engine or NotedEngine(), outside or AccountServices()
+    sealer = sealer or Sealer(KEY)
+    common = database, engine, posts, clock
+    links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=links_an_hour)
+    cards, facts = Cards(posts, platforms), Facts(database, Directory(platforms, database, clock), clock)
+    requests = ApprovalBook(
         database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
     )
-    grants = GrantBook(database, clock, new_id)
-    audit = AuditLog(database, clock, PLAIN)
-    voting = Voting(database, posts, facts, grants, clock, find_tool=find_tool, audit=audit)
-    handing = Handing(database, posts, cards, facts, clock)
-    questions = ClarificationBook(posts, clock, new_id)
-    inside = Inside(database, posts, engine, clock, new_id, Sealer(KEY), platforms or {})
-    office = make_office(inside, outside or Outside(), links_an_hour=NO_LIMIT)
-    sign_ins = office.sign_ins
-    presence = Presence(database, posts, Waits(approvals, questions, sign_ins, posts), clock)
-    acceptance = Acceptance(database, Sessions(), clock)
-    asked = (approvals, voting, handing, grants, facts, questions, sign_ins, office.codes, office.connections)
-    return Books(acceptance, *asked, presence)
+    standing, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
+    questions = Questions(*common, new_id)
+    sign_ins = SignIns(*common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address)
+    accounts = make_accounts(
+        *common,
+        outside=outside,
+        sealer=sealer,
+        new_id=new_id,
+        address=address,
+        platforms=platforms,
+        changed=changed,
+    )
+    waits = Waits(requests, questions, sign_ins, posts)
+    acceptance = Acceptance(database, clock)
+    approvals = Approvals(*common, cards=cards, facts=facts, standing=standing, find_tool=find_tool, audit=audit)
+    services = Services(
+        inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
+        approvals=approvals,
+        questions=questions,
+        connections=accounts.connections,
+        sign_in_links=links,
+        queries=Queries(database, facts, clock, PLAIN),
+    )
+    return Parts(services, requests, standing, facts, sign_ins, accounts, waits)
 
 
 def make_conversation(
     database: Database,
     posts: Posts,
     clock: Clock,
-    books: Books,
+    parts: Parts,
     agent: FragileAgent,
     engine: Engine,
     platforms: Mapping[str, Platform] | None = None,
     turn_limit: TurnLimit | None = None,
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
-    waits = Waits(books.approvals, books.clarifications, books.sign_ins, posts)
-    introductions = Introductions(database, platforms or {}, clock, books.codes)
+    introductions = Introductions(database, platforms or {}, clock, parts.accounts.codes)
     surroundings = Surroundings(
         database,
         cast("Agent", agent),
         posts,
-        waits,
-        books.clarifications,
+        parts.waits,
+        parts.services.questions,
         introductions,
         platforms or {},
         clock,

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain import Message, Person
-from bot.inbox.accept import Acceptance
-from bot.inbox.sessions import Sessions
+from bot.inbox import Acceptance
 from bot.records import deliveries, threads
 from bot.records.database import Database, sqlite_database
 from tests.bot.conftest import SetClock, place
@@ -26,7 +25,7 @@ def message(key: str, text: str = "hello", author: Person = ANA) -> Message:
 async def test_one_message_that_cannot_be_kept_costs_the_others_of_its_batch_nothing(
     database: Database, clock: SetClock
 ) -> None:
-    acceptance = Acceptance(database, Sessions(), clock)
+    acceptance = Acceptance(database, clock)
     keys = ["m1", NOT_A_KEY, "m2", "m3"]
     results = await asyncio.gather(*(acceptance.accept(message(k)) for k in keys), return_exceptions=True)
     assert [isinstance(result, UnicodeError) for result in results] == [False, True, False, False]
@@ -36,13 +35,13 @@ async def test_one_message_that_cannot_be_kept_costs_the_others_of_its_batch_not
 
 
 async def test_the_same_message_twice_in_one_batch_is_new_once(database: Database, clock: SetClock) -> None:
-    acceptance = Acceptance(database, Sessions(), clock)
+    acceptance = Acceptance(database, clock)
     results = await asyncio.gather(*(acceptance.accept(message("same")) for _ in range(3)))
     assert sorted(result.is_new for result in results) == [False, False, True]
 
 
 async def test_when_the_database_is_gone_everybody_who_waits_is_told(tmp_path: Path, clock: SetClock) -> None:
-    acceptance = Acceptance(sqlite_database(tmp_path / "never opened.db"), Sessions(), clock)
+    acceptance = Acceptance(sqlite_database(tmp_path / "never opened.db"), clock)
     async with asyncio.timeout(10):
         results = await asyncio.gather(*(acceptance.accept(message(k)) for k in "ab"), return_exceptions=True)
     assert [type(result) for result in results] == [RuntimeError, RuntimeError]
@@ -53,7 +52,7 @@ async def test_what_no_database_and_no_model_takes_is_left_out_of_a_message(
     database: Database, clock: SetClock, odd: str
 ) -> None:
     author = Person("chat:ana", f"A{odd}na")
-    await Acceptance(database, Sessions(), clock).accept(message("m1", f"he{odd}llo", author))
+    await Acceptance(database, clock).accept(message("m1", f"he{odd}llo", author))
     async with database.reading() as tx:
         (kept,) = await deliveries.messages_of(tx, "chat:T1", 10)
         thread = await threads.get(tx, "chat:T1")

@@ -6,8 +6,8 @@ import pytest
 
 from bot.beginnings import ASKED, QUIET
 from bot.domain import Message, Notice, Said
-from bot.inbox.sessions import QUIET_SECONDS
 from bot.records import deliveries
+from bot.sessions import QUIET_SECONDS, current_thread
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, Counter
 from tests.bot.stubs import FragileAgent, make_conversation
@@ -22,12 +22,12 @@ class Room:
         self.counter, self.platform = counter, platform
         self.agent = FragileAgent()
         self._conversation = make_conversation(
-            counter.database, counter.outbox, counter.clock, counter.books, self.agent, counter.engine
+            counter.database, counter.outbox, counter.clock, counter.parts, self.agent, counter.engine
         )
 
     async def hears(self, key: str, text: str, session: int) -> None:
         """A message comes in and is handled."""
-        await self.counter.desk.accept(Message(key, ROOM, ANA, text, self.counter.clock()))
+        await self.counter.services.inbox.accept(Message(key, ROOM, ANA, text, self.counter.clock()))
         async with self.counter.database.writing() as tx:
             delivery = await deliveries.head(tx, f"chat:room#{session}", self.counter.clock())
         assert delivery is not None
@@ -80,5 +80,6 @@ async def test_a_message_that_is_handled_again_announces_once(room: Room, clock:
 async def test_people_who_speak_of_something_new_among_themselves_begin_nothing(room: Room) -> None:
     await room.hears("m1", "hello", 1)
     counter = room.counter
-    assert not await counter.desk.accept(Message("m2", ROOM, BEN, "new", counter.clock(), addressed=False))
-    assert await counter.desk.current_thread(ROOM, BEN) == "chat:room#1"
+    assert not await counter.services.inbox.accept(Message("m2", ROOM, BEN, "new", counter.clock(), addressed=False))
+    async with counter.database.reading() as tx:
+        assert await current_thread(tx, ROOM, BEN.person_id) == "chat:room#1"

@@ -25,7 +25,7 @@ class BrokenOffError(Exception):
 async def ring(desks: Desks, approval_id: str, bell: str) -> None:
     async with desks.database.writing() as tx:
         timer = Delivery(f"{bell}:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        await desks.books.approvals.ring(tx, timer)
+        await desks.parts.requests.ring(tx, timer)
 
 
 ACTS: Mapping[str, Act] = {
@@ -33,7 +33,7 @@ ACTS: Mapping[str, Act] = {
     "approve always": lambda desks, it: desks.click(BEN, it, always_for=DURATIONS["1 h"]),
     "reject": lambda desks, it: desks.click(BEN, it, "reject", reason="no"),
     "edit": lambda desks, it: desks.edit(CHLOE, it, {"what": "chair"}),
-    "withdraw": lambda desks, it: desks.desk.take_back("k", it, ANA),
+    "withdraw": lambda desks, it: desks.services.approvals.withdraw_request("k", it, ANA),
     "hand over": lambda desks, it: desks.hand(BEN, it, CHLOE),
     "expire": lambda desks, it: ring(desks, it, "expire"),
     "remind": lambda desks, it: ring(desks, it, "remind"),

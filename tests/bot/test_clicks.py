@@ -1,4 +1,4 @@
-"""Clicks at the desk: each gets its answer, and what it settles goes on."""
+"""Clicks: each gets its answer, and what it settles goes on."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.bot.stubs import SECRET, FragileAgent, make_conversation
 async def test_two_clicks_under_one_key_are_both_followed_up(counter: Counter) -> None:
     first, second = await counter.ask("a1"), await counter.ask("a2")
     for approval_id in (first, second):
-        results = await counter.desk.decide(Decision("the same click", ANA, (approval_id,), "approve"))
+        results = await counter.services.approvals.decide(Decision("the same click", ANA, (approval_id,), "approve"))
         assert results[approval_id] == Settled("Approved.")
     assert await counter.waiting() == ["resume:a1", "resume:a2"]
 
 
 async def test_approving_all_resumes_the_thread_once(counter: Counter) -> None:
     both = (await counter.ask("a1"), await counter.ask("a2"))
-    await counter.desk.decide(Decision("click", ANA, both, "approve"))
+    await counter.services.approvals.decide(Decision("click", ANA, both, "approve"))
     assert await counter.waiting() == ["resume:a1"]
     assert counter.engine.woken == [THREAD]
 
@@ -43,7 +43,7 @@ async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
     """Rule 13: a hundred approvals in one click held the event loop for 0.3 s."""
     many = tuple([await counter.ask(f"a{number}") for number in range(10)])
     turns, turns_at = 0, []
-    decide = counter.books.voting.decide
+    judge = counter.services.approvals._judge
 
     async def others() -> None:
         nonlocal turns
@@ -53,11 +53,11 @@ async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
 
     async def noted(*click: Any) -> Any:
         turns_at.append(turns)
-        return await decide(*click)
+        return await judge(*click)
 
-    monkeypatch.setattr(counter.books.voting, "decide", noted)
+    monkeypatch.setattr(counter.services.approvals, "_judge", noted)
     at_work = asyncio.create_task(others())
-    results = await counter.desk.decide(Decision("click", ANA, many, "approve"))
+    results = await counter.services.approvals.decide(Decision("click", ANA, many, "approve"))
     at_work.cancel()
     assert set(results.values()) == {Settled("Approved.")}
     assert turns_at == sorted(set(turns_at))
@@ -66,8 +66,8 @@ async def test_deciding_many_at_once_lets_others_have_their_turn_in_between(
 
 async def test_a_click_that_changes_nothing_resumes_nothing(counter: Counter) -> None:
     await counter.ask("a1")
-    await counter.desk.decide(Decision("one", ANA, ("a1",), "reject"))
-    late = await counter.desk.decide(Decision("two", BEN, ("a1", "unheard of"), "approve"))
+    await counter.services.approvals.decide(Decision("one", ANA, ("a1",), "reject"))
+    late = await counter.services.approvals.decide(Decision("two", BEN, ("a1", "unheard of"), "approve"))
     assert isinstance(late["a1"], AlreadySettled)
     assert await counter.waiting() == ["resume:a1"]
 
@@ -79,15 +79,18 @@ async def test_the_same_form_delivered_twice_is_thanked_for_twice_and_another_is
     async with counter.database.writing() as tx:
         question = ClarificationAsked(call_id="c", question="Which?", requester=ANA.person_id)
         await clarifications.add(tx, "c1", THREAD, question, 0.0)
-    answers = [await counter.desk.answer(FormAnswer(key, ANA, "c1", {})) for key in ("form", "form", "other")]
+    answers = [
+        await counter.services.questions.answer(FormAnswer(key, ANA, "c1", {})) for key in ("form", "form", "other")
+    ]
     assert [type(answer) for answer in answers] == [Settled, Settled, AlreadySettled]
     assert await counter.waiting() == ["resume:c1"]
 
 
 async def test_the_same_word_on_a_sign_in_delivered_twice_is_noted_twice(counter: Counter) -> None:
-    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(SECRET, ""))
+    sign_in_id = await counter.parts.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(SECRET, ""))
     replies = [
-        await counter.desk.sign_in_reply(SignInReply(key, ANA, sign_in_id, done=True)) for key in ("a", "a", "b")
+        await counter.services.connections.sign_in_reply(SignInReply(key, ANA, sign_in_id, done=True))
+        for key in ("a", "a", "b")
     ]
     assert [type(reply) for reply in replies] == [Settled, Settled, AlreadySettled]
 
@@ -98,12 +101,12 @@ async def test_the_same_word_on_a_sign_in_delivered_twice_is_noted_twice(counter
 async def test_whoever_somebody_says_to_be_on_the_local_page_counts_for_no_other_platform(counter: Counter) -> None:
     pretender = Person("web:ana", "Ana")
     await counter.ask("a1")
-    results = await counter.desk.decide(Decision("click", pretender, ("a1",), "approve"))
+    results = await counter.services.approvals.decide(Decision("click", pretender, ("a1",), "approve"))
     assert isinstance(results["a1"], Refused)
-    assert isinstance(await counter.desk.edit_form("a1", pretender), Refused)
+    assert isinstance(await counter.services.approvals.edit_form("a1", pretender), Refused)
 
     await counter.ask("a2", pretender, "web:T1")
-    results = await counter.desk.decide(Decision("click", pretender, ("a2",), "approve"))
+    results = await counter.services.approvals.decide(Decision("click", pretender, ("a2",), "approve"))
     assert results["a2"] == Settled("Approved.")
 
 
@@ -112,20 +115,20 @@ async def test_whoever_somebody_says_to_be_on_the_local_page_counts_for_no_other
 
 async def test_a_link_that_a_server_repeats_in_its_message_is_on_no_card(counter: Counter) -> None:
     needed = SignInNeeded(SECRET, f"Please open {SECRET} (or HTTPS://x.example/?t=top-secret-ticket) to go on")
-    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", needed)
+    sign_in_id = await counter.parts.sign_ins.ask(THREAD, "call", ANA.person_id, "files", needed)
     async with counter.database.reading() as tx:
         view = await sign_in_view(tx, sign_in_id, counter.clock())
     assert view is not None
     assert view.message == "Please open (link) (or (link) to go on"
-    assert await counter.desk.sign_in_link(sign_in_id, ANA) == SECRET
+    assert await counter.services.sign_in_links.link(sign_in_id, ANA.person_id) == SECRET
 
 
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "https://good.example\\@evil.example/", "https://a\u202eb.example"]
 )
 async def test_a_link_whose_host_cannot_be_told_is_given_to_nobody(counter: Counter, url: str) -> None:
-    sign_in_id = await counter.books.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(url, ""))
-    assert isinstance(await counter.desk.sign_in_link(sign_in_id, ANA), Refused)
+    sign_in_id = await counter.parts.sign_ins.ask(THREAD, "call", ANA.person_id, "files", SignInNeeded(url, ""))
+    assert isinstance(await counter.services.sign_in_links.link(sign_in_id, ANA.person_id), Refused)
 
 
 # --------------------------------------------------------------------------------------------------- stop
@@ -134,7 +137,7 @@ async def test_a_link_whose_host_cannot_be_told_is_given_to_nobody(counter: Coun
 async def test_whoever_only_waits_their_turn_cannot_stop_somebody_elses(counter: Counter) -> None:
     await counter.write(ANA, "m1")
     await counter.write(BEN, "m2")
-    assert isinstance(await counter.desk.stop("stop", THREAD, BEN), Settled)
+    assert isinstance(await counter.services.inbox.stop("stop", THREAD, BEN), Settled)
     assert counter.engine.interrupted == []
     assert await counter.waiting() == ["m1"]
 
@@ -143,7 +146,7 @@ async def test_stop_breaks_off_ones_own_turn_and_leaves_other_peoples_messages(c
     await counter.write(ANA, "m1")
     await counter.write(BEN, "m2")
     await counter.write(ANA, "m3")
-    assert await counter.desk.stop("stop", THREAD, ANA) == Settled("Stopped.")
+    assert await counter.services.inbox.stop("stop", THREAD, ANA) == Settled("Stopped.")
     assert counter.engine.interrupted == [THREAD]
     assert await counter.waiting() == ["stop", "m2"]
 
@@ -152,15 +155,15 @@ async def test_only_whoever_asked_can_stop_what_waits_for_people_whoevers_turn_w
     async with counter.database.writing() as tx:
         await threads.set_turn(tx, THREAD, ANA.person_id, "m1")
     await counter.ask("a1", BEN)
-    assert isinstance(await counter.desk.stop("one", THREAD, ANA), Refused)
-    assert await counter.desk.stop("two", THREAD, BEN) == Settled("Stopped.")
+    assert isinstance(await counter.services.inbox.stop("one", THREAD, ANA), Refused)
+    assert await counter.services.inbox.stop("two", THREAD, BEN) == Settled("Stopped.")
 
 
 async def test_what_was_decided_a_moment_ago_is_not_resumed_after_a_stop(counter: Counter) -> None:
     await counter.ask("a1")
     await counter.ask("a2")
-    await counter.desk.decide(Decision("click", ANA, ("a1",), "approve"))
-    await counter.desk.stop("stop", THREAD, ANA)
+    await counter.services.approvals.decide(Decision("click", ANA, ("a1",), "approve"))
+    await counter.services.inbox.stop("stop", THREAD, ANA)
     assert await counter.waiting() == ["stop"]
 
 
@@ -174,10 +177,10 @@ async def test_the_same_stop_delivered_twice_stops_once(counter: Counter) -> Non
 async def test_stop_finds_the_session_that_waits_for_whoever_says_it(counter: Counter) -> None:
     room = place("chat:room", has_threads=False)
     for key, person in (("m1", ANA), ("m2", BEN)):
-        await counter.desk.accept(Message(key, room, person, "hello", 0.0))
+        await counter.services.inbox.accept(Message(key, room, person, "hello", 0.0))
         session = {"m1": "chat:room#1", "m2": "chat:room#2"}[key]
         await counter.ask(f"a of {key}", person, session)
-    await counter.desk.accept(Message("m3", room, ANA, "stop", 0.0))
+    await counter.services.inbox.accept(Message("m3", room, ANA, "stop", 0.0))
     assert counter.engine.interrupted == ["chat:room#1"]
 
 
@@ -206,13 +209,13 @@ async def due_timer(counter: Counter, approval_id: str) -> Delivery:
 
 async def handle(counter: Counter, agent: FragileAgent, delivery: Delivery) -> None:
     await make_conversation(
-        counter.database, counter.outbox, counter.clock, counter.books, agent, counter.engine
+        counter.database, counter.outbox, counter.clock, counter.parts, agent, counter.engine
     ).handle(delivery)
 
 
 async def test_the_timer_of_what_was_settled_long_ago_does_not_touch_what_runs_now(counter: Counter) -> None:
     await counter.ask("a1")
-    await counter.desk.decide(Decision("click", ANA, ("a1",), "reject"))
+    await counter.services.approvals.decide(Decision("click", ANA, ("a1",), "reject"))
     agent, timer = WatchedAgent(), await due_timer(counter, "a1")
     await handle(counter, agent, timer)
     assert agent.looked == []
@@ -223,7 +226,7 @@ async def test_a_timer_whose_process_died_after_it_expired_something_still_resum
     await counter.ask("a1")
     agent, timer = WatchedAgent(), await due_timer(counter, "a1")
     async with counter.database.writing() as tx:
-        assert await counter.books.approvals.expire(tx, "a1", timer.key)
+        assert await counter.parts.requests.expire(tx, "a1", timer.key)
     await handle(counter, agent, timer)
     assert agent.looked == [THREAD]
     assert await counter.waiting() == []
@@ -236,9 +239,11 @@ async def test_a_timer_whose_process_died_after_it_expired_something_still_resum
 async def test_anybody_means_anybody_of_the_workspace_where_it_was_asked(counter: Counter, verb: Any) -> None:
     await counter.ask("a1", Person("slack:T1:U1", "Ana"), "slack:T1:C1:1.1")
     for number, elsewhere in enumerate(("slack:T2:U1", "slack:T12:U1", "teams:T1:U1", "web:ana")):
-        results = await counter.desk.decide(Decision(f"click {number}", Person(elsewhere, "Zoe"), ("a1",), verb))
+        results = await counter.services.approvals.decide(
+            Decision(f"click {number}", Person(elsewhere, "Zoe"), ("a1",), verb)
+        )
         assert isinstance(results["a1"], Refused), elsewhere
-    results = await counter.desk.decide(Decision("click", Person("slack:T1:U2", "Ben"), ("a1",), verb))
+    results = await counter.services.approvals.decide(Decision("click", Person("slack:T1:U2", "Ben"), ("a1",), verb))
     assert isinstance(results["a1"], Settled)
 
 
@@ -246,5 +251,7 @@ async def test_whoever_a_rule_names_may_come_from_elsewhere(counter: Counter) ->
     async with counter.database.writing() as tx:
         request = asked("c1", requesters=("slack:T1:U1",), approvers=("slack:T2:U8",))
         await approvals.add(tx, "a1", "slack:T1:C1:1.1", request, now=0.0, expires_at=None)
-    results = await counter.desk.decide(Decision("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve"))
+    results = await counter.services.approvals.decide(
+        Decision("click", Person("slack:T2:U8", "Zoe"), ("a1",), "approve")
+    )
     assert isinstance(results["a1"], Settled)

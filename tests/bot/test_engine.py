@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from bot.inbox import embedded
-from bot.inbox.embedded import EmbeddedEngine
+from bot import engine as engine_module
+from bot.engine import EmbeddedEngine
 from bot.records import deliveries
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
@@ -39,7 +39,7 @@ def moody() -> MoodyClock:
 async def engine(
     database: Database, moody: MoodyClock, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[EmbeddedEngine]:
-    monkeypatch.setattr(embedded, "PAUSE", 0.0)
+    monkeypatch.setattr(engine_module, "PAUSE", 0.0)
     made = EmbeddedEngine(database, moody, concurrency=2)
     yield made
     await made.stop(1.0)

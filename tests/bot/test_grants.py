@@ -18,7 +18,7 @@ HOURS_8 = DURATIONS["8 h"]
 async def granted(desks: Desks, **how: Any) -> GrantView:
     """Ana always allows herself the call."""
     assert isinstance(await desks.click(ANA, await desks.ask(**how), always_for=HOURS_8), Settled)
-    return (await desks.desk.grants(ANA))[0]
+    return (await desks.services.queries.standing_approvals(ANA))[0]
 
 
 async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(desks: Desks) -> None:
@@ -27,39 +27,43 @@ async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(d
     said = await desks.click(ANA, approval_id, always_for=HOURS_8)
     assert said == Settled("Approved, and allowed for 8 h when you ask for the same again.")
     until = desks.clock() + HOURS_8
-    assert await desks.books.grants.grants_of(ANA.person_id) == [Grant(ANA.person_id, "workshop", "make", LAMP, until)]
-    (view,) = await desks.desk.grants(ANA)
+    assert await desks.parts.standing.grants_of(ANA.person_id) == [
+        Grant(ANA.person_id, "workshop", "make", LAMP, until)
+    ]
+    (view,) = await desks.services.queries.standing_approvals(ANA)
     assert (view.server, view.tool, view.arguments, view.until) == ("workshop", "make", {"what": "lamp"}, until)
-    assert await desks.desk.grants(BEN) == ()
+    assert await desks.services.queries.standing_approvals(BEN) == ()
 
 
 async def test_a_list_of_grants_shows_no_secrets(desks: Desks) -> None:
     secret = "ghp_" + "a1B2" * 9
     await desks.edit(ANA, await desks.ask(), {"what": secret}, always_for=HOURS_8)
-    (view,) = await desks.desk.grants(ANA)
+    (view,) = await desks.services.queries.standing_approvals(ANA)
     assert secret not in str(view.arguments)
 
 
 async def test_a_grant_is_over_in_time(desks: Desks) -> None:
     view = await granted(desks)
     desks.clock.move(HOURS_8)
-    assert await desks.books.grants.grants_of(ANA.person_id) == []
-    assert isinstance(await desks.desk.revoke(view.grant_id, ANA), AlreadySettled)
+    assert await desks.parts.standing.grants_of(ANA.person_id) == []
+    assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA), AlreadySettled)
 
 
 async def test_its_giver_revokes_it_and_nobody_else_does(desks: Desks) -> None:
     view = await granted(desks)
-    assert isinstance(await desks.desk.revoke(view.grant_id, BEN), Unknown)
-    assert isinstance(await desks.desk.revoke("unheard of", ANA), Unknown)
-    assert isinstance(await desks.desk.revoke(view.grant_id, ANA), Settled)
-    assert isinstance(await desks.desk.revoke(view.grant_id, ANA), AlreadySettled)
-    assert await desks.desk.grants(ANA) == ()
+    assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, BEN), Unknown)
+    assert isinstance(await desks.services.approvals.revoke_standing_approval("unheard of", ANA), Unknown)
+    assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA), Settled)
+    assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA), AlreadySettled)
+    assert await desks.services.queries.standing_approvals(ANA) == ()
 
 
 async def test_the_newest_grant_for_a_call_replaces_the_one_before(desks: Desks) -> None:
     await granted(desks, call_id="c1")
     await desks.click(ANA, await desks.ask(call_id="c2"), always_for=DURATIONS["1 h"])
-    assert [view.until for view in await desks.desk.grants(ANA)] == [desks.clock() + DURATIONS["1 h"]]
+    assert [view.until for view in await desks.services.queries.standing_approvals(ANA)] == [
+        desks.clock() + DURATIONS["1 h"]
+    ]
 
 
 @pytest.mark.parametrize("how", [{"self_approval": "fourEyes"}, {"quorum": 2}, {"always_allow": False}])
@@ -68,7 +72,7 @@ async def test_where_it_is_not_offered_it_is_refused_and_no_vote_is_counted(desk
     assert not (await desks.view(approval_id)).always_offered
     assert isinstance(await desks.click(BEN, approval_id, always_for=HOURS_8), Refused)
     assert await desks.votes(approval_id) == []
-    assert await desks.desk.grants(BEN) == ()
+    assert await desks.services.queries.standing_approvals(BEN) == ()
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, HOURS_8 + 1, float("inf"), float("nan")])
@@ -81,18 +85,18 @@ async def test_nobody_gives_themselves_another_time_than_is_offered(desks: Desks
 async def test_a_rejection_allows_nothing(desks: Desks) -> None:
     approval_id = await desks.ask()
     assert isinstance(await desks.click(ANA, approval_id, "reject", always_for=HOURS_8), Refused)
-    assert await desks.desk.grants(ANA) == ()
+    assert await desks.services.queries.standing_approvals(ANA) == ()
 
 
 async def test_somebody_who_may_not_decide_is_granted_nothing(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=("requester",))
     assert isinstance(await desks.click(BEN, approval_id, always_for=HOURS_8), Refused)
-    assert await desks.desk.grants(BEN) == ()
+    assert await desks.services.queries.standing_approvals(BEN) == ()
 
 
 async def test_with_an_edit_the_edited_call_is_granted(desks: Desks) -> None:
     said = await desks.edit(ANA, await desks.ask(), {"what": "chair"}, always_for=HOURS_8)
     assert said == Settled("Approved with changes, and allowed for 8 h when you ask for the same again.")
-    (grant,) = await desks.books.grants.grants_of(ANA.person_id)
+    (grant,) = await desks.parts.standing.grants_of(ANA.person_id)
     assert grant.digest == digest_of(MAKE, {"what": "chair"})
     assert Call(MAKE, {"what": "chair"}).tool.name == grant.tool

@@ -10,8 +10,8 @@ import pytest
 
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.requests import answer_of
+from bot.decisions import NOBODY, ONLY_YOU
 from bot.domain import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
-from bot.handing import NOBODY, ONLY_YOU
 from bot.records import threads
 from graph.interrupts import Withdrawn
 from tests.bot.conftest import until
@@ -29,7 +29,7 @@ async def test_whoever_may_decide_hands_it_to_another_who_may_and_both_may_then(
     card = await until(lambda: desks.chat.view(CHLOE.person_id))
     assert card.handed_to == ("chloe",)
     await until(lambda: (here := desks.chat.view(THREAD)) and here.handed_to == ("chloe",))
-    assert await desks.desk.permitted(approval_id, BEN)
+    assert await desks.services.queries.permitted(approval_id, BEN)
     assert isinstance(await desks.click(CHLOE, approval_id), Settled)
     assert isinstance(await desks.click(BEN, approval_id), AlreadySettled)
 
@@ -40,7 +40,7 @@ async def test_handing_over_twice_shows_one_card(desks: Desks) -> None:
     assert [type(each) for each in said] == [Settled, Settled]
     await desks.hand(BEN, approval_id, ANA)
     assert (await desks.row(approval_id)).handed_to == (CHLOE.person_id, ANA.person_id)
-    assert len(await desks.desk.shown(approval_id)) == 3
+    assert len(await desks.services.queries.shown(approval_id)) == 3
 
 
 async def test_only_whoever_may_decide_can_hand_it_over(desks: Desks) -> None:
@@ -91,7 +91,7 @@ async def test_nobody_who_may_not_decide_is_handed_it(desks: Desks, to: Person) 
     assert isinstance(refused, Refused)
     assert refused.text.endswith("is not one of the people who may decide this.")
     assert (await desks.row(approval_id)).handed_to == ()
-    assert len(await desks.desk.shown(approval_id)) == 1
+    assert len(await desks.services.queries.shown(approval_id)) == 1
 
 
 async def test_of_both_it_is_looked_up_whether_they_may(desks: Desks) -> None:
@@ -105,11 +105,13 @@ async def test_of_both_it_is_looked_up_whether_they_may(desks: Desks) -> None:
 
 async def test_it_may_be_handed_to_somebody_on_another_platform_whom_the_rule_names(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=(BEN.person_id, CARA.person_id))
-    assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), Unknown)
+    assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), Unknown)
     await desks.hand(BEN, approval_id, CARA)
     await until(lambda: desks.mail.view(CARA.person_id))
-    assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), ApprovalView)
-    assert [s.post.place.key for s in (await desks.desk.overview(CARA, "mail:w2:")).to_decide] == [CARA.person_id]
+    assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
+    assert [s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide] == [
+        CARA.person_id
+    ]
     assert isinstance(await desks.click(CARA, approval_id), Settled)
 
 
@@ -195,7 +197,7 @@ async def test_an_address_that_is_somebody_elses_by_now_names_nobody(desks: Desk
 async def test_the_requester_withdraws_and_the_model_is_told_who_did(desks: Desks) -> None:
     approval_id = await desks.ask(FAR, self_approval="fourEyes")
     await until(lambda: desks.chat.view(THREAD) and desks.mail.view(FAR))
-    assert await desks.desk.take_back("k", approval_id, ANA) == Settled("Withdrawn.")
+    assert await desks.services.approvals.withdraw_request("k", approval_id, ANA) == Settled("Withdrawn.")
     await until(lambda: (far := desks.mail.view(FAR)) and far.status == "withdrawn")
     async with desks.database.reading() as tx:
         assert await answer_of(tx, await desks.row(approval_id)) == Withdrawn(by="Ana")
@@ -207,8 +209,8 @@ async def test_the_requester_withdraws_and_the_model_is_told_who_did(desks: Desk
 async def test_nobody_else_withdraws_it(desks: Desks) -> None:
     approval_id = await desks.ask(FAR)
     for person in (BEN, CARA, STRANGER):
-        assert isinstance(await desks.desk.take_back("k", approval_id, person), Refused)
-    assert isinstance(await desks.desk.take_back("k", "unheard of", ANA), Unknown)
+        assert isinstance(await desks.services.approvals.withdraw_request("k", approval_id, person), Refused)
+    assert isinstance(await desks.services.approvals.withdraw_request("k", "unheard of", ANA), Unknown)
     assert (await desks.row(approval_id)).status == "pending"
 
 
@@ -216,19 +218,21 @@ async def test_the_requester_withdraws_with_another_account_of_theirs(desks: Des
     desks.same_human(ANA, ANA_BY_MAIL)
     approval_id = await desks.ask(FAR)
     await desks.click(Person(ANA.person_id, "Ana", email="ana@example.com"), await desks.ask(call_id="another"))
-    assert isinstance(await desks.desk.take_back("k", approval_id, ANA_BY_MAIL), Settled)
+    assert isinstance(await desks.services.approvals.withdraw_request("k", approval_id, ANA_BY_MAIL), Settled)
 
 
 async def test_the_same_withdrawal_delivered_twice_resumes_once(desks: Desks) -> None:
     approval_id = await desks.ask()
-    said = [await desks.desk.take_back(key, approval_id, ANA) for key in ("k", "k", "other")]
+    said = [await desks.services.approvals.withdraw_request(key, approval_id, ANA) for key in ("k", "k", "other")]
     assert [type(each) for each in said] == [Settled, Settled, AlreadySettled]
     assert desks.engine.woken == [THREAD]
 
 
 async def test_of_a_withdrawal_and_an_approval_at_once_one_settles(desks: Desks) -> None:
     approval_id = await desks.ask()
-    results = await asyncio.gather(desks.desk.take_back("k", approval_id, ANA), desks.click(BEN, approval_id))
+    results = await asyncio.gather(
+        desks.services.approvals.withdraw_request("k", approval_id, ANA), desks.click(BEN, approval_id)
+    )
     assert sorted(type(result).__name__ for result in results) == ["AlreadySettled", "Settled"]
     assert (await desks.row(approval_id)).status in {"withdrawn", "approved"}
     assert desks.engine.woken == [THREAD]

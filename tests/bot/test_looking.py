@@ -29,7 +29,7 @@ async def looks_of(desks: Desks) -> list[dict[str, Any]]:
 async def test_whoever_may_decide_sees_what_is_hidden_and_the_audit_log_says_so(desks: Desks) -> None:
     approval_id = await desks.ask(what=f"lamp {TOKEN}", approvers=("requester",))
     view = await desks.view(approval_id)
-    hidden = await desks.desk.look(approval_id, ANA)
+    hidden = await desks.services.approvals.reveal(approval_id, ANA)
     assert isinstance(hidden, Hidden)
     ((mask, secret),) = hidden.secrets.items()
     assert (view.arguments["what"], secret, hidden.fingerprint) == (f"lamp {mask}", TOKEN, view.fingerprint)
@@ -42,35 +42,35 @@ async def test_whoever_may_decide_sees_what_is_hidden_and_the_audit_log_says_so(
 async def test_nobody_else_sees_it(desks: Desks) -> None:
     approval_id = await desks.ask(what=TOKEN, approvers=("requester",))
     for person in (BEN, CARA, STRANGER):
-        assert isinstance(await desks.desk.look(approval_id, person), Refused)
+        assert isinstance(await desks.services.approvals.reveal(approval_id, person), Refused)
     assert await looks_of(desks) == []
 
 
 async def test_under_four_eyes_the_requester_does_not(desks: Desks) -> None:
     approval_id = await desks.ask(what=TOKEN, self_approval="fourEyes")
-    assert isinstance(await desks.desk.look(approval_id, ANA), Refused)
-    assert isinstance(await desks.desk.look(approval_id, BEN), Hidden)
+    assert isinstance(await desks.services.approvals.reveal(approval_id, ANA), Refused)
+    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Hidden)
 
 
 async def test_who_has_left_the_group_since_does_not(desks: Desks) -> None:
     desks.chat.groups[FINANCE] = {BEN.person_id: True}
     approval_id = await desks.ask(what=TOKEN, approvers=(FINANCE,))
-    assert isinstance(await desks.desk.look(approval_id, BEN), Hidden)
+    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Hidden)
     desks.chat.groups[FINANCE] = {BEN.person_id: False}
     desks.clock.move(600)
-    assert isinstance(await desks.desk.look(approval_id, BEN), Refused)
+    assert isinstance(await desks.services.approvals.reveal(approval_id, BEN), Refused)
 
 
 async def test_once_it_is_settled_nobody_does(desks: Desks) -> None:
     approval_id = await desks.ask(what=TOKEN)
     await desks.click(BEN, approval_id)
-    assert await desks.desk.look(approval_id, BEN) == Refused("This has been settled already.")
+    assert await desks.services.approvals.reveal(approval_id, BEN) == Refused("This has been settled already.")
 
 
 async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(desks: Desks) -> None:
     approval_id = await desks.ask()
-    assert await desks.desk.look(approval_id, BEN) == Refused("Nothing is hidden in this.")
-    assert isinstance(await desks.desk.look("no-such", BEN), Unknown)
+    assert await desks.services.approvals.reveal(approval_id, BEN) == Refused("Nothing is hidden in this.")
+    assert isinstance(await desks.services.approvals.reveal("no-such", BEN), Unknown)
     assert await looks_of(desks) == []
 
 
@@ -78,7 +78,7 @@ async def test_each_look_is_an_entry_of_its_own(desks: Desks) -> None:
     approval_id = await desks.ask(what=TOKEN)
     for person in (ANA, BEN, ANA):
         desks.clock.move(1)
-        await desks.desk.look(approval_id, person)
+        await desks.services.approvals.reveal(approval_id, person)
     assert [look["settled"]["by"][:3] for look in await looks_of(desks)] == ["Ana", "Ben", "Ana"]
 
 
@@ -95,7 +95,7 @@ async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, m
     monkeypatch.setattr(redaction, "certain_spans", noted)
     for _ in range(3):
         assert (await desks.view(approval_id)).masks == 1
-    assert isinstance(await desks.desk.edit_form(approval_id, BEN), Form)
+    assert isinstance(await desks.services.approvals.edit_form(approval_id, BEN), Form)
     assert threads
     assert threading.main_thread().name not in threads
     assert len(threads) <= 3, "what is shown, what is posted at the same time, and the form"

@@ -69,14 +69,14 @@ async def test_routing_to_where_it_is_asked_shows_no_second_card(desks: Desks) -
 async def test_a_place_that_nobody_knows_is_left_out(desks: Desks) -> None:
     approval_id = await desks.ask("pigeon:loft")
     await until(lambda: desks.chat.view(THREAD))
-    assert len(await desks.desk.shown(approval_id)) == 1
+    assert len(await desks.services.queries.shown(approval_id)) == 1
 
 
 async def test_whoever_it_was_not_routed_to_may_not_decide(desks: Desks) -> None:
     approval_id = await desks.ask(FAR)
     assert isinstance(await desks.click(STRANGER, approval_id), Refused)
-    assert not await desks.desk.permitted(approval_id, STRANGER)
-    assert await desks.desk.permitted(approval_id, CARA)
+    assert not await desks.services.queries.permitted(approval_id, STRANGER)
+    assert await desks.services.queries.permitted(approval_id, CARA)
 
 
 @pytest.mark.parametrize("how", [{"self_approval": "fourEyes"}, {"quorum": 2}])
@@ -115,44 +115,46 @@ async def test_a_message_that_is_recorded_is_ours(desks: Desks) -> None:
 
     async def recorded() -> list[str]:
         async with asyncio.timeout(10):
-            while not all(known := [s.reference for s in await desks.desk.shown(approval_id)]):
+            while not all(known := [s.reference for s in await desks.services.queries.shown(approval_id)]):
                 await asyncio.sleep(0.005)
         return [str(next(iter((reference or {}).values()))) for reference in known]
 
     own, routed = await recorded()
-    assert await desks.desk.is_ours(own, HERE.channel)
-    assert await desks.desk.is_ours(routed, FAR)
-    assert not await desks.desk.is_ours(own, "mail:w3:")
-    assert not await desks.desk.is_ours(own[:-1], HERE.channel)
-    assert not await desks.desk.is_ours("%", HERE.channel)
+    assert await desks.services.queries.is_ours(own, HERE.channel)
+    assert await desks.services.queries.is_ours(routed, FAR)
+    assert not await desks.services.queries.is_ours(own, "mail:w3:")
+    assert not await desks.services.queries.is_ours(own[:-1], HERE.channel)
+    assert not await desks.services.queries.is_ours("%", HERE.channel)
 
 
 async def test_a_routed_card_can_be_read_and_listed_where_it_was_routed_to(desks: Desks) -> None:
     approval_id = await desks.ask(FAR)
-    assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), ApprovalView)
-    assert isinstance(await desks.desk.approval(approval_id, "mail:w3:"), Unknown)
-    listed = (await desks.desk.overview(CARA, "mail:w2:")).to_decide
+    assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
+    assert isinstance(await desks.services.queries.approval(approval_id, "mail:w3:"), Unknown)
+    listed = (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide
     assert [shown.post.place.key for shown in listed] == [FAR]
-    assert [shown.post.place.key for shown in (await desks.desk.overview(BEN, "chat:w1:")).to_decide] == [THREAD]
-    assert await desks.desk.overview(STRANGER, "mail:w3:") == Overview((), (), ())
+    assert [shown.post.place.key for shown in (await desks.services.queries.overview(BEN, "chat:w1:")).to_decide] == [
+        THREAD
+    ]
+    assert await desks.services.queries.overview(STRANGER, "mail:w3:") == Overview((), (), ())
 
 
 async def test_a_card_is_found_in_every_place_that_shows_it(desks: Desks) -> None:
     approval_id = await desks.ask(FAR, NEAR)
     await until(lambda: desks.chat.view(NEAR) and desks.mail.view(FAR))
-    assert [shown.post.place.key for shown in await desks.desk.shown(approval_id)] == [THREAD, FAR, NEAR]
+    assert [shown.post.place.key for shown in await desks.services.queries.shown(approval_id)] == [THREAD, FAR, NEAR]
 
 
 async def test_a_routed_card_counts_only_what_was_routed_there_too(desks: Desks) -> None:
     approval_id = await desks.ask(FAR, call_id="c1")
     await desks.ask(call_id="c2")
     for within, together in (("mail:w2:", 1), ("chat:w1:", 2)):
-        view = await desks.desk.approval(approval_id, within)
+        view = await desks.services.queries.approval(approval_id, within)
         assert isinstance(view, ApprovalView)
         assert view.together == together
     far = await until(lambda: desks.mail.view(FAR))
     assert far.together == 1
     await desks.ask(FAR, call_id="c3")
-    view = await desks.desk.approval(approval_id, "mail:w2:")
+    view = await desks.services.queries.approval(approval_id, "mail:w2:")
     assert isinstance(view, ApprovalView)
     assert view.together == 2

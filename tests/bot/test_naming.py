@@ -12,8 +12,8 @@ async def who_may_decide(desks: Desks) -> str:
     request = asked(requesters=(ANA.person_id,), approvers=(BEN.person_id,))
     async with desks.database.writing() as tx:
         await threads.ensure(tx, HERE.key, HERE, "hello", desks.clock())
-    await desks.books.approvals.ask(HERE.key, request, [])
-    [shown] = (await desks.desk.overview(ANA, HERE.key)).waiting
+    await desks.parts.requests.ask(HERE.key, request, [])
+    [shown] = (await desks.services.queries.overview(ANA, HERE.key)).waiting
     assert isinstance(shown.post.content, ApprovalView)
     return shown.post.content.may_decide
 

@@ -18,6 +18,7 @@ from bot.domain import (
 )
 from bot.records import approvals, clarifications, threads
 from bot.records.posts import NewPost
+from bot.sessions import current_thread
 from graph.fields import FieldType, FormField
 from graph.interrupts import ClarificationAsked
 from tests.bot.conftest import SetClock, place
@@ -63,9 +64,9 @@ async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_c
     await ask(counter, "for-ben", ANA, approvers=(BEN.person_id,))
     clock.move(1)
     await ask(counter, "settled", ANA)
-    await counter.desk.decide(Decision("click", ANA, ("settled",), "reject"))
+    await counter.services.approvals.decide(Decision("click", ANA, ("settled",), "reject"))
     await question(counter, "c1")
-    of_ana, of_ben = [await counter.desk.overview(person, "chat:") for person in (ANA, BEN)]
+    of_ana, of_ben = [await counter.services.queries.overview(person, "chat:") for person in (ANA, BEN)]
     assert ids(of_ana.to_decide) == ["mine"]
     assert ids(of_ana.waiting) == ["for-ben", "mine", "c1"]
     assert ids(of_ana.recent) == ["settled"]
@@ -77,15 +78,15 @@ async def test_an_overview_shows_nothing_of_other_workspaces(counter: Counter) -
     await ask(counter, "there", ANA, ELSEWHERE, approvers=("any",))
     await ask(counter, "there-settled", BEN, ELSEWHERE, approvers=("any",))
     zoe = Person("other:zoe", "Zoe")
-    results = await counter.desk.decide(Decision("click", zoe, ("there-settled",), "reject"))
+    results = await counter.services.approvals.decide(Decision("click", zoe, ("there-settled",), "reject"))
     assert isinstance(results["there-settled"], Settled)
-    overview = await counter.desk.overview(BEN, "chat:")
+    overview = await counter.services.queries.overview(BEN, "chat:")
     assert (ids(overview.to_decide), overview.recent) == (["here"], ())
 
 
 async def test_a_prefix_is_taken_literally(counter: Counter) -> None:
     await ask(counter, "here", ANA)
-    assert (await counter.desk.overview(ANA, "ch_t:")).to_decide == ()
+    assert (await counter.services.queries.overview(ANA, "ch_t:")).to_decide == ()
 
 
 async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_cards(
@@ -95,15 +96,15 @@ async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_c
     clock.move(1)
     await ask(counter, "two")
     await ask(counter, "elsewhere", thread_id=ELSEWHERE)
-    found = await counter.desk.together("one", ANA)
+    found = await counter.services.queries.together("one", ANA)
     assert [(view.approval_id, view.together) for view in found] == [("one", 2), ("two", 2)]
-    assert await counter.desk.together("one", BEN) == ()
-    assert await counter.desk.together("unheard of", ANA) == ()
-    alone = await counter.desk.approval("elsewhere", "other:")
+    assert await counter.services.queries.together("one", BEN) == ()
+    assert await counter.services.queries.together("unheard of", ANA) == ()
+    alone = await counter.services.queries.approval("elsewhere", "other:")
     assert isinstance(alone, ApprovalView)
     assert alone.together == 1
-    assert isinstance(await counter.desk.approval("elsewhere", "chat:"), Unknown)
-    assert isinstance(await counter.desk.approval("unheard of", ""), Unknown)
+    assert isinstance(await counter.services.queries.approval("elsewhere", "chat:"), Unknown)
+    assert isinstance(await counter.services.queries.approval("unheard of", ""), Unknown)
 
 
 async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Counter) -> None:
@@ -114,11 +115,11 @@ async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Count
         await approvals.add(tx, "a1", THREAD, request, now=counter.clock(), expires_at=None)
         await counter.outbox.say(tx, NewPost("approval:a1", THREAD, "approval", subject="a1"))
     given_out = (
-        await counter.desk.approval("a1", "chat:"),
-        await counter.desk.together("a1", ANA),
-        await counter.desk.overview(ANA, "chat:"),
-        await counter.desk.shown("a1"),
-        await counter.desk.thread(THREAD, ANA),
+        await counter.services.queries.approval("a1", "chat:"),
+        await counter.services.queries.together("a1", ANA),
+        await counter.services.queries.overview(ANA, "chat:"),
+        await counter.services.queries.shown("a1"),
+        await counter.services.queries.thread(THREAD, ANA),
     )
     assert all("workshop" in str(each) for each in given_out)
     assert [each for each in given_out if secret in str(each)] == []
@@ -130,19 +131,19 @@ async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Count
 async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_is_open(counter: Counter) -> None:
     fields = (FormField(name="size", type=FieldType.NUMBER, default=3), FormField(name="colour"))
     await question(counter, "c1", fields)
-    assert await counter.desk.question_form("c1", ANA) == Form("Which?", fields, {"size": 3})
-    assert isinstance(await counter.desk.question_form("c1", BEN), Refused)
-    assert isinstance(await counter.desk.question_form("unheard of", ANA), Unknown)
+    assert await counter.services.questions.form("c1", ANA) == Form("Which?", fields, {"size": 3})
+    assert isinstance(await counter.services.questions.form("c1", BEN), Refused)
+    assert isinstance(await counter.services.questions.form("unheard of", ANA), Unknown)
     async with counter.database.writing() as tx:
         row = await clarifications.get(tx, "c1")
         assert row is not None
-        await counter.books.clarifications.supersede(tx, row, "m2")
-    assert isinstance(await counter.desk.question_form("c1", ANA), Refused)
+        await counter.services.questions.supersede(tx, row, "m2")
+    assert isinstance(await counter.services.questions.form("c1", ANA), Refused)
 
 
 async def test_the_card_of_a_question_is_a_view_of_it(counter: Counter) -> None:
     await question(counter, "c1")
-    (shown,) = (await counter.desk.overview(ANA, "chat:")).waiting
+    (shown,) = (await counter.services.queries.overview(ANA, "chat:")).waiting
     assert isinstance(shown.post.content, ClarificationView)
 
 
@@ -150,17 +151,18 @@ async def test_the_card_of_a_question_is_a_view_of_it(counter: Counter) -> None:
 
 
 async def test_the_turns_of_a_person_are_those_that_run_and_those_that_wait(counter: Counter) -> None:
-    assert await counter.desk.turns_of(ANA, "chat:") == ()
+    assert await counter.services.queries.turns_of(ANA, "chat:") == ()
     await counter.write(ANA, "m1")
-    assert await counter.desk.turns_of(ANA, "chat:") == (THREAD,)
-    assert await counter.desk.turns_of(BEN, "chat:") == ()
-    assert await counter.desk.turns_of(ANA, "other:") == ()
+    assert await counter.services.queries.turns_of(ANA, "chat:") == (THREAD,)
+    assert await counter.services.queries.turns_of(BEN, "chat:") == ()
+    assert await counter.services.queries.turns_of(ANA, "other:") == ()
     await ask(counter, "there", BEN, ELSEWHERE)
-    assert await counter.desk.turns_of(BEN, "other:") == (ELSEWHERE,)
+    assert await counter.services.queries.turns_of(BEN, "other:") == (ELSEWHERE,)
 
 
 async def test_a_place_with_threads_is_its_own_thread(counter: Counter) -> None:
-    assert await counter.desk.current_thread(place(THREAD), ANA) == THREAD
+    async with counter.database.reading() as tx:
+        assert await current_thread(tx, place(THREAD), ANA.person_id) == THREAD
 
 
 # --------------------------------------------------------------------------------------------------- opinions
@@ -169,8 +171,8 @@ async def test_a_place_with_threads_is_its_own_thread(counter: Counter) -> None:
 async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(counter: Counter) -> None:
     await ask(counter, "a1")
     for person, verdict in ((ANA, "good"), (ANA, "bad"), (BEN, "good")):
-        assert isinstance(await counter.desk.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
+        assert isinstance(await counter.services.inbox.feedback(Feedback(person, "approval:a1", verdict)), Settled)  # type: ignore[arg-type]
     async with counter.database.reading() as tx:
         rows = tx.connection.exec_driver_sql("SELECT person_id, verdict FROM feedback ORDER BY person_id").all()
     assert [tuple(row) for row in rows] == [(ANA.person_id, "bad"), (BEN.person_id, "good")]
-    assert isinstance(await counter.desk.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)
+    assert isinstance(await counter.services.inbox.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)

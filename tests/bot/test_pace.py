@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.inbox.pace import EASY, FEWEST, LATE, Pace, next_limit
+from bot.engine import EASY, FEWEST, LATE, Pace, next_limit
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ import pytest
 import sqlalchemy as sa
 
 from bot.domain import Message, Notice, Person, Said
+from bot.engine import EmbeddedEngine
 from bot.failures import MAX_TRIES, PAUSES, reference_of
 from bot.ids import NewId
-from bot.inbox.accept import Acceptance, message_delivery
-from bot.inbox.embedded import EmbeddedEngine
-from bot.inbox.sessions import Belonging, Sessions
+from bot.inbox import Acceptance, message_delivery
 from bot.posts import Posts
 from bot.records import tables
 from bot.records.database import Database
+from bot.sessions import ThreadForMessage
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
-from tests.bot.stubs import FragileAgent, make_books, make_conversation
+from tests.bot.stubs import FragileAgent, make_conversation, make_parts
 
 THREAD = "chat:T1"
 ANA = Person("chat:ana", "Ana")
@@ -30,7 +30,7 @@ class Inbox:
 
     def __init__(self, database: Database, clock: SetClock, engine: EmbeddedEngine) -> None:
         self._database, self._clock, self._engine = database, clock, engine
-        self._acceptance = Acceptance(database, Sessions(), clock)
+        self._acceptance = Acceptance(database, clock)
 
     async def write(self, text: str) -> None:
         accepted = await self._acceptance.accept(Message(text, place(THREAD), ANA, text, self._clock()))
@@ -63,8 +63,8 @@ async def inbox(
 ) -> AsyncIterator[Inbox]:
     posts = Posts(database, clock, platforms)
     engine = EmbeddedEngine(database, clock, concurrency=4)
-    books = make_books(database, posts, clock, new_id)
-    await engine.start(make_conversation(database, posts, clock, books, agent, engine).handle)
+    parts = make_parts(database, posts, clock, new_id)
+    await engine.start(make_conversation(database, posts, clock, parts, agent, engine).handle)
     yield Inbox(database, clock, engine)
     await engine.stop(5.0)
     await posts.stop(1.0)
@@ -101,7 +101,7 @@ async def test_it_is_parked_with_its_cause_and_its_author_is_told_with_a_referen
     await give_up_on(inbox, agent, "poison")
     (told,) = await until(lambda: notices(platform))
     row = await inbox.row("poison")
-    reference = reference_of(message_delivery(Message("poison", place(), ANA, "", 0.0), Belonging(THREAD), 0.0))
+    reference = reference_of(message_delivery(Message("poison", place(), ANA, "", 0.0), ThreadForMessage(THREAD), 0.0))
     assert row.status == "parked"
     assert row.cause.startswith("RuntimeError: cannot take it")
     assert reference in told.text
@@ -204,7 +204,7 @@ async def test_other_threads_notice_nothing(
     await inbox.write("poison")
     await until_tried(inbox, "poison", 1)
     elsewhere = Message("m2", place("chat:T2"), ANA, "hello", clock())
-    accepted = await Acceptance(database, Sessions(), clock).accept(elsewhere)
+    accepted = await Acceptance(database, clock).accept(elsewhere)
     inbox.wake(accepted.thread_id)
     await until(lambda: said(platform))
     assert [post.thread_id for post in platform.shown.values()] == ["chat:T2"]

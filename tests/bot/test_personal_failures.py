@@ -50,13 +50,13 @@ async def test_a_failure_with_a_personal_account_is_shown_without_what_was_said(
     counter: Counter, owner: str | None
 ) -> None:
     await failed(counter, owner)
-    card = await counter.desk.approval("a1", "chat:")
+    card = await counter.services.queries.approval("a1", "chat:")
     assert isinstance(card, ApprovalView)
     assert (card.result, card.result_tone) == (f"Failed: {SAID}" if owner is None else "Failed.", "error")
     given_out = (
         card,
-        await counter.desk.overview(ANA, "chat:"),
-        await counter.desk.shown("a1"),
-        await counter.desk.thread(THREAD, ANA),
+        await counter.services.queries.overview(ANA, "chat:"),
+        await counter.services.queries.shown("a1"),
+        await counter.services.queries.thread(THREAD, ANA),
     )
     assert any(SAID in str(each) for each in given_out) is (owner is None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from bot.domain import ApprovalView, Feedback, Notice, Place
+from bot.inbox import REMOVED
 from bot.platform import PostFailed
-from bot.presence import REMOVED
 from bot.records import approvals, feedback, tables, threads
 from bot.records.posts import NewPost
 from tests.bot.conftest import RecordingPlatform, place, until
@@ -24,28 +24,28 @@ def said(platform: RecordingPlatform, where: Place) -> list[str]:
 
 
 async def test_it_greets_where_it_is_brought_to(counter: Counter, platform: RecordingPlatform) -> None:
-    assert await counter.desk.arrived("e1", ROOM, HELLO)
+    assert await counter.services.inbox.arrived("e1", ROOM, HELLO)
     await until(lambda: said(platform, ROOM) == [HELLO])
 
 
 async def test_being_told_twice_of_one_arrival_it_greets_once(counter: Counter, platform: RecordingPlatform) -> None:
-    assert await counter.desk.arrived("e1", ROOM, HELLO)
-    assert not await counter.desk.arrived("e2", ROOM, HELLO)
+    assert await counter.services.inbox.arrived("e1", ROOM, HELLO)
+    assert not await counter.services.inbox.arrived("e2", ROOM, HELLO)
     await until(lambda: said(platform, ROOM))
     assert len(said(platform, ROOM)) == 1
 
 
 async def test_brought_back_it_greets_again(counter: Counter, platform: RecordingPlatform) -> None:
-    await counter.desk.arrived("e1", ROOM, HELLO)
+    await counter.services.inbox.arrived("e1", ROOM, HELLO)
     await until(lambda: said(platform, ROOM))
-    await counter.desk.left(ROOM)
-    assert await counter.desk.arrived("e2", ROOM, HELLO)
+    await counter.services.inbox.left(ROOM)
+    assert await counter.services.inbox.arrived("e2", ROOM, HELLO)
     await until(lambda: len(said(platform, ROOM)) == 2)
 
 
 async def test_what_waits_where_it_is_removed_from_is_given_up(counter: Counter, platform: RecordingPlatform) -> None:
     await counter.ask("a1")
-    await counter.desk.left(HERE)
+    await counter.services.inbox.left(HERE)
     async with counter.database.reading() as tx:
         row = await approvals.get(tx, "a1")
     assert row is not None
@@ -58,7 +58,7 @@ async def test_the_threads_of_a_channel_go_with_it_and_others_stay(counter: Coun
         await threads.ensure(tx, "chat:ch:1", Place("chat", "chat:ch:1", {}, channel="chat:ch"), "hi", 0.0)
     await counter.ask("a1", thread_id="chat:ch:1")
     await counter.ask("a2")
-    await counter.desk.left(channel)
+    await counter.services.inbox.left(channel)
     async with counter.database.reading() as tx:
         statuses = [row.status for name in ("a1", "a2") if (row := await approvals.get(tx, name))]
     assert statuses == ["superseded", "pending"]
@@ -73,7 +73,7 @@ async def test_nothing_more_is_shown_there_but_cards_elsewhere_say_what_became_o
         for key, where in (("own", None), ("far", place("chat:far"))):
             await counter.outbox.say(tx, NewPost(key, THREAD, "approval", subject="a1", place=where))
     await until(lambda: len(platform.done) == 2)
-    await counter.desk.left(HERE)
+    await counter.services.inbox.left(HERE)
     await until(lambda: ("update", "far", 2) in platform.done)
     assert ("update", "own", 2) not in platform.done
     view = platform.shown["2"].content
@@ -85,9 +85,9 @@ async def test_what_could_not_be_shown_yet_is_not_tried_again_where_it_was_remov
     counter: Counter, platform: RecordingPlatform
 ) -> None:
     platform.held[ROOM.key], platform.failures = asyncio.Event(), [PostFailed("away for a moment")]
-    await counter.desk.arrived("e1", ROOM, HELLO)
+    await counter.services.inbox.arrived("e1", ROOM, HELLO)
     await until(lambda: platform.begun)
-    await counter.desk.left(ROOM)
+    await counter.services.inbox.left(ROOM)
     platform.held[ROOM.key].set()
     await counter.outbox.stop(5.0)
     assert said(platform, ROOM) == []
@@ -105,8 +105,8 @@ async def test_an_answer_is_found_by_where_it_is_shown(counter: Counter, platfor
     await until(lambda: len(platform.done) == 2)
     await counter.outbox.stop(1.0)  # the records know now what was shown
     second = next(number for number, post in platform.shown.items() if post.post_id == "said:2")
-    assert await counter.desk.answer_at(HERE, lambda reference: reference["number"] == second) == "said:2"
-    assert await counter.desk.answer_at(ROOM, lambda reference: reference["number"] == second) is None
+    assert await counter.services.queries.answer_at(HERE, lambda reference: reference["number"] == second) == "said:2"
+    assert await counter.services.queries.answer_at(ROOM, lambda reference: reference["number"] == second) is None
 
 
 async def test_a_comment_is_kept_with_the_opinion(counter: Counter) -> None:

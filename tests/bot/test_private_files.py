@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.inbox.lock import folder_lock
-from bot.private_files import private_folder
+from bot.data_folder import folder_lock, private_folder
 from bot.records.opening import open_records
 from bot.secrets import kept_key
 

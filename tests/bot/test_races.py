@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from bot.decisions import TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
-from bot.voting import TOOL_CHANGED
 from graph.calls import digest_of
 from policies.approvers import DURATIONS
 from tests.bot.conftest import until
@@ -40,14 +40,14 @@ async def edit(desks: Desks, approval_id: str) -> Any:
 
 
 async def withdraw(desks: Desks, approval_id: str) -> Any:
-    return await desks.desk.take_back("withdrawal", approval_id, ANA)
+    return await desks.services.approvals.withdraw_request("withdrawal", approval_id, ANA)
 
 
 async def expire(desks: Desks, approval_id: str) -> Any:
     """As the timer does, once it is due."""
     async with desks.database.writing() as tx:
         timer = Delivery(f"expire:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        settled = await desks.books.approvals.ring(tx, timer)
+        settled = await desks.parts.requests.ring(tx, timer)
     return Settled("Expired.") if settled else AlreadySettled("")
 
 
@@ -75,8 +75,8 @@ async def test_what_is_settled_is_handed_to_nobody_and_escalated_to_nobody(desks
     desks.clock.move(10)
     async with desks.database.writing() as tx:
         timer = Delivery(f"escalate:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        assert not await desks.books.approvals.ring(tx, timer)
-    assert len(await desks.desk.shown(approval_id)) == 1
+        assert not await desks.parts.requests.ring(tx, timer)
+    assert len(await desks.services.queries.shown(approval_id)) == 1
 
 
 async def test_a_vote_and_a_hand_over_at_once_both_count(desks: Desks) -> None:
@@ -105,10 +105,15 @@ async def test_handing_on_in_a_circle_widens_nothing(desks: Desks) -> None:
 
 async def test_a_grant_that_is_revoked_while_it_is_given_again_is_the_new_one(desks: Desks) -> None:
     await desks.click(ANA, await desks.ask(call_id="c1"), always_for=DURATIONS["1 h"])
-    (old,) = await desks.desk.grants(ANA)
+    (old,) = await desks.services.queries.standing_approvals(ANA)
     again = await desks.ask(call_id="c2")
-    await asyncio.gather(desks.click(ANA, again, always_for=DURATIONS["8 h"]), desks.desk.revoke(old.grant_id, ANA))
-    assert [view.until for view in await desks.desk.grants(ANA)] == [desks.clock() + DURATIONS["8 h"]]
+    await asyncio.gather(
+        desks.click(ANA, again, always_for=DURATIONS["8 h"]),
+        desks.services.approvals.revoke_standing_approval(old.grant_id, ANA),
+    )
+    assert [view.until for view in await desks.services.queries.standing_approvals(ANA)] == [
+        desks.clock() + DURATIONS["8 h"]
+    ]
 
 
 # --------------------------------------------------------------------------------------------------- once more
@@ -118,12 +123,12 @@ async def test_a_click_that_is_delivered_again_lets_go_on_what_only_now_was_sett
     """The first time one of the two could not be looked up; the thread has gone on with the other since."""
     decided, refused = await desks.ask(call_id="c1"), await desks.ask(call_id="c2", approvers=(FINANCE,))
     click = Decision("the very click", BEN, (decided, refused), "approve")
-    first = await desks.desk.decide(click)
+    first = await desks.services.approvals.decide(click)
     assert (type(first[decided]), type(first[refused])) == (Settled, Refused)
     async with desks.database.writing() as tx:
         await deliveries.done(tx, f"resume:{decided}")
     desks.chat.groups[FINANCE] = {BEN.person_id: True}
-    second = await desks.desk.decide(click)
+    second = await desks.services.approvals.decide(click)
     assert (type(second[decided]), type(second[refused])) == (Settled, Settled)
     async with desks.database.reading() as tx:
         head = await deliveries.head(tx, THREAD, desks.clock())
@@ -133,7 +138,7 @@ async def test_a_click_that_is_delivered_again_lets_go_on_what_only_now_was_sett
 
 async def test_what_is_decided_together_lets_its_thread_go_on_once(desks: Desks) -> None:
     ids = tuple([await desks.ask(call_id=f"c{number}") for number in range(3)])
-    results = await desks.desk.decide(Decision("k", BEN, ids[::-1], "approve"))
+    results = await desks.services.approvals.decide(Decision("k", BEN, ids[::-1], "approve"))
     assert list(results) == list(ids[::-1])
     async with desks.database.reading() as tx:
         rows = await tx.all(sa.text("SELECT key FROM deliveries WHERE kind = 'resume'"))
@@ -145,7 +150,7 @@ async def test_what_has_expired_is_decided_by_nobody_though_its_timer_is_late(de
     approval_id = await desks.ask(expires_in=60.0)
     desks.clock.move(60)
     assert await act(desks, approval_id) == AlreadySettled("This approval has expired.")
-    assert await desks.desk.edit_form(approval_id, BEN) == Refused("This has been settled already.")
+    assert await desks.services.approvals.edit_form(approval_id, BEN) == Refused("This has been settled already.")
     assert isinstance(await desks.hand(BEN, approval_id, CHLOE), AlreadySettled)
     assert (await desks.row(approval_id)).status == "pending"
     assert await expire(desks, approval_id) == Settled("Expired.")
@@ -185,7 +190,7 @@ async def test_an_edit_of_a_call_whose_tool_has_changed_since_is_asked_about_onc
     assert said == Settled(f"Changed. {TOOL_CHANGED}")
     row = await desks.row(approval_id)
     assert (row.status, row.approved_digest) == ("approved", None)
-    assert await desks.desk.grants(BEN) == ()
+    assert await desks.services.queries.standing_approvals(BEN) == ()
 
 
 async def test_an_edit_of_a_call_whose_tool_is_as_it_was_runs(desks: Desks) -> None:
@@ -202,7 +207,7 @@ async def test_the_card_of_an_edited_call_says_that_votes_before_do_not_count(de
     (reference,) = desks.chat.shown
     anew = (await desks.row(approval_id)).asked.model_copy(update={"round": 2})
     async with desks.database.writing() as tx:
-        await desks.books.approvals.record(tx, THREAD, anew)
+        await desks.parts.requests.record(tx, THREAD, anew)
     why = "Asked anew, since Chloe changed the call: what was voted on it before does not count."
 
     def card() -> ApprovalView | None:
@@ -217,7 +222,7 @@ async def test_asking_anew_voids_nothing_that_ended_otherwise(desks: Desks) -> N
     await withdraw(desks, approval_id)
     anew = (await desks.row(approval_id)).asked.model_copy(update={"round": 2})
     async with desks.database.writing() as tx:
-        await desks.books.approvals.record(tx, THREAD, anew)
+        await desks.parts.requests.record(tx, THREAD, anew)
     assert (await desks.row(approval_id)).status == "withdrawn"
 
 
@@ -241,10 +246,10 @@ async def test_texts_that_no_database_keeps_make_no_defect(desks: Desks) -> None
 async def test_an_approval_that_does_not_exist_is_unknown(desks: Desks, nobody: str) -> None:
     assert isinstance(await desks.click(BEN, nobody), Unknown)
     assert isinstance(await desks.hand(BEN, nobody, CHLOE), Unknown)
-    assert isinstance(await desks.desk.take_back("k", nobody, ANA), Unknown)
-    assert isinstance(await desks.desk.edit_form(nobody, BEN), Unknown)
-    assert isinstance(await desks.desk.revoke(nobody, BEN), Unknown)
-    assert not await desks.desk.permitted(nobody, BEN)
+    assert isinstance(await desks.services.approvals.withdraw_request("k", nobody, ANA), Unknown)
+    assert isinstance(await desks.services.approvals.edit_form(nobody, BEN), Unknown)
+    assert isinstance(await desks.services.approvals.revoke_standing_approval(nobody, BEN), Unknown)
+    assert not await desks.services.queries.permitted(nobody, BEN)
 
 
 # --------------------------------------------------------------------------------------------------- locks
@@ -263,11 +268,11 @@ async def test_whoever_compares_before_they_write_holds_the_row(desks: Desks) ->
     ids = [await desks.ask(call_id=f"c{number}", quorum=2) for number in range(3)]
     async with desks.database.writing() as tx:
         sa.event.listen(tx.connection, "before_execute", note)
-    await desks.desk.decide(Decision("k", BEN, tuple(reversed(ids)), "approve"))
+    await desks.services.approvals.decide(Decision("k", BEN, tuple(reversed(ids)), "approve"))
     assert held == sorted(ids)
     await desks.hand(BEN, ids[0], CHLOE)
-    await desks.desk.take_back("k2", ids[1], ANA)
+    await desks.services.approvals.withdraw_request("k2", ids[1], ANA)
     async with desks.database.writing() as tx:
         timer = Delivery(f"remind:{ids[2]}", THREAD, "timer", {"approval": ids[2]}, False, 0.0, 0.0)
-        await desks.books.approvals.ring(tx, timer)
+        await desks.parts.requests.ring(tx, timer)
     assert held[3:] == ids

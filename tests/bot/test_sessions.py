@@ -7,10 +7,10 @@ from itertools import count
 import pytest
 
 from bot.domain import Message, Person
-from bot.inbox.accept import Acceptance
-from bot.inbox.sessions import QUIET_SECONDS, Sessions, current_thread
+from bot.inbox import Acceptance
 from bot.records import approvals, deliveries, threads
 from bot.records.database import Database
+from bot.sessions import QUIET_SECONDS, current_thread
 from tests.bot.conftest import SetClock, place
 from tests.bot.rows import asked
 
@@ -24,7 +24,7 @@ class Room:
     def __init__(self, database: Database, clock: SetClock) -> None:
         self.database, self.clock = database, clock
         self.place = place(ROOM, has_threads=False)
-        self._acceptance = Acceptance(database, Sessions(), clock)
+        self._acceptance = Acceptance(database, clock)
         self._numbers = count(1)
 
     async def write(self, person: Person, text: str = "hello", *, key: str = "", addressed: bool = True) -> str:
@@ -167,11 +167,11 @@ async def test_rooms_do_not_share_sessions(room: Room, database: Database, clock
 async def test_a_place_with_threads_is_a_thread(database: Database, clock: SetClock) -> None:
     there = place("chat:T9")
     message = Message("m", there, ANA, "new", clock())
-    assert (await Acceptance(database, Sessions(), clock).accept(message)).thread_id == "chat:T9"
+    assert (await Acceptance(database, clock).accept(message)).thread_id == "chat:T9"
 
 
 async def test_how_a_place_is_reached_is_what_its_newest_message_says(database: Database, clock: SetClock) -> None:
-    acceptance = Acceptance(database, Sessions(), clock)
+    acceptance = Acceptance(database, clock)
     for key, url in (("m1", "https://old.example"), ("m2", "https://new.example")):
         await acceptance.accept(Message(key, place("chat:T9", address={"service": url}), ANA, "hello", clock()))
     async with database.reading() as tx:

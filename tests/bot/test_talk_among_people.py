@@ -37,7 +37,7 @@ async def test_people_talking_to_each_other_are_not_kept(counter: Counter) -> No
 
 
 async def test_talk_in_a_thread_that_the_bot_is_no_part_of_makes_no_thread(counter: Counter) -> None:
-    assert not await counter.desk.accept(Message("m1", place(NEW_PLACE), ANA, "hi all", 0.0, addressed=False))
+    assert not await counter.services.inbox.accept(Message("m1", place(NEW_PLACE), ANA, "hi all", 0.0, addressed=False))
     async with counter.database.reading() as tx:
         assert await threads.get(tx, NEW_PLACE) is None
 
@@ -56,15 +56,15 @@ async def test_whoever_the_bot_is_talking_with_needs_no_mention(counter: Counter
 async def test_an_edit_of_a_message_that_waits_takes_its_place(counter: Counter) -> None:
     await counter.write(ANA, "m1", "one")
     await counter.write(ANA, "m2", "tow")
-    assert await counter.desk.amend("m2", "t\0wo")
+    assert await counter.services.inbox.amend("m2", "t\0wo")
     assert await texts(counter) == ["one", "two"]
 
 
 async def test_an_edit_of_a_message_that_is_being_handled_changes_nothing(counter: Counter) -> None:
     await counter.write(ANA, "m1", "one")
     counter.engine.begun.add("m1")
-    assert not await counter.desk.amend("m1", "another")
-    assert not await counter.desk.amend("unheard of", "another")
+    assert not await counter.services.inbox.amend("m1", "another")
+    assert not await counter.services.inbox.amend("unheard of", "another")
     assert await texts(counter) == ["one"]
 
 
@@ -72,27 +72,27 @@ async def test_a_deleted_message_is_not_handled_if_it_still_waits(counter: Count
     await counter.write(ANA, "m1", "one")
     await counter.write(ANA, "m2", "two")
     counter.engine.begun.add("m1")
-    assert not await counter.desk.withdraw("m1")
-    assert await counter.desk.withdraw("m2")
-    assert not await counter.desk.withdraw("m2")
+    assert not await counter.services.inbox.withdraw("m1")
+    assert await counter.services.inbox.withdraw("m2")
+    assert not await counter.services.inbox.withdraw("m2")
     assert await counter.waiting() == ["m1"]
 
 
 async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(counter: Counter) -> None:
     await counter.write(ANA, "m1", "oen")
-    assert await counter.desk.amend("m1", "one")
+    assert await counter.services.inbox.amend("m1", "one")
     assert await texts(counter) == ["one"]
     await counter.write(ANA, "m2", "two")
-    assert await counter.desk.withdraw("m2")
+    assert await counter.services.inbox.withdraw("m2")
 
 
 async def test_a_name_that_changes_and_changes_back_is_kept_each_time(counter: Counter) -> None:
     """Whoever hears of it: a message, a click, the platform's introduction."""
-    introductions = Introductions(counter.database, {}, counter.clock, counter.books.codes)
+    introductions = Introductions(counter.database, {}, counter.clock, counter.parts.accounts.codes)
     approval_id = await counter.ask("a1")
 
     async def click(person: Person) -> None:
-        await counter.desk.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
+        await counter.services.approvals.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
 
     async def introduce(person: Person) -> None:
         await introductions._remember(person)
@@ -144,7 +144,7 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
 ) -> None:
     known = Person(ANA.person_id, "Ana", "Europe/Berlin")
     chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.books.codes)
+    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.accounts.codes)
     introduced = await introductions.of(await accepted(counter, "m1"), thread())
     assert isinstance(introduced, Delivery)
     wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
@@ -165,7 +165,7 @@ async def test_the_platform_is_told_what_was_heard_before(
     counter: Counter, database: Database, clock: SetClock
 ) -> None:
     chat = Introducing(answer=Introduction(ANA, "hello"))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.books.codes)
+    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.accounts.codes)
     first = await accepted(counter, "m1")
     await introductions.of(first, thread())
     assert chat.heard is None
@@ -198,7 +198,7 @@ async def test_who_is_not_welcome_is_told_so_alone_and_begins_no_turn(
 ) -> None:
     agent, engine = FragileAgent(), NotedEngine()
     chat.answer = Unwelcome("Guests may not use this.")
-    conversation = make_conversation(database, counter.outbox, clock, counter.books, agent, engine, {"chat": chat})
+    conversation = make_conversation(database, counter.outbox, clock, counter.parts, agent, engine, {"chat": chat})
     await conversation.handle(await accepted(counter, "m1"))
     (post,) = await until(lambda: list(chat.shown.values()))
     assert (post.content.text, post.only_for) == ("Guests may not use this.", ANA.person_id)  # type: ignore[union-attr]
@@ -212,7 +212,7 @@ async def test_a_message_that_cannot_be_introduced_now_is_tried_again_later(
     agent = FragileAgent()
     chat.answer = PostFailed("Slack is down", retry_after=30)
     conversation = make_conversation(
-        database, counter.outbox, clock, counter.books, agent, NotedEngine(), {"chat": chat}
+        database, counter.outbox, clock, counter.parts, agent, NotedEngine(), {"chat": chat}
     )
     for _ in range(10):
         clock.move(31)

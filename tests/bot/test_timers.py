@@ -21,7 +21,7 @@ from tests.bot.stubs import FragileAgent, make_conversation
 async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
     """Handle every timer that is due, as the engine would; their keys. `dying`: only as far as its transaction."""
     conversation = make_conversation(
-        desks.database, desks.outbox, desks.clock, desks.books, FragileAgent(), desks.engine
+        desks.database, desks.outbox, desks.clock, desks.parts, FragileAgent(), desks.engine
     )
     rung: list[str] = []
     while True:
@@ -32,7 +32,7 @@ async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
         rung.append(head.key)
         if dying:
             async with desks.database.writing() as tx:
-                await desks.books.approvals.ring(tx, head)
+                await desks.parts.requests.ring(tx, head)
             return rung
         await conversation.handle(head)
 
@@ -66,7 +66,7 @@ async def test_of_what_is_settled_nobody_is_reminded_and_nothing_is_escalated(de
     if how == "decided":
         await desks.click(BEN, approval_id)
     else:
-        await desks.desk.take_back("k", approval_id, ANA)
+        await desks.services.approvals.withdraw_request("k", approval_id, ANA)
     async with desks.database.writing() as tx:
         await deliveries.done(tx, f"resume:{approval_id}")
     desks.clock.move(3600)
@@ -87,8 +87,10 @@ async def test_in_time_others_may_decide_and_get_the_card_which_says_so_everywhe
     assert (card.may_decide, card.escalates_at) == (f"{BEN.person_id} or Cara", None)
     assert CARA.person_id in card.approvers
     await until(lambda: (here := desks.chat.view(THREAD)) and here.may_decide == f"{BEN.person_id} or Cara")
-    assert isinstance(await desks.desk.approval(approval_id, "mail:w2:"), ApprovalView)
-    assert [s.post.place.key for s in (await desks.desk.overview(CARA, "mail:w2:")).to_decide] == [CARA.person_id]
+    assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
+    assert [s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide] == [
+        CARA.person_id
+    ]
     assert await desks.click(CARA, approval_id) == Settled("Approved.")
     assert [vote.authority for vote in await desks.votes(approval_id)] == ["escalation"]
 
@@ -96,9 +98,9 @@ async def test_in_time_others_may_decide_and_get_the_card_which_says_so_everywhe
 async def test_others_may_decide_from_that_moment_on_even_before_the_timer_was_handled(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=(BEN.person_id,), escalate_after=120.0, escalate_to=(CHLOE.person_id,))
     desks.clock.move(119)
-    assert not await desks.desk.permitted(approval_id, CHLOE)
+    assert not await desks.services.queries.permitted(approval_id, CHLOE)
     desks.clock.move(1)
-    assert await desks.desk.permitted(approval_id, CHLOE)
+    assert await desks.services.queries.permitted(approval_id, CHLOE)
 
 
 async def test_after_a_restart_the_timers_are_still_set(
@@ -144,7 +146,7 @@ async def test_whoever_it_escalates_to_may_decide_though_no_platform_knows_where
     )
     desks.clock.move(120)
     assert await ring(desks) == [f"escalate:{approval_id}"]
-    assert len(await desks.desk.shown(approval_id)) == 2
+    assert len(await desks.services.queries.shown(approval_id)) == 2
     assert isinstance(await desks.click(CHLOE, approval_id), Settled)
 
 

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from bot.domain import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
+from bot.engine import Handler
 from bot.failures import MAX_DEATHS, MAX_OUTAGE_TRIES
-from bot.inbox.engine import Handler
 from bot.introductions import in_lines
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
@@ -98,13 +98,13 @@ def agent() -> NotedAgent:
 @pytest.fixture
 def handle(counter: Counter, chat: Doorkeeper, agent: NotedAgent) -> Handler:
     conversation = make_conversation(
-        counter.database, counter.outbox, counter.clock, counter.books, agent, NotedEngine(), {"chat": chat}
+        counter.database, counter.outbox, counter.clock, counter.parts, agent, NotedEngine(), {"chat": chat}
     )
     return conversation.handle
 
 
 async def says(counter: Counter, person: Person, key: str, *, addressed: bool = True) -> bool:
-    return await counter.desk.accept(Message(key, place(NEW), person, key, counter.clock(), addressed))
+    return await counter.services.inbox.accept(Message(key, place(NEW), person, key, counter.clock(), addressed))
 
 
 async def next_of(counter: Counter, thread_id: str) -> Delivery:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bot.approvals.directory import REMEMBERED
-from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN
-from bot.domain import AlreadySettled, Decision, Invalid, Person, Place, Refused, Settled
+from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN, Known
+from bot.domain import AlreadySettled, Invalid, Person, Place, Refused, Settled
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 
 FINANCE = "chat-group:w1:finance"
@@ -27,7 +27,7 @@ async def test_under_four_eyes_a_second_account_is_no_second_pair_of_eyes(desks:
     approval_id = await desks.ask(FAR, self_approval="fourEyes")
     refused = await desks.click(ANA_BY_MAIL, approval_id)
     assert refused == Refused("You asked for this or changed it, so somebody else has to decide.")
-    assert not await desks.desk.permitted(approval_id, ANA_BY_MAIL)
+    assert not await desks.services.queries.permitted(approval_id, ANA_BY_MAIL)
 
 
 async def test_under_four_eyes_somebody_else_may_decide_on_another_platform_once_it_is_known_who_they_are(
@@ -244,16 +244,16 @@ async def test_a_group_that_cannot_be_looked_up_refuses_and_says_so(desks: Desks
     approval_id = await desks.ask(approvers=(FINANCE,))
     refused = await desks.click(BEN, approval_id)
     assert refused == Refused(f"Whether you are in {FINANCE} could not be found out. Try again in a moment.")
-    assert isinstance(await desks.desk.edit_form(approval_id, BEN), Refused)
-    assert (await desks.desk.overview(BEN, "chat:w1:")).to_decide == ()
-    assert await desks.desk.together(approval_id, BEN) == ()
+    assert isinstance(await desks.services.approvals.edit_form(approval_id, BEN), Refused)
+    assert (await desks.services.queries.overview(BEN, "chat:w1:")).to_decide == ()
+    assert await desks.services.queries.together(approval_id, BEN) == ()
     assert await desks.votes(approval_id) == []
 
 
 async def test_leaving_a_group_counts_at_once(desks: Desks) -> None:
     desks.chat.groups[FINANCE] = {BEN.person_id: True}
     approval_id = await desks.ask(approvers=(FINANCE,))
-    assert await desks.desk.permitted(approval_id, BEN)
+    assert await desks.services.queries.permitted(approval_id, BEN)
     desks.chat.groups[FINANCE] = {BEN.person_id: False}
     assert isinstance(await desks.click(BEN, approval_id), Refused)
 
@@ -308,32 +308,37 @@ async def test_a_vote_says_under_which_authority_it_was_cast(
 
 async def test_where_nothing_has_to_be_known_nothing_is_looked_up(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=(FINANCE, "any"))
-    await desks.desk.overview(BEN, "chat:w1:")
+    await desks.services.queries.overview(BEN, "chat:w1:")
     await desks.click(BEN, approval_id)
     assert desks.chat.asked == []
 
 
 async def test_members_of_one_workspace_are_told_apart_though_no_address_is_known(desks: Desks) -> None:
     approval_id = await desks.ask(self_approval="fourEyes")
-    assert await desks.desk.permitted(approval_id, BEN)
-    assert not await desks.desk.permitted(approval_id, ANA)
+    assert await desks.services.queries.permitted(approval_id, BEN)
+    assert not await desks.services.queries.permitted(approval_id, ANA)
 
 
 async def test_an_overview_asks_about_a_group_once_however_many_approvals_need_it(desks: Desks) -> None:
     desks.chat.groups[FINANCE] = {BEN.person_id: True}
     for number in range(5):
         await desks.ask(approvers=(FINANCE,), call_id=f"c{number}")
-    assert len((await desks.desk.overview(BEN, "chat:w1:")).to_decide) == 5
+    assert len((await desks.services.queries.overview(BEN, "chat:w1:")).to_decide) == 5
     assert desks.chat.asked == [(BEN.person_id, FINANCE)]
 
 
-async def test_what_changed_while_it_was_looked_up_is_judged_with_what_is_known(desks: Desks) -> None:
+async def test_what_changed_while_it_was_looked_up_is_judged_with_what_is_known(
+    desks: Desks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Asked of nobody's groups when the click came: the row is read again in the transaction, and refuses."""
     approval_id = await desks.ask(approvers=(FINANCE,))
-    known = await desks.books.facts.for_voting(BEN.person_id, [])
-    async with desks.database.writing() as tx:
-        result = await desks.books.voting.decide(tx, Decision("k", BEN, (approval_id,), "approve"), approval_id, known)
-    assert isinstance(result, Refused)
+    known = await desks.parts.facts.for_voting(BEN.person_id, [])
+
+    async def looked_up_before(*_: object) -> Known:
+        return known
+
+    monkeypatch.setattr(desks.parts.facts, "for_voting", looked_up_before)
+    assert isinstance(await desks.click(BEN, approval_id), Refused)
 
 
 # --------------------------------------------------------------------------------------------------- editing

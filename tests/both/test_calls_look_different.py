@@ -34,7 +34,7 @@ from bot.characters import reads_one_way
 from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from bot.masking import is_exact, redacted
 from policies.redaction import EMAILS, TOKENS, Redactor
-from tests.slack.stand_in_desk import an_approval, shown_in_c1
+from tests.slack.stand_in_services import an_approval, shown_in_c1
 from tests.support.examples import examples
 from tests.teams.shown import a_post
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from adapters.web import WebConfig
+from adapters.web.config import WebConfig
 from adapters.web.proving import visitor_of
 from adapters.web.sessions import Session, Sessions
 

@@ -59,7 +59,7 @@ async def house(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     async with protected_server() as server, identity_provider(USERS) as slack, serving(stage) as base:
         monkeypatch.setattr(stages, "BASE", base)
         kept = Kept()
-        stage.services = services(at(server), kept=kept, clock=stage.clock)  # type: ignore[assignment]
+        stage.services_outside = services(at(server), kept=kept, clock=stage.clock)  # type: ignore[assignment]
         login = SlackLogin(slack.client_id, slack.client_secret, f"{slack.base}/api/")
         stage.proofs = ChatProofs([login])  # type: ignore[assignment]
         stage.restart()
@@ -75,7 +75,7 @@ async def serving(stage: Stage) -> AsyncIterator[str]:
 
     class Current:
         def __getattr__(self, name: str) -> object:
-            return getattr(stage.office.flow, name)
+            return getattr(stage.parts.accounts.flow, name)
 
     application = web.Application()
     application.add_routes(sign_in_routes(Current(), lambda _: None, secure=False))  # type: ignore[arg-type]

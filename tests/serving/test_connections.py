@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from composition.serving import Limits, limits_for, listening
+from adapters.shared.serving import Limits, limits_for, listening
 
 ROOT = Path(__file__).parents[2]
 SHORT = Limits(header_seconds=0.05, body_seconds=0.05)
@@ -238,7 +238,7 @@ async def test_event_streams_give_way_only_when_nothing_rests() -> None:
 SERVER = """
 import asyncio, resource, sys
 from aiohttp import web
-from composition.serving import Limits, limits_for, listening, raise_open_files_limit
+from adapters.shared.serving import Limits, limits_for, listening, raise_open_files_limit
 
 async def hello(_):
     return web.json_response({"open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]})

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from composition.health import health_check
-from composition.serving import Limits, listening
+from adapters.shared.health import health_check
+from adapters.shared.serving import Limits, listening
 
 TOKEN = "a-long-health-token"
 

@@ -1,4 +1,4 @@
-"""The Slack platform served for real, with the fake Slack on one side and a stand-in desk on the other."""
+"""The Slack platform served for real, with the fake Slack on one side and stand-in services on the other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 from aiohttp import web
 
-from adapters.slack import SlackConfig, SlackPlatform
+from adapters.slack.config import SlackConfig
+from adapters.slack.receiver import SlackReceiver
+from adapters.slack.sender import InstallationStore, SlackSender
 from bot.domain import Content, Post
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.stand_in_desk import NOW, StandInDesk, an_approval, shown_in_c1
+from tests.slack.stand_in_services import NOW, StandInServices, an_approval, shown_in_c1
 from tests.support.slack_doors import Door, HttpDoor, Json, SocketDoor
 from tests.support.slack_people import SlackPerson
 
@@ -25,8 +27,9 @@ class Served:
     """Everything that runs."""
 
     slack: FakeSlack
-    desk: StandInDesk
-    platform: SlackPlatform
+    services: StandInServices
+    sender: SlackSender
+    receiver: SlackReceiver
     door: Door
     url: str
 
@@ -47,12 +50,17 @@ class Served:
             thread_ts, {"type": "message", "user": "U1", "ts": thread_ts, "text": "<@UBOT> do it"}
         )
         post = Post(post_id, place.key, place, 1, NOW, content)
-        reference = await self.platform.send(post)
+        reference = await self.sender.send(post)
         return next(m for m in self.slack.messages("C1") if m["ts"] == reference["parts"][0])
 
     def told(self, user: str = "U1") -> list[str]:
         """What this person alone was told, oldest first."""
         return [message["text"] for message in self.slack.ephemerals(user)]
+
+    async def close(self) -> None:
+        """Stop receiving, so that all answers are given, and disconnect."""
+        await self.receiver.stop()
+        await self.sender.close()
 
     async def hears(self, words: str, user: str = "U1") -> str:
         """Wait until this person alone is told something with these words, and return it."""
@@ -70,17 +78,47 @@ class Served:
 
 
 @asynccontextmanager
+async def receiving(
+    config: SlackConfig, *, services: StandInServices | None = None, installations: InstallationStore | None = None
+) -> AsyncIterator[SlackReceiver]:
+    """Both halves, closed in the end; not started, and not served."""
+    services = services or StandInServices()
+    sender = SlackSender(config, services.link, installations=installations)
+    receiver = SlackReceiver(sender, services.services)
+    try:
+        yield receiver
+    finally:
+        await receiver.stop()
+        await sender.close()
+
+
+@asynccontextmanager
+async def served(receiver: SlackReceiver) -> AsyncIterator[str]:
+    """Its routes on a free port of this machine; the base URL."""
+    application = web.Application()
+    application.add_routes(receiver.routes())
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
 async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> AsyncIterator[Served]:
     """Serve it until the block ends; `changes` are those of the configuration."""
     async with fake_slack() as slack:
         config = SlackConfig(bot_token="xoxb-1", signing_secret=SECRET, api_url=slack.api_url)
         if door is SocketDoor:
             config = replace(config, signing_secret=None, app_token=slack.world.app_token)
-        platform = SlackPlatform(replace(config, **changes))
-        desk = StandInDesk()
-        platform.connect(desk)
+        services = StandInServices()
+        sender = SlackSender(replace(config, **changes), services.link)
+        receiver = SlackReceiver(sender, services.services)
         application = web.Application()
-        application.add_routes(platform.routes())
+        application.add_routes(receiver.routes())
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         listening = socket.socket()
@@ -88,17 +126,18 @@ async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> Async
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/slack/events"
         await web.SockSite(runner, listening).start()
         try:
-            await platform.start()
+            await receiver.start()
             opened = SocketDoor(slack) if door is SocketDoor else HttpDoor(url, SECRET)
-            yield Served(slack, desk, platform, opened, url)
+            yield Served(slack, services, sender, receiver, opened, url)
             assert slack.house_mistakes == []
         finally:
-            await platform.close()
+            await receiver.stop()
+            await sender.close()
             await runner.cleanup()
 
 
 async def a_card(house: Served, **changes: Any) -> Json:
     """The card of an approval that waits."""
     view = an_approval(**changes)
-    house.desk.approvals[view.approval_id] = view
+    house.services.approvals[view.approval_id] = view
     return await house.card(view)

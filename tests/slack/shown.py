@@ -25,7 +25,7 @@ from bot.domain import (
     Vote,
 )
 from graph.fields import FieldType, FormField
-from tests.web.stand_in_desk import NOW, an_approval
+from tests.web.stand_in_services import NOW, an_approval
 
 ANA = Person("slack:T1:U1", "Ana", "Europe/Berlin")
 THREAD = Place(

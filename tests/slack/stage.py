@@ -35,7 +35,7 @@ class Stage:
     status_pace: StatusPace
     thread_ts: str
     links: dict[str, str | Refused | Unknown | Exception] = field(default_factory=dict)
-    """What the desk answers when it is asked for a sign-in's link."""
+    """What the services answers when it is asked for a sign-in's link."""
     now: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:

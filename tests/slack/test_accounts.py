@@ -1,4 +1,4 @@
-"""Accounts in Slack: codes, connections, and the questions of tool servers, between the buttons and the desk."""
+"""Accounts in Slack: codes, connections, and the questions of tool servers, between the buttons and the services."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def buttons(blocks: Any) -> dict[str, str]:
 async def a_code_wanted(house: Served, **changes: Any) -> Json:
     """The card of a sign-in of Ana's whose browser shows a code."""
     view = an_account_wanted(code_wanted=True, **changes)
-    house.desk.sign_ins["s1"] = (view, LINK)
+    house.services.sign_ins["s1"] = (view, LINK)
     return await house.card(view)
 
 
@@ -78,7 +78,9 @@ async def test_a_code_is_entered_in_a_form() -> None:
         assert "not the code" in str(submitted.errors)
         submitted = await ana.submits(await house.modal(), {"code": "K7QM-3DZP"})
         assert "is connected" in json.dumps(submitted.view)
-        assert [(entry.sign_in_id, entry.person.person_id) for entry in house.desk.codes] == [("s1", "slack:T1:U1")] * 2
+        assert [(entry.sign_in_id, entry.person.person_id) for entry in house.services.codes] == [
+            ("s1", "slack:T1:U1")
+        ] * 2
         assert "K7QM" not in str(house.slack.messages("C1")) + str(house.told())
 
 
@@ -91,7 +93,7 @@ async def test_each_try_in_the_same_form_counts_and_the_same_try_delivered_twice
         await ana.submits_again(first)
         second = await ana.submits(modal, {"code": "CCCC-CCCD"})
         assert first.payload["view"]["hash"] == second.payload["view"]["hash"]
-        keys = [entry.key for entry in house.desk.codes]
+        keys = [entry.key for entry in house.services.codes]
         assert keys[0] == keys[1] != keys[2]
         assert "CCCC" not in str(keys)
 
@@ -107,7 +109,7 @@ async def test_nobody_else_gets_the_form_of_a_code() -> None:
 async def test_a_card_that_is_out_of_date_opens_no_form(changes: Any) -> None:
     async with serving() as house:
         card = await a_code_wanted(house)
-        house.desk.sign_ins["s1"] = (an_account_wanted(**changes), LINK)
+        house.services.sign_ins["s1"] = (an_account_wanted(**changes), LINK)
         await house.person().clicks(card, "enter_code")
         await house.hears("No code is waited for here")
 
@@ -117,9 +119,9 @@ async def test_a_code_after_the_command_is_taken_and_not_posted(text: str) -> No
     async with serving() as house:
         await house.person().commands(text, "C1")
         await house.hears("is connected")
-        assert [entry.code for entry in house.desk.codes] == ["K7QM-3DZP"]
+        assert [entry.code for entry in house.services.codes] == ["K7QM-3DZP"]
         assert house.slack.messages("C1") == []
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_code_in_the_form_of_the_shortcut_is_taken_and_not_posted() -> None:
@@ -130,7 +132,7 @@ async def test_a_code_in_the_form_of_the_shortcut_is_taken_and_not_posted() -> N
         submitted = await house.person().submits(await house.modal(), {"question": "K7QM-3DZP"})
         assert "is connected" in json.dumps(submitted.view)
         assert len(house.slack.messages("C1")) == before
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_message_that_is_a_code_is_quoted_to_nobody() -> None:
@@ -140,9 +142,9 @@ async def test_a_message_that_is_a_code_is_quoted_to_nobody() -> None:
         await ben.asks_about(said.message)
         modal = await house.modal("U2")
         await ben.submits(modal, {"question": "what is this?"})
-        await house.slack.until(lambda: len(house.desk.messages) == 2)
+        await house.slack.until(lambda: len(house.services.messages) == 2)
         assert "K7QM" not in json.dumps(modal)
-        assert "K7QM" not in house.desk.messages[1].text
+        assert "K7QM" not in house.services.messages[1].text
         assert "K7QM" not in str([m for m in house.slack.messages("C1") if m.get("bot_id")])
 
 
@@ -155,7 +157,7 @@ def test_the_form_of_a_code_names_the_service() -> None:
 
 async def test_the_command_lists_my_accounts_with_a_button_that_asks_back() -> None:
     async with serving() as house:
-        house.desk.accounts = {"c1": ("slack:T1:U1", a_connection()), "c2": ("slack:T1:U2", a_connection())}
+        house.services.accounts = {"c1": ("slack:T1:U1", a_connection()), "c2": ("slack:T1:U2", a_connection())}
         await house.person().commands("connections", "C1")
         [listed] = house.slack.ephemerals("U1")
         assert "ana@example.com" in json.dumps(listed["blocks"])
@@ -163,27 +165,27 @@ async def test_the_command_lists_my_accounts_with_a_button_that_asks_back() -> N
         assert "confirm" in listed["blocks"][-1]["elements"][0]
         await house.person().clicks(listed, "disconnect")
         await house.hears("Your account at Google is disconnected.")
-        assert list(house.desk.accounts) == ["c2"]
+        assert list(house.services.accounts) == ["c2"]
         await house.person().commands("connections", "C1")
         await house.hears("No account of yours is connected")
 
 
 async def test_somebody_elses_account_is_not_disconnected() -> None:
     async with serving() as house:
-        house.desk.accounts = {"c1": ("slack:T1:U1", a_connection())}
+        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
         await house.person().commands("connections", "C1")
         [listed] = house.slack.ephemerals("U1")
         clicked = await house.person().clicks(listed, "disconnect")
-        house.desk.accounts = {"c1": ("slack:T1:U1", a_connection())}
+        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
         payload = {**clicked.payload, "user": {**clicked.payload["user"], "id": "U2"}}
         await house.door.interaction(payload)
         await house.slack.until(lambda: "Only the person whose account this is" in str(house.slack.world.ephemerals))
-        assert "c1" in house.desk.accounts
+        assert "c1" in house.services.accounts
 
 
 async def test_the_home_lists_them_and_is_made_anew_afterwards() -> None:
     async with serving() as house:
-        house.desk.accounts = {"c1": ("slack:T1:U1", a_connection())}
+        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
         ana = house.person()
         await ana.opens_home()
         home = await house.slack.until(lambda: house.slack.home("U1"))
@@ -232,13 +234,13 @@ def test_a_question_that_got_no_answer_says_so(status: str, word: str) -> None:
 async def test_declining_and_cancelling_are_recorded_at_once(action: str) -> None:
     async with serving() as house:
         view = a_tools_question()
-        house.desk.questions["q1"] = ("slack:T1:U1", Form(view.question, view.fields, {}))
+        house.services.questions["q1"] = ("slack:T1:U1", Form(view.question, view.fields, {}))
         card = await house.card(view)
         await house.person("U2").clicks(card, action)
         await house.hears("for somebody else", "U2")
         clicked = await house.person().clicks(card, action)
         assert clicked.status == 200
-        dismissal = house.desk.dismissals[-1]
+        dismissal = house.services.dismissals[-1]
         assert (dismissal.clarification_id, dismissal.action) == ("q1", action)
         assert dismissal.person.person_id == "slack:T1:U1"
 
@@ -251,8 +253,8 @@ async def test_its_form_names_the_server_and_is_typed_by_its_fields() -> None:
             FormField(name="films", type=FieldType.JSON, options=tuple(f"Film {n}" for n in range(12)), required=False),
         )
         view = ClarificationView("q1", "open", "What?", "", fields, "Ana", "slack:T1:U1", server="cinema")
-        house.desk.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {"snacks": '["nachos"]'}))
-        house.desk.cards["q1"] = view
+        house.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {"snacks": '["nachos"]'}))
+        house.services.cards["q1"] = view
         await house.person().clicks(await house.card(view), "answer")
         modal = await house.modal()
         assert "The tool server cinema asks" in json.dumps(modal)
@@ -260,7 +262,7 @@ async def test_its_form_names_the_server_and_is_typed_by_its_fields() -> None:
         assert kinds == ["number_input", "checkboxes", "multi_static_select"]
         submitted = await house.person().submits(modal, {"seats": 2, "films": ["Film 3", "Film 11"]})
         assert submitted.view is None
-        (answer,) = house.desk.answers
+        (answer,) = house.services.answers
         assert dict(answer.values) == {"seats": "2", "snacks": ["nachos"], "films": ["Film 3", "Film 11"]}
 
 
@@ -271,24 +273,24 @@ async def test_nothing_ticked_is_an_empty_list_or_no_answer() -> None:
             for name in ("needed", "free")
         )
         view = a_tools_question(fields=fields)
-        house.desk.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {}))
+        house.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {}))
         await house.person().clicks(await house.card(view), "answer")
         await house.person().submits(await house.modal(), {})
-        (answer,) = house.desk.answers
+        (answer,) = house.services.answers
         assert dict(answer.values) == {"needed": [], "free": None}
 
 
 async def test_a_question_without_fields_is_accepted() -> None:
     async with serving() as house:
         view = a_tools_question(fields=())
-        house.desk.questions["q1"] = ("slack:T1:U1", Form("Book it?", (), {}))
-        house.desk.cards["q1"] = view
+        house.services.questions["q1"] = ("slack:T1:U1", Form("Book it?", (), {}))
+        house.services.cards["q1"] = view
         assert "Accept…" in buttons(shown(view).blocks)
         await house.person().clicks(await house.card(view), "answer")
         modal = await house.modal()
         assert modal["submit"]["text"] == "Accept"
         assert (await house.person().submits(modal, {})).view is None
-        assert dict(house.desk.answers[0].values) == {}
+        assert dict(house.services.answers[0].values) == {}
 
 
 @pytest.mark.parametrize("value", ['["b", "a"]', '["c"]', '{"a": 1}', "not json", '["a", "a"]'])

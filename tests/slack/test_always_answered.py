@@ -12,7 +12,7 @@ import pytest
 from adapters.slack.actions import Origin
 from tests.fakes.slack.server import FakeSlack
 from tests.slack.serving import Served, a_card, serving
-from tests.slack.stand_in_desk import an_approval
+from tests.slack.stand_in_services import an_approval
 
 SHOWING = ("reject", "edit", "show_all", "approve_all", "get_link", "answer")
 
@@ -31,9 +31,9 @@ async def clicked_as(house: Served, action_id: str, value: str = "call-1.1", **m
 @pytest.mark.parametrize("action_id", SHOWING)
 async def test_whoever_clicks_is_told_when_the_records_cannot_be_read(action_id: str) -> None:
     async with serving() as house:
-        house.desk.sign_ins.clear()
+        house.services.sign_ins.clear()
         clicked = await house.person().clicks(await a_card(house), "approve")
-        house.desk.unreadable = RuntimeError("the disk is full")
+        house.services.unreadable = RuntimeError("the disk is full")
         action = {**clicked.payload["actions"][0], "action_id": action_id}
         assert (await house.door.interaction({**clicked.payload, "actions": [action]})).status == 200
         await house.hears("went wrong on my side")
@@ -41,10 +41,10 @@ async def test_whoever_clicks_is_told_when_the_records_cannot_be_read(action_id:
 
 async def test_whoever_turns_the_page_of_what_is_gone_is_told_so() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = view = an_approval(arguments={"text": "x" * 20_000})
+        house.services.approvals["call-1.1"] = view = an_approval(arguments={"text": "x" * 20_000})
         await house.person().clicks(await house.card(view), "show_all")
         modal = await house.modal()
-        house.desk.approvals.clear()
+        house.services.approvals.clear()
         forward = next(e for b in modal["blocks"] for e in b.get("elements", []) if e.get("action_id") == "page")
         await house.person().clicks(modal, "page", forward["value"])
         await house.hears("no such approval")
@@ -52,7 +52,7 @@ async def test_whoever_turns_the_page_of_what_is_gone_is_told_so() -> None:
 
 async def test_whoever_turns_a_page_that_slack_does_not_show_is_told_so() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = view = an_approval(arguments={"text": "x" * 20_000})
+        house.services.approvals["call-1.1"] = view = an_approval(arguments={"text": "x" * 20_000})
         await house.person().clicks(await house.card(view), "show_all")
         modal = await house.modal()
         house.slack.fail("views.update", error="internal_error", times=100)
@@ -70,7 +70,7 @@ async def test_a_button_that_is_not_known_any_more_says_so() -> None:
 async def test_buttons_with_an_address_need_no_words() -> None:
     async with serving() as house:
         assert await clicked_as(house, "open_thread") == 200
-        await house.platform.close()
+        await house.close()
         assert house.told() == []
 
 
@@ -107,7 +107,7 @@ async def test_where_we_are_not_installed_an_old_button_says_so_to_its_clicker_a
         assert (await house.person("U9", "T2").clicks(old, "approve")).status == 200
         await house.hears("not installed", "U9")
         assert house.slack.ephemerals("U9")[0]["thread_ts"] == "1700000000.000100"
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_where_we_are_not_installed_a_form_says_so_in_its_place() -> None:
@@ -141,7 +141,7 @@ async def test_a_slow_slack_is_not_waited_for_twice() -> None:
 @pytest.mark.parametrize("slow", ["users.info", "chat.postMessage", "conversations.replies", "conversations.members"])
 async def test_commands_are_answered_before_slack_gives_them_up(slow: str) -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval(approvers=("any",))
+        house.services.approvals["call-1.1"] = an_approval(approvers=("any",))
         held = house.slack.hold(slow)
         for text in ("ask hello", "approvals"):
             began = time.monotonic()
@@ -179,25 +179,25 @@ async def test_a_command_that_is_delivered_again_is_asked_once() -> None:
         fields = {name: str(value) for name, value in done.payload.items()}
         again = await asyncio.gather(*(house.door.command(fields) for _ in range(3)))
         assert {answer.status for answer in again} == {200}
-        assert len(openings(house.slack)) == len(house.desk.messages) == 1
+        assert len(openings(house.slack)) == len(house.services.messages) == 1
 
 
 async def test_the_same_question_asked_anew_is_asked_again() -> None:
     async with serving() as house:
         await house.person().commands("ask hello", "C1")
         await house.person().commands("ask hello", "C1")
-        assert len(openings(house.slack)) == len(house.desk.messages) == 2
+        assert len(openings(house.slack)) == len(house.services.messages) == 2
 
 
 async def test_a_question_that_could_not_be_kept_can_be_asked_again() -> None:
     async with serving() as house:
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         done = await house.person().commands("ask hello", "C1")
         assert done.status == 503
-        house.desk.broken = None
+        house.services.broken = None
         fields = {name: str(value) for name, value in done.payload.items()}
         assert (await house.door.command(fields)).status == 200
-        assert len(house.desk.messages) == 1
+        assert len(house.services.messages) == 1
         await house.slack.until(lambda: len(openings(house.slack)) == 1)
 
 
@@ -215,4 +215,4 @@ async def test_a_post_that_slack_did_not_confirm_does_not_stand_there_unanswered
             await house.person().commands("ask hello", "C1")
         assert len(openings(house.slack)) == 1
         await house.slack.until(lambda: openings(house.slack) == [])
-        assert house.desk.messages == []
+        assert house.services.messages == []

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.slack import SlackConfig, SlackPlatform
+from adapters.slack.config import SlackConfig
 from adapters.slack.inbound.envelope import MAX_DEPTH, MalformedError, checked
-from tests.slack.serving import SECRET, Served, serving
-from tests.slack.stand_in_desk import StandInDesk
+from adapters.slack.sender import SlackSender
+from tests.slack.serving import SECRET, Served, receiving, serving
+from tests.slack.stand_in_services import StandInServices
 from tests.support.examples import examples
 from tests.support.slack_doors import HttpDoor
 
@@ -133,10 +134,10 @@ async def test_what_is_not_known_yet_is_acknowledged(house: Served) -> None:
     assert (await house.http.post("command=/other&user_id=U1&channel_id=C1&team_id=T1", FORM)).status == 200
 
 
-async def test_nul_and_half_characters_do_not_reach_the_desk(house: Served) -> None:
+async def test_nul_and_half_characters_do_not_reach_the_services(house: Served) -> None:
     said = await house.person().says("C1", "<@UBOT> a\0b\ud83d")
     assert said.status == 200
-    assert [m.text for m in house.desk.messages] == ["ab?"]
+    assert [m.text for m in house.services.messages] == ["ab?"]
 
 
 # ------------------------------------------------------------------------------------------------ properties
@@ -278,9 +279,9 @@ def test_depth_is_counted() -> None:
         checked({"type": "url_verification", "challenge": "a", "more": deep})
 
 
-def test_without_a_secret_no_address_is_opened() -> None:
+async def test_without_a_secret_no_address_is_opened() -> None:
     with pytest.raises(ValueError, match="signing secret"):
-        SlackPlatform(SlackConfig(bot_token="xoxb-1"))
-    platform = SlackPlatform(SlackConfig(bot_token="xoxb-1", app_token="xapp-1", signing_secret=SECRET))
-    platform.connect(StandInDesk())
-    assert platform.routes() == []
+        SlackSender(SlackConfig(bot_token="xoxb-1"), StandInServices().link)
+    config = SlackConfig(bot_token="xoxb-1", app_token="xapp-1", signing_secret=SECRET)
+    async with receiving(config) as receiver:
+        assert receiver.routes() == []

@@ -21,7 +21,7 @@ async def test_approve_is_recorded_before_slack_is_answered() -> None:
         card = await a_card(house)
         clicked = await house.person().clicks(card, "approve")
         assert clicked.status == 200
-        (decision,) = house.desk.decisions
+        (decision,) = house.services.decisions
         assert (decision.verb, decision.approval_ids) == ("approve", ("call-1.1",))
         assert (decision.person.person_id, decision.person.name) == ("slack:T1:U1", "Ana")
         assert decision.person.time_zone == "Europe/Berlin"
@@ -32,7 +32,7 @@ async def test_approve_is_recorded_before_slack_is_answered() -> None:
 async def test_the_card_shows_what_a_click_did_so_nothing_more_is_said() -> None:
     async with serving() as house:
         await house.person().clicks(await a_card(house), "approve")
-        await house.platform.close()
+        await house.close()
         assert house.told() == []
 
 
@@ -40,7 +40,7 @@ async def test_the_same_click_delivered_twice_has_the_same_key() -> None:
     async with serving() as house:
         clicked = await house.person().clicks(await a_card(house), "approve")
         await house.person().clicks_again(clicked)
-        first, second = house.desk.decisions
+        first, second = house.services.decisions
         assert first.key == second.key
 
 
@@ -54,7 +54,7 @@ async def test_a_double_click_is_told_so() -> None:
 
 async def test_somebody_else_is_refused_and_nobody_sees_it() -> None:
     async with serving() as house:
-        house.desk.may_decide["call-1.1"] = {"slack:T1:U1"}
+        house.services.may_decide["call-1.1"] = {"slack:T1:U1"}
         card = await a_card(house)
         assert (await house.person("U2").clicks(card, "approve")).status == 200
         await house.hears("You may not decide this", "U2")
@@ -65,7 +65,7 @@ async def test_somebody_else_is_refused_and_nobody_sees_it() -> None:
 
 async def test_a_vote_that_is_counted_is_told_so() -> None:
     async with serving() as house:
-        house.desk.quorum = 2
+        house.services.quorum = 2
         await house.person().clicks(await a_card(house), "approve")
         await house.hears("Counted: 1 of 2")
 
@@ -73,7 +73,7 @@ async def test_a_vote_that_is_counted_is_told_so() -> None:
 async def test_a_click_on_something_that_is_gone_is_told_so() -> None:
     async with serving() as house:
         card = await a_card(house)
-        house.desk.approvals.clear()
+        house.services.approvals.clear()
         await house.person().clicks(card, "approve")
         await house.hears("no such approval")
 
@@ -85,7 +85,7 @@ async def test_who_cannot_be_looked_up_decides_nothing() -> None:
         clicked = await house.person().clicks(card, "approve")
         assert clicked.status == 200
         await house.hears("could not find out who you are")
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_a_slow_slack_does_not_hold_up_the_answer_to_a_click() -> None:
@@ -96,7 +96,7 @@ async def test_a_slow_slack_does_not_hold_up_the_answer_to_a_click() -> None:
         assert clicked.status == 200
         await house.hears("could not find out who you are")
         held.release()
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ async def test_guests_and_strangers_decide_nothing(facts: dict[str, Any], words:
         house.slack.world.channels["C1"].members.add("U7")
         await house.person("U7").clicks(await a_card(house), "approve")
         await house.hears(words, "U7")
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_when_a_decision_cannot_be_kept_slack_shows_that_it_did_not_work() -> None:
     async with serving() as house:
         card = await a_card(house)
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         assert (await house.person().clicks(card, "approve")).status == 503
 
 
 async def test_a_refusal_finds_its_person_when_slacks_address_for_answers_fails() -> None:
     async with serving() as house:
-        house.desk.may_decide["call-1.1"] = set()
+        house.services.may_decide["call-1.1"] = set()
         card = await a_card(house)
         clicked = await house.person("U2").clicks(card, "approve")
         await house.hears("You may not decide this", "U2")
@@ -135,7 +135,7 @@ async def test_what_came_of_a_call_that_broke_off_is_recorded(action: str) -> No
     async with serving() as house:
         view = OutcomeView("o1", "open", "calendar", "create_event", "Create event", {"a": 1}, "Ana", "slack:T1:U1")
         assert (await house.person().clicks(await house.card(view), action)).status == 200
-        (choice,) = house.desk.choices
+        (choice,) = house.services.choices
         assert (choice.outcome_id, choice.choice) == ("o1", action)
 
 
@@ -144,7 +144,7 @@ async def test_an_opinion_is_recorded_and_thanked_for(verdict: str) -> None:
     async with serving() as house:
         card = await house.card(Said("Here you are."), post_id="said:m1")
         await house.person().clicks(card, "feedback", f"{verdict}:said:m1")
-        (opinion,) = house.desk.opinions
+        (opinion,) = house.services.opinions
         assert (opinion.post_id, opinion.verdict) == ("said:m1", verdict)
         await house.hears("Thank you for telling")
 
@@ -170,13 +170,13 @@ async def test_a_button_nobody_knows_is_answered() -> None:
         action = {**clicked.payload["actions"][0], "action_id": "launch_rocket"}
         answer = await house.door.interaction({**clicked.payload, "actions": [action]})
         assert answer.status == 200
-        assert len(house.desk.decisions) == 1
+        assert len(house.services.decisions) == 1
 
 
 async def test_what_is_being_told_is_told_before_the_end() -> None:
     async with serving() as house:
         card = await a_card(house)
-        house.desk.quorum = 2
+        house.services.quorum = 2
         await house.person().clicks(card, "approve")
-        await house.platform.close()
+        await house.close()
         assert any("Counted" in text for text in house.told())

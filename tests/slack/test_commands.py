@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adapters.slack.inbound.commands import is_within
 from adapters.slack.inbound.gestures import command_words
 from tests.slack.serving import serving
-from tests.slack.stand_in_desk import an_approval
+from tests.slack.stand_in_services import an_approval
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_ask_begins_a_thread_with_our_own_post() -> None:
         (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
         assert "thread_ts" not in opening
         assert "Ana" in opening["text"]
-        (message,) = house.desk.messages
+        (message,) = house.services.messages
         assert message.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.has_threads
@@ -70,7 +70,7 @@ async def test_ask_begins_a_thread_with_our_own_post() -> None:
 async def test_ask_in_a_direct_chat_begins_a_thread_there() -> None:
     async with serving() as house:
         await house.person().commands("what is new?", "D1")
-        (message,) = house.desk.messages
+        (message,) = house.services.messages
         assert message.place.direct
         assert message.place.key == f"slack:T1:{house.person().dm}:{message.key.rsplit(':', 1)[1]}"
 
@@ -92,7 +92,7 @@ async def test_where_we_cannot_post_the_person_is_told_what_to_do(channel: str, 
         asked = await house.person().commands("ask hello", channel)
         assert asked.status == 200
         await house.hears("/invite" if error in ("", "channel_not_found") else "")
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
@@ -100,12 +100,12 @@ async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
         house.slack.fail("chat.postMessage", drop=True)
         assert (await house.person().commands("ask hello", "C1")).status == 200
         await house.hears("look whether your question was posted")
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_approvals_lists_what_waits_with_links() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         await house.person().commands("approvals", "C1")
         (told,) = house.slack.ephemerals("U1")
         assert "create_event" in str(told["blocks"])
@@ -116,15 +116,15 @@ async def test_stop_ends_this_persons_turns_in_this_channel_only() -> None:
     async with serving() as house:
         here = ["slack:T1:C1:1700000000.000100", "slack:T1:C1:1700000000.000200"]
         elsewhere = ["slack:T1:C12:1700000000.000100", "slack:T1:C2:1700000000.000100"]
-        house.desk.turns = dict.fromkeys([*here, *elsewhere], "slack:T1:U1")
+        house.services.turns = dict.fromkeys([*here, *elsewhere], "slack:T1:U1")
         await house.person().commands("stop", "C1")
-        assert [thread for thread, _ in house.desk.stopped] == here
+        assert [thread for thread, _ in house.services.stopped] == here
         assert house.told() == ["Stopped 2 conversations."]
 
 
 async def test_stop_where_nothing_runs_says_so() -> None:
     async with serving() as house:
-        house.desk.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U2"}
+        house.services.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U2"}
         await house.person().commands("stop", "C1")
         assert house.told() == ["Nothing of yours is running in this channel."]
 
@@ -142,12 +142,12 @@ async def test_whoever_is_not_welcome_is_told_so(facts: dict[str, Any]) -> None:
         house.slack.world.channels["C1"].members.add("U7")
         await house.person("U7").commands("ask hello", "C1")
         assert len(house.told("U7")) == 1
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_when_the_question_cannot_be_kept_slack_says_that_it_did_not_work() -> None:
     async with serving() as house:
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         assert (await house.person().commands("ask hello", "C1")).status == 503
         await house.slack.until(lambda: house.slack.calls_of("chat.delete"))
         await house.slack.until(lambda: not [m for m in house.slack.messages("C1") if m.get("bot_id")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_desk import an_approval
+from tests.slack.stand_in_services import an_approval
 
 
 async def listed(house: Served, user: str = "U1") -> str:
@@ -16,7 +16,7 @@ async def listed(house: Served, user: str = "U1") -> str:
 
 def anybodys(house: Served, **changes: Any) -> None:
     """An approval in C1 that anybody may decide."""
-    house.desk.approvals["call-1.1"] = an_approval(approvers=("any",), **changes)
+    house.services.approvals["call-1.1"] = an_approval(approvers=("any",), **changes)
 
 
 async def test_what_anybody_may_decide_is_shown_to_members_of_its_channel() -> None:
@@ -48,6 +48,6 @@ async def test_where_nobody_knows_who_is_in_the_channel_it_is_not_shown() -> Non
 
 async def test_what_a_rule_gives_to_somebody_is_shown_to_them_without_asking() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval(approvers=("slack:T1:U1",))
+        house.services.approvals["call-1.1"] = an_approval(approvers=("slack:T1:U1",))
         assert "create_event" in await listed(house)
         assert house.slack.calls_of("conversations.members") == []

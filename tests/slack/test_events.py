@@ -1,4 +1,4 @@
-"""What events become: messages for the desk, edits and deletions of them, or nothing."""
+"""What events become: messages for the services, edits and deletions of them, or nothing."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapters.slack.actions import load_origin
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_desk import an_approval
+from tests.slack.stand_in_services import an_approval
 
 
 async def a_home(house: Served, user: str = "U1") -> dict[str, object]:
@@ -16,7 +16,7 @@ async def a_home(house: Served, user: str = "U1") -> dict[str, object]:
 
 async def test_it_shows_what_waits_with_its_link() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         home = await a_home(house)
         assert "create_event" in str(home["blocks"])
         assert "https://acme.slack.com/archives/C1/p1700000000000200" in str(home["blocks"])
@@ -25,25 +25,25 @@ async def test_it_shows_what_waits_with_its_link() -> None:
 async def test_the_messages_tab_is_no_home() -> None:
     async with serving() as house:
         await house.person().opens_home(tab="messages")
-        await house.platform.close()
+        await house.close()
         assert house.slack.calls_of("views.publish") == []
 
 
 async def test_approving_there_works_and_shows_it_anew() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         home = await a_home(house)
         assert (await house.person().clicks(home, "approve")).status == 200
-        assert [d.verb for d in house.desk.decisions] == ["approve"]
-        assert house.desk.decisions[0].key.startswith(f"slack:T1:{home['id']}:")
+        assert [d.verb for d in house.services.decisions] == ["approve"]
+        assert house.services.decisions[0].key.startswith(f"slack:T1:{home['id']}:")
         await house.slack.until(lambda: "create_event" not in str((house.slack.home("U1") or {})["blocks"]))
 
 
 async def test_a_refusal_there_is_a_window() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         home = await a_home(house)
-        house.desk.may_decide["call-1.1"] = set()
+        house.services.may_decide["call-1.1"] = set()
         await house.person().clicks(home, "approve")
         modal = await house.modal()
         assert "You may not decide this" in str(modal["blocks"])
@@ -52,9 +52,9 @@ async def test_a_refusal_there_is_a_window() -> None:
 
 async def test_a_refusal_there_comes_as_a_direct_message_when_no_window_opens() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         home = await a_home(house)
-        house.desk.may_decide["call-1.1"] = set()
+        house.services.may_decide["call-1.1"] = set()
         house.slack.fail("views.open", error="expired_trigger_id")
         await house.person().clicks(home, "approve")
         dm = house.person().dm
@@ -63,7 +63,7 @@ async def test_a_refusal_there_comes_as_a_direct_message_when_no_window_opens() 
 
 async def test_a_form_opened_there_shows_it_anew_when_it_is_submitted() -> None:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         home = await a_home(house)
         await house.person().clicks(home, "reject")
         modal = await house.modal()
@@ -71,19 +71,19 @@ async def test_a_form_opened_there_shows_it_anew_when_it_is_submitted() -> None:
         published = len(house.slack.calls_of("views.publish"))
         await house.person().submits(modal, {"reason": "no"})
         await house.slack.until(lambda: len(house.slack.calls_of("views.publish")) > published)
-        assert house.desk.approvals["call-1.1"].status == "rejected"
+        assert house.services.approvals["call-1.1"].status == "rejected"
 
 
 async def test_a_click_there_without_a_view_is_one_from_there() -> None:
     """As `local-slack` sends them."""
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         clicked = await house.person().clicks(await a_home(house), "approve")
         payload = {name: value for name, value in clicked.payload.items() if name != "view"}
         empty = {"id": "", "name": ""}
         answer = await house.door.interaction({**payload, "container": {"type": "message"}, "channel": empty})
         assert answer.status == 200
-        assert len(house.desk.decisions) == 2
+        assert len(house.services.decisions) == 2
         assert "was earlier" in str((await house.modal())["blocks"])
 
 

@@ -1,4 +1,4 @@
-"""What events do: messages, edits and deletions reach the desk once, and what cannot be kept comes again."""
+"""What events do: messages, edits and deletions reach the services once, and what cannot be kept comes again."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ async def test_a_mention_is_kept_once_whichever_event_comes_first(first: Any) ->
         said = await house.person().says("C1", "<@UBOT> hello", first=first)
         again = await house.person().again(said)
         assert (said.status, again.status) == (200, 200)
-        assert [m.text for m in house.desk.messages] == ["hello"]
-        assert house.desk.messages[0].key == f"slack:T1:C1:{said.ts}"
+        assert [m.text for m in house.services.messages] == ["hello"]
+        assert house.services.messages[0].key == f"slack:T1:C1:{said.ts}"
 
 
-async def test_idle_talk_never_reaches_the_desk() -> None:
+async def test_idle_talk_never_reaches_the_services() -> None:
     async with serving() as house:
         assert (await house.person().says("C1", "who wants cake?")).status == 200
-        assert house.desk.asked_to_keep == 0
+        assert house.services.asked_to_keep == 0
 
 
 async def test_a_message_that_cannot_be_kept_is_sent_again() -> None:
     async with serving() as house:
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         said = await house.person().says("C1", "<@UBOT> hello")
         assert said.status == 503
-        house.desk.broken = None
+        house.services.broken = None
         assert (await house.person().again(said)).status == 200
-        assert len(house.desk.messages) == 1
+        assert len(house.services.messages) == 1
 
 
 async def test_an_edit_an_unfurl_and_a_deletion_reach_the_desk_as_what_they_are() -> None:
@@ -40,19 +40,19 @@ async def test_an_edit_an_unfurl_and_a_deletion_reach_the_desk_as_what_they_are(
         ana = house.person()
         said = await ana.says("C1", "<@UBOT> see https://example.com")
         await ana.unfurls(said.ts)
-        assert house.desk.amended == []
+        assert house.services.amended == []
         await ana.edits(said.ts, "<@UBOT> never mind")
-        assert house.desk.amended == [(f"slack:T1:C1:{said.ts}", "never mind")]
+        assert house.services.amended == [(f"slack:T1:C1:{said.ts}", "never mind")]
         await ana.deletes(said.ts)
-        assert house.desk.withdrawn == [f"slack:T1:C1:{said.ts}"]
+        assert house.services.withdrawn == [f"slack:T1:C1:{said.ts}"]
 
 
 async def test_an_edit_that_adds_the_mention_is_kept_as_a_message() -> None:
     async with serving() as house:
         said = await house.person().says("C1", "hello")
         await house.person().edits(said.ts, "<@UBOT> hello")
-        assert [m.text for m in house.desk.messages] == ["hello"]
-        assert house.desk.amended == []
+        assert [m.text for m in house.services.messages] == ["hello"]
+        assert house.services.amended == []
 
 
 async def test_an_edit_that_adds_the_mention_amends_what_is_kept_already() -> None:
@@ -60,7 +60,7 @@ async def test_an_edit_that_adds_the_mention_amends_what_is_kept_already() -> No
         root = await house.person().says("C1", "<@UBOT> hello")
         reply = await house.person().says("C1", "and one more", thread_ts=root.ts)
         await house.person().edits(reply.ts, "<@UBOT> and two more")
-        assert house.desk.amended == [(f"slack:T1:C1:{reply.ts}", "and two more")]
+        assert house.services.amended == [(f"slack:T1:C1:{reply.ts}", "and two more")]
 
 
 async def test_the_agent_container_suggests_how_to_begin() -> None:
@@ -69,7 +69,7 @@ async def test_the_agent_container_suggests_how_to_begin() -> None:
         prompts = await house.slack.until(lambda: house.slack.prompts(opened.channel, opened.ts))
         assert 1 <= len(prompts) <= 4
         said = await house.person().says(opened.channel, "hi", thread_ts=opened.ts)
-        assert [m.place.key for m in house.desk.messages] == [f"slack:T1:{said.channel}:{opened.ts}"]
+        assert [m.place.key for m in house.services.messages] == [f"slack:T1:{said.channel}:{opened.ts}"]
 
 
 async def test_a_workspace_that_has_not_installed_us_is_answered_and_not_listened_to() -> None:
@@ -79,7 +79,7 @@ async def test_a_workspace_that_has_not_installed_us_is_answered_and_not_listene
         house.slack.add_channel("C9", team="T2", members=["U9", "UBOT2"])
         said = await house.person("U9", "T2").says("C9", "<@UBOT2> hello")
         assert said.status == 200
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_name_is_looked_up_anew_when_it_changes() -> None:
@@ -89,17 +89,17 @@ async def test_a_name_is_looked_up_anew_when_it_changes() -> None:
         await house.person().renames("Anna")
         await house.person().commands("help", "C1")
         await house.person().says("C1", "<@UBOT> b")
-        assert [m.author.name for m in house.desk.messages] == ["Ana", "Anna"]
+        assert [m.author.name for m in house.services.messages] == ["Ana", "Anna"]
 
 
 async def test_slacks_stop_button_ends_that_persons_turn() -> None:
     async with serving() as house:
-        house.desk.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U1"}
+        house.services.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U1"}
         event = {"type": "agent_session_stopped", "channel": "C1", "thread_ts": "1700000000.000100", "user": "U2"}
         for user in ("U2", "U1"):
             body = {"type": "event_callback", "team_id": "T1", "event": {**event, "user": user, "event_ts": "1.1"}}
             assert (await house.http.event(body)).status == 200
-        assert house.desk.stopped == [("slack:T1:C1:1700000000.000100", "slack:T1:U1")]
+        assert house.services.stopped == [("slack:T1:C1:1700000000.000100", "slack:T1:U1")]
 
 
 async def test_the_agent_views_messages_tab_suggests_how_to_begin() -> None:
@@ -115,4 +115,4 @@ async def test_a_direct_message_is_a_thread_only_in_the_agent_view(agent_view: A
     async with serving(agent_view=agent_view) as house:
         dm = house.person().dm
         said = await house.person().says(dm, "hi")
-        assert [m.place.key for m in house.desk.messages] == [f"slack:T1:{dm}{tail.format(ts=said.ts)}"]
+        assert [m.place.key for m in house.services.messages] == [f"slack:T1:{dm}{tail.format(ts=said.ts)}"]

@@ -10,13 +10,13 @@ import pytest
 from bot.domain import ClarificationView, Form
 from graph.fields import FieldType, FormField
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_desk import an_approval
+from tests.slack.stand_in_services import an_approval
 
 
 async def opened(house: Served, action: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
     """The modal behind a button of an approval's card."""
     view = an_approval(**changes)
-    house.desk.approvals.setdefault(view.approval_id, view)
+    house.services.approvals.setdefault(view.approval_id, view)
     await house.person(user).clicks(await house.card(view), action)
     return await house.modal(user)
 
@@ -26,7 +26,7 @@ async def test_a_rejection_carries_its_reason() -> None:
         modal = await opened(house, "reject")
         submitted = await house.person().submits(modal, {"reason": "not on a Sunday"})
         assert (submitted.status, submitted.view) == (200, None)
-        (decision,) = house.desk.decisions
+        (decision,) = house.services.decisions
         assert (decision.verb, decision.reason, decision.approval_ids) == ("reject", "not on a Sunday", ("call-1.1",))
         assert decision.key == f"slack:T1:{modal['id']}:{modal['hash']}"
 
@@ -35,7 +35,7 @@ async def test_the_same_form_delivered_twice_has_the_same_key() -> None:
     async with serving() as house:
         submitted = await house.person().submits(await opened(house, "reject"), {"reason": "no"})
         await house.person().submits_again(submitted)
-        first, second = house.desk.decisions
+        first, second = house.services.decisions
         assert first.key == second.key
 
 
@@ -44,7 +44,7 @@ async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
         modal = await opened(house, "edit")
         values = {"name": "Retro", "duration": "45", "calendar": "team"}
         assert (await house.person().submits(modal, values)).view is None
-        (decision,) = house.desk.decisions
+        (decision,) = house.services.decisions
         assert decision.verb == "approve"
         assert decision.arguments is not None
         assert decision.arguments["name"] == "Retro"
@@ -55,19 +55,19 @@ async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
 async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:
     async with serving() as house:
         modal = await opened(house, "edit")
-        house.desk.mistakes = {"duration": "At most 480 minutes.", "": "Something else."}
+        house.services.mistakes = {"duration": "At most 480 minutes.", "": "Something else."}
         submitted = await house.person().submits(modal, {"duration": "900"})
         assert submitted.errors["input:duration"] == "At most 480 minutes."
         assert "Something else." in str(submitted.errors)
         assert submitted.view is not None
-        house.desk.mistakes = {}
+        house.services.mistakes = {}
         assert (await house.person().submits(modal, {"duration": "60"})).view is None
 
 
 async def test_who_may_not_is_told_in_the_forms_place() -> None:
     async with serving() as house:
         modal = await opened(house, "reject", user="U2")
-        house.desk.may_decide["call-1.1"] = {"slack:T1:U1"}
+        house.services.may_decide["call-1.1"] = {"slack:T1:U1"}
         submitted = await house.person("U2").submits(modal, {"reason": "no"})
         assert submitted.view is not None
         assert "You may not decide this" in json.dumps(submitted.view)
@@ -77,7 +77,7 @@ async def test_who_may_not_is_told_in_the_forms_place() -> None:
 async def test_who_comes_late_is_told_so(action: str) -> None:
     async with serving() as house:
         modal = await opened(house, action)
-        house.desk.approvals["call-1.1"] = an_approval(status="approved", decided_by=("Ben",))
+        house.services.approvals["call-1.1"] = an_approval(status="approved", decided_by=("Ben",))
         submitted = await house.person().submits(modal, {"reason": "no"} if action == "reject" else {})
         assert submitted.view is not None
         assert "earlier" in json.dumps(submitted.view) or "settled already" in json.dumps(submitted.view)
@@ -85,7 +85,7 @@ async def test_who_comes_late_is_told_so(action: str) -> None:
 
 async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
     async with serving() as house:
-        house.desk.quorum = 2
+        house.services.quorum = 2
         submitted = await house.person().submits(await opened(house, "edit"), {})
         assert "Counted: 1 of 2" in json.dumps(submitted.view)
 
@@ -93,47 +93,47 @@ async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
 async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
     async with serving() as house:
         view = an_approval()
-        house.desk.approvals["call-1.1"] = view
+        house.services.approvals["call-1.1"] = view
         await house.person("U1").clicks(await house.card(view), "reject")
         modal = await house.modal()
         house.slack.world.modals["T1", "U2"] = [modal]
         house.slack.fail("users.info", status=500, times=100)
         submitted = await house.person("U2").submits(modal, {"reason": "no"})
         assert "could not find out who you are" in str(submitted.errors)
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_a_clarification_is_answered_with_typed_values() -> None:
     async with serving() as house:
         fields = (FormField(name="which", type=FieldType.CHOICE, options=("red", "blue")), FormField(name="why"))
-        house.desk.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
+        house.services.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
         view = ClarificationView("q1", "open", "Which one?", "", fields, "Ana", "slack:T1:U1")
         await house.person().clicks(await house.card(view), "answer")
         submitted = await house.person().submits(await house.modal(), {"which": "blue", "why": "the sea"})
         assert submitted.view is None
-        (answer,) = house.desk.answers
+        (answer,) = house.services.answers
         assert (answer.clarification_id, dict(answer.values)) == ("q1", {"which": "blue", "why": "the sea"})
 
 
 async def test_approve_all_approves_exactly_what_was_shown() -> None:
     async with serving() as house:
         for number in (1, 2):
-            house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=2)
-        await house.person().clicks(await house.card(house.desk.approvals["c1"]), "approve_all")
+            house.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=2)
+        await house.person().clicks(await house.card(house.services.approvals["c1"]), "approve_all")
         modal = await house.modal()
-        house.desk.approvals["c3"] = an_approval("c3")
+        house.services.approvals["c3"] = an_approval("c3")
         assert (await house.person().submits(modal, {})).view is None
-        assert [d.approval_ids for d in house.desk.decisions] == [("c1", "c2")]
-        assert house.desk.approvals["c3"].status == "pending"
+        assert [d.approval_ids for d in house.services.decisions] == [("c1", "c2")]
+        assert house.services.approvals["c3"].status == "pending"
 
 
 async def test_approve_all_says_what_it_could_not_approve() -> None:
     async with serving() as house:
         for number in (1, 2, 3):
-            house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
-        await house.person().clicks(await house.card(house.desk.approvals["c1"]), "approve_all")
+            house.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
+        await house.person().clicks(await house.card(house.services.approvals["c1"]), "approve_all")
         modal = await house.modal()
-        house.desk.may_decide = {"c2": set(), "c3": set()}
+        house.services.may_decide = {"c2": set(), "c3": set()}
         submitted = await house.person().submits(modal, {})
         shown = json.dumps(submitted.view)
         assert "Approved: 1 of 3." in shown
@@ -146,13 +146,13 @@ async def test_a_modal_that_is_not_ours_says_that_it_is_not_known() -> None:
         for spoiled in ({"private_metadata": "[]"}, {"private_metadata": '{"subject": 7}'}, {"callback_id": "x"}):
             submitted = await house.person().submits({**modal, **spoiled}, {"reason": "no"})
             assert "not known any more" in json.dumps(submitted.json)
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_when_it_cannot_be_kept_the_form_stays_open() -> None:
     async with serving() as house:
         modal = await opened(house, "reject")
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         submitted = await house.person().submits(modal, {"reason": "no"})
         assert submitted.status == 503
         assert submitted.view is not None
@@ -173,7 +173,7 @@ async def test_the_shortcut_asks_about_a_message_in_its_thread() -> None:
         (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
         assert opening["thread_ts"] == said.ts
         assert "Ana" in opening["text"]
-        (message,) = house.desk.messages
+        (message,) = house.services.messages
         assert message.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.key == f"slack:T1:C1:{said.ts}"
         assert message.author.person_id == "slack:T1:U1"
@@ -187,7 +187,7 @@ async def test_the_shortcut_works_without_the_quote() -> None:
         await house.person().asks_about(said.message)
         house.slack.fail("conversations.replies", error="internal_error", times=100)
         await house.person().submits(await house.modal(), {"question": "why?"})
-        assert [m.text for m in house.desk.messages] == ["why?"]
+        assert [m.text for m in house.services.messages] == ["why?"]
 
 
 async def test_the_shortcut_where_we_are_not_asks_to_be_invited() -> None:
@@ -201,7 +201,7 @@ async def test_the_shortcut_where_we_are_not_asks_to_be_invited() -> None:
         await house.person().asks_about({**said, "channel": "C2"})
         submitted = await house.person().submits(await house.modal(), {"question": "why?"})
         assert "/invite" in json.dumps(submitted.view)
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_guest_cannot_use_the_shortcut() -> None:

@@ -8,72 +8,63 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from aiohttp import web
 from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
-from adapters.slack import Installations, SlackConfig, SlackNotConnected, SlackPlatform
+from adapters.slack.config import SlackConfig
+from adapters.slack.sender import InstallationStore, SlackSender
 from bot.domain import Arrival, Introduction
-from bot.platform import Platform
+from bot.platform import NotConnected, Platform
 from bot.secrets import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.serving import SECRET, serving
-from tests.slack.stand_in_desk import StandInDesk
+from tests.slack.serving import SECRET, receiving, served, serving
+from tests.slack.stand_in_services import StandInServices
 from tests.support.slack_doors import HttpDoor
 from tests.support.slack_installs import installs, uninstalls
 from tests.support.slack_people import SlackPerson
 
 
-def a_platform(slack: FakeSlack, token: str = "xoxb-1") -> SlackPlatform:
-    platform = SlackPlatform(SlackConfig(bot_token=token, signing_secret=SECRET, api_url=slack.api_url))
-    platform.connect(StandInDesk())
-    return platform
+def configured(slack: FakeSlack, token: str = "xoxb-1") -> SlackConfig:
+    return SlackConfig(bot_token=token, signing_secret=SECRET, api_url=slack.api_url)
 
 
 async def test_the_start_says_which_workspace_it_is_connected_to() -> None:
     with capture_logs() as lines:
         async with serving() as house:
-            assert house.platform.facts() == {"mode": "http", "connected": True, "workspaces": 1}
+            assert house.receiver.facts() == {"mode": "http", "connected": True, "workspaces": 1}
     assert {"event": "slack_connected", "workspaces": ["Acme"], "mode": "http", "log_level": "info"} in lines
 
 
 async def test_a_token_that_slack_refuses_stops_the_start_with_a_sentence() -> None:
-    async with fake_slack() as slack:
-        platform = a_platform(slack, "xoxb-wrong")
-        try:
-            with pytest.raises(SlackNotConnected, match="invalid_auth") as refused:
-                await platform.start()
-            assert "xoxb-wrong" not in str(refused.value)
-        finally:
-            await platform.close()
+    async with fake_slack() as slack, receiving(configured(slack, "xoxb-wrong")) as receiver:
+        with pytest.raises(NotConnected, match="invalid_auth") as refused:
+            await receiver.start()
+        assert "xoxb-wrong" not in str(refused.value)
 
 
 async def test_a_slack_that_cannot_be_reached_does_not_stop_the_start() -> None:
     async with fake_slack() as slack:
         slack.fail("auth.test", status=503, times=2)
-        platform = a_platform(slack)
-        try:
-            await platform.start()
-            assert not platform.facts()["connected"]
-            await slack.until(lambda: platform.facts()["connected"], within=30)
-        finally:
-            await platform.close()
+        async with receiving(configured(slack)) as receiver:
+            await receiver.start()
+            assert not receiver.facts()["connected"]
+            await slack.until(lambda: receiver.facts()["connected"], within=30)
 
 
 async def test_an_event_that_comes_while_slack_cannot_be_reached_is_sent_again() -> None:
     async with serving() as house:
         house.slack.add_workspace(team="T2", name="Other", token="xoxb-2", bot_user="UBOT2", bot_id="BBOT2")
-        house.platform._workspaces.refused("T1", "xoxb-1")  # what is known of the token is forgotten
+        house.sender.workspaces.refused("T1", "xoxb-1")  # what is known of the token is forgotten
         house.slack.fail("auth.test", status=503, times=100)
         said = await house.person().says("C1", "<@UBOT> hello")
         assert said.status == 503
-        assert house.desk.messages == []
+        assert house.services.messages == []
 
 
 async def test_a_message_is_introduced_when_its_turn_has_come() -> None:
     async with serving() as house:
         await house.person().says("C1", "<@UBOT> ask <@U2> please")
-        introduction = await house.platform.introduce(Arrival(house.desk.messages[0], None))
+        introduction = await house.sender.introduce(Arrival(house.services.messages[0], None))
         assert isinstance(introduction, Introduction)
         assert introduction.author.name == "Ana"
         assert introduction.text == "ask @Ben please"
@@ -86,7 +77,7 @@ async def test_the_environment_does_not_get_into_bolt(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SLACK_CLIENT_SECRET", "shh")
     async with serving() as house:
         assert (await house.person().says("C1", "<@UBOT> hello")).status == 200
-        assert len(house.desk.messages) == 1
+        assert len(house.services.messages) == 1
         assert {call.token for call in house.slack.calls} == {"xoxb-1"}
 
 
@@ -117,37 +108,25 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
-        kept = Installations(tmp_path / "house.db", Sealer(Fernet.generate_key()))
-        platform, desk = SlackPlatform(config, installations=kept), StandInDesk()
-        platform.connect(desk)
-        application = web.Application()
-        application.add_routes(platform.routes())
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        try:
-            await platform.start()
-            host, port = runner.addresses[0][:2]
-            door = HttpDoor(f"http://{host}:{port}/slack/events", SECRET)
+        kept, services = InstallationStore(tmp_path / "records.db", Sealer(Fernet.generate_key())), StandInServices()
+        async with receiving(config, services=services, installations=kept) as receiver, served(receiver) as url:
+            await receiver.start()
+            door = HttpDoor(f"{url}/slack/events", SECRET)
             for team in ("T2", "T3"):
                 _, done = await installs(slack, door, team=team, user="U1")
                 assert done.status == 200
             two, three = (SlackPerson(slack, team, "U1", door) for team in ("T2", "T3"))
             assert (await two.says("C20", "<@UBOT2> hello")).status == 200
             assert (await three.says("C30", "<@UBOT3> hello")).status == 200
-            assert [m.place.key.rsplit(":", 1)[0] for m in desk.messages] == ["slack:T2:C20", "slack:T3:C30"]
-            assert {m.author.person_id for m in desk.messages} == {"slack:T2:U1", "slack:T3:U1"}
+            assert [m.place.key.rsplit(":", 1)[0] for m in services.messages] == ["slack:T2:C20", "slack:T3:C30"]
+            assert {m.author.person_id for m in services.messages} == {"slack:T2:U1", "slack:T3:U1"}
             await three.commands("ask hi", "C30")
             tokens = {call.token for call in slack.calls_of("chat.postMessage")}
             assert [slack.world.tokens[token].team for token in tokens] == ["T3"]
             assert {answer.status for answer in await uninstalls(slack, door, team="T3", user="U1")} == {200}
             said = await three.says("C30", "<@UBOT3> still there?")
             assert said.status == 200
-            assert len(desk.messages) == 3
-        finally:
-            await platform.close()
-            await runner.cleanup()
+            assert len(services.messages) == 3
 
 
 async def test_nothing_of_it_is_left_running_when_it_is_closed() -> None:
@@ -159,16 +138,10 @@ async def test_nothing_of_it_is_left_running_when_it_is_closed() -> None:
 
 
 def test_it_fills_in_the_port() -> None:
-    platform: Platform = SlackPlatform(SlackConfig(bot_token="xoxb-1", app_token="xapp-1"))
+    platform: Platform = SlackSender(SlackConfig(bot_token="xoxb-1", app_token="xapp-1"), StandInServices().link)
     assert platform.name == "slack"
-
-
-def test_what_comes_in_needs_a_desk() -> None:
-    platform = SlackPlatform(SlackConfig(bot_token="xoxb-1", signing_secret=SECRET))
-    with pytest.raises(RuntimeError, match="connect"):
-        platform.routes()
 
 
 def test_installs_need_somewhere_to_be_kept() -> None:
     with pytest.raises(ValueError, match="bot token"):
-        SlackPlatform(SlackConfig(signing_secret=SECRET, client_id="1.2", client_secret="shh"))
+        SlackSender(SlackConfig(signing_secret=SECRET, client_id="1.2", client_secret="shh"), StandInServices().link)

@@ -10,7 +10,7 @@ from adapters.slack.links import permalink
 from bot.domain import ClarificationView, Form, Notice
 from graph.fields import FormField
 from tests.slack.serving import a_card, serving
-from tests.slack.stand_in_desk import a_sign_in, an_approval, shown_in_c1
+from tests.slack.stand_in_services import a_sign_in, an_approval, shown_in_c1
 
 LINK = "https://sign.in/acme?state=very-secret"
 
@@ -19,13 +19,13 @@ async def test_reject_opens_a_form() -> None:
     async with serving() as house:
         await house.person().clicks(await a_card(house), "reject")
         assert (await house.modal())["callback_id"] == "reject_form"
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_reject_on_a_settled_card_says_so() -> None:
     async with serving() as house:
         card = await a_card(house)
-        house.desk.approvals["call-1.1"] = an_approval(status="approved")
+        house.services.approvals["call-1.1"] = an_approval(status="approved")
         await house.person().clicks(card, "reject")
         await house.hears("settled already")
         assert house.slack.views("U1") == []
@@ -42,7 +42,7 @@ async def test_edit_opens_a_form_with_the_values_as_they_are() -> None:
 async def test_edit_on_a_settled_card_says_so() -> None:
     async with serving() as house:
         card = await a_card(house)
-        house.desk.approvals["call-1.1"] = an_approval(status="expired")
+        house.services.approvals["call-1.1"] = an_approval(status="expired")
         await house.person().clicks(card, "edit")
         await house.hears("settled already")
 
@@ -64,18 +64,18 @@ async def test_show_all_shows_every_argument_over_pages() -> None:
 async def test_approve_all_shows_what_it_would_approve() -> None:
     async with serving() as house:
         for number in (1, 2, 3):
-            house.desk.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
-        card = await house.card(house.desk.approvals["c1"])
+            house.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
+        card = await house.card(house.services.approvals["c1"])
         await house.person().clicks(card, "approve_all")
         modal = await house.modal()
         assert modal["callback_id"] == "approve_all_form"
-        assert house.desk.decisions == []
+        assert house.services.decisions == []
 
 
 async def test_answer_opens_the_questions_form_for_whom_it_was_put_to() -> None:
     async with serving() as house:
         form = Form("Which one?", (FormField(name="which"),), {})
-        house.desk.questions["q1"] = ("slack:T1:U1", form)
+        house.services.questions["q1"] = ("slack:T1:U1", form)
         view = ClarificationView("q1", "open", "Which one?", "", form.fields, "Ana", "slack:T1:U1")
         card = await house.card(view)
         await house.person("U2").clicks(card, "answer")
@@ -107,7 +107,7 @@ async def test_a_slack_that_opens_no_window_is_told_about() -> None:
 
 async def test_the_owner_gets_a_fresh_link_and_nobody_else_does() -> None:
     async with serving() as house:
-        house.desk.sign_ins["s1"] = (a_sign_in(), LINK)
+        house.services.sign_ins["s1"] = (a_sign_in(), LINK)
         house.slack.fail("chat.postEphemeral", error="user_not_in_channel", times=1)
         card = await house.card(a_sign_in())
         await house.person("U2").clicks(card, "get_link")
@@ -128,11 +128,11 @@ async def test_a_link_of_a_sign_in_that_is_over_is_not_given() -> None:
 @pytest.mark.parametrize("action", ["signed_in", "not_now"])
 async def test_the_owner_says_whether_they_have_signed_in(action: str) -> None:
     async with serving() as house:
-        house.desk.sign_ins["s1"] = (a_sign_in(), LINK)
+        house.services.sign_ins["s1"] = (a_sign_in(), LINK)
         await house.card(a_sign_in())
         (private,) = await house.slack.until(lambda: house.slack.ephemerals("U1"))
         assert (await house.person().clicks(private, action)).status == 200
-        (reply,) = house.desk.replies
+        (reply,) = house.services.replies
         assert (reply.sign_in_id, reply.done) == ("s1", action == "signed_in")
 
 
@@ -156,31 +156,31 @@ MASK = "[secret: github token, 40 characters, #3fa9c2d1]"
 
 
 async def test_what_is_hidden_is_shown_in_a_window_to_whoever_may_decide_and_to_nobody_else() -> None:
-    """Rule 12, in Slack: privately, and judged by the desk at that moment (rule 6)."""
+    """Rule 12, in Slack: privately, and judged by the services at that moment (rule 6)."""
     async with serving() as house:
-        house.desk.hidden = {MASK: TOKEN}
-        house.desk.may_decide["call-1.1"] = {"slack:T1:U1"}
+        house.services.hidden = {MASK: TOKEN}
+        house.services.may_decide["call-1.1"] = {"slack:T1:U1"}
         card = await a_card(house, arguments={"what": MASK}, masks=1, fingerprint="#3fa9c2d1e0b4")
         await house.person("U2").clicks(card, "look")
         await house.hears("You may not look at this", "U2")
         await house.person().clicks(card, "look")
         modal = str(await house.modal())
         assert all(words in modal for words in (MASK, TOKEN, "#3fa9c2d1e0b4", "Only you see this"))
-        assert house.desk.looks == [("call-1.1", "slack:T1:U1")]
+        assert house.services.looks == [("call-1.1", "slack:T1:U1")]
         assert house.slack.views("U2") == []
         assert TOKEN not in str([house.slack.messages("C1"), house.slack.ephemerals("U2")])
 
 
 async def test_each_page_of_what_is_hidden_is_judged_anew() -> None:
     async with serving() as house:
-        house.desk.hidden = {MASK: "word " * 6_000}
+        house.services.hidden = {MASK: "word " * 6_000}
         ana = house.person()
         await ana.clicks(await a_card(house, masks=1), "look")
         modal = await house.modal()
         await ana.clicks(modal, "look_page", "1:call-1.1")
         assert "page 2" in str((await house.modal(but_not=modal["hash"]))["blocks"])
-        assert len(house.desk.looks) == 2
-        house.desk.may_decide["call-1.1"] = set()
+        assert len(house.services.looks) == 2
+        house.services.may_decide["call-1.1"] = set()
         await ana.clicks(modal, "look_page", "1:call-1.1")
         await house.hears("You may not look at this")
 

@@ -6,56 +6,57 @@ import asyncio
 
 import pytest
 
-from adapters.slack import SlackConfig, SlackNotConnected, SlackPlatform
+from adapters.slack.config import SlackConfig
+from bot.platform import NotConnected
 from tests.fakes.slack.server import fake_slack
-from tests.slack.serving import serving
-from tests.slack.stand_in_desk import StandInDesk, an_approval
+from tests.slack.serving import receiving, serving
+from tests.slack.stand_in_services import an_approval
 from tests.support.slack_doors import SocketDoor
 
 
 async def test_the_same_handlers_hear_what_comes() -> None:
     async with serving(door=SocketDoor) as house:
-        assert house.platform.facts() == {"mode": "socket", "connected": True, "workspaces": 1}
+        assert house.receiver.facts() == {"mode": "socket", "connected": True, "workspaces": 1}
         said = await house.person().says("C1", "<@UBOT> hello")
         assert said.status == 200
-        assert [m.text for m in house.desk.messages] == ["hello"]
+        assert [m.text for m in house.services.messages] == ["hello"]
 
 
 async def test_clicks_modals_and_commands_are_answered_through_it() -> None:
     async with serving(door=SocketDoor) as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         card = await house.card(an_approval())
         await house.person().clicks(card, "reject")
         modal = await house.modal()
-        house.desk.mistakes = {"reason": "Say more."}
+        house.services.mistakes = {"reason": "Say more."}
         submitted = await house.person().submits(modal, {"reason": "no"})
         assert submitted.errors == {"input:reason": "Say more."}
-        house.desk.mistakes = {}
+        house.services.mistakes = {}
         assert (await house.person().submits(modal, {"reason": "not now"})).view is None
-        assert house.desk.approvals["call-1.1"].status == "rejected"
+        assert house.services.approvals["call-1.1"].status == "rejected"
         await house.person().commands("stop", "C1")
         assert house.told() == ["Nothing of yours is running in this channel."]
 
 
 async def test_what_could_not_be_kept_is_not_acknowledged_and_comes_again() -> None:
     async with serving(door=SocketDoor) as house:
-        house.desk.broken = RuntimeError("the disk is full")
+        house.services.broken = RuntimeError("the disk is full")
         impatient = SocketDoor(house.slack, patience=0.3)
         said = await type(house.person())(house.slack, "T1", "U1", impatient).says("C1", "<@UBOT> hello")
         assert {answer.status for answer in said.answers} == {0}
-        house.desk.broken = None
+        house.services.broken = None
         assert await house.slack.sockets.resend() == 2
         await house.slack.until(lambda: not house.slack.sockets.unacked)
-        assert len(house.desk.messages) == 1
+        assert len(house.services.messages) == 1
 
 
 async def test_one_slow_message_does_not_hold_up_another() -> None:
     async with serving(door=SocketDoor) as house:
-        house.desk.slow = 0.5
+        house.services.slow = 0.5
         started = asyncio.get_running_loop().time()
         await asyncio.gather(*(house.person().says("C1", f"<@UBOT> {n}") for n in range(6)))
         assert asyncio.get_running_loop().time() - started < 2.5
-        assert len(house.desk.messages) == 6
+        assert len(house.services.messages) == 6
 
 
 async def test_what_is_malformed_is_not_acknowledged_and_harms_nothing() -> None:
@@ -65,7 +66,7 @@ async def test_what_is_malformed_is_not_acknowledged_and_harms_nothing() -> None
             await sockets.send("events_api", payload)
         assert (await house.person().says("C1", "<@UBOT> hello")).status == 200
         assert len(sockets.unacked) == 3
-        assert len(house.desk.messages) == 1
+        assert len(house.services.messages) == 1
 
 
 async def test_a_refreshed_connection_loses_nothing() -> None:
@@ -82,40 +83,34 @@ async def test_a_cut_connection_is_opened_again() -> None:
         await house.slack.sockets.cut()
         await house.slack.until(lambda: house.slack.sockets.connected == 1, within=20)
         await house.person().says("C1", "<@UBOT> hello")
-        await house.slack.until(lambda: house.desk.messages)
+        await house.slack.until(lambda: house.services.messages)
 
 
 async def test_what_is_being_kept_when_the_process_ends_is_acknowledged() -> None:
     async with serving(door=SocketDoor) as house:
-        house.desk.slow = 0.3
+        house.services.slow = 0.3
         saying = asyncio.create_task(house.person().says("C1", "<@UBOT> hello"))
-        await house.slack.until(lambda: house.desk.asked_to_keep)
-        await house.platform.close()
-        assert len(house.desk.messages) == 1
+        await house.slack.until(lambda: house.services.asked_to_keep)
+        await house.close()
+        assert len(house.services.messages) == 1
         assert house.slack.sockets.acks
         saying.cancel()
 
 
 async def test_a_token_that_slack_refuses_stops_the_start_with_a_sentence() -> None:
     async with fake_slack() as slack:
-        platform = SlackPlatform(SlackConfig(bot_token="xoxb-1", app_token="xapp-wrong", api_url=slack.api_url))
-        platform.connect(StandInDesk())
-        try:
-            with pytest.raises(SlackNotConnected, match="SLACK_APP_TOKEN") as refused:
-                await platform.start()
+        config = SlackConfig(bot_token="xoxb-1", app_token="xapp-wrong", api_url=slack.api_url)
+        async with receiving(config) as receiver:
+            with pytest.raises(NotConnected, match="SLACK_APP_TOKEN") as refused:
+                await receiver.start()
             assert "xapp-wrong" not in str(refused.value)
-            assert not platform.facts()["connected"]
-        finally:
-            await platform.close()
+            assert not receiver.facts()["connected"]
 
 
 async def test_a_slack_that_is_down_at_the_start_is_connected_to_when_it_is_back() -> None:
     async with fake_slack() as slack:
         slack.fail("apps.connections.open", status=503, times=1)
-        platform = SlackPlatform(SlackConfig(bot_token="xoxb-1", app_token="xapp-1", api_url=slack.api_url))
-        platform.connect(StandInDesk())
-        try:
-            await platform.start()
-            await slack.until(lambda: platform.facts()["connected"], within=20)
-        finally:
-            await platform.close()
+        config = SlackConfig(bot_token="xoxb-1", app_token="xapp-1", api_url=slack.api_url)
+        async with receiving(config) as receiver:
+            await receiver.start()
+            await slack.until(lambda: receiver.facts()["connected"], within=20)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from cryptography.fernet import Fernet
 
-from adapters.slack import Installations, SlackConfig, SlackPlatform
+from adapters.slack.config import SlackConfig
+from adapters.slack.receiver import SlackReceiver
+from adapters.slack.sender import InstallationStore
 from bot.secrets import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.serving import SECRET
-from tests.slack.stand_in_desk import StandInDesk
+from tests.slack.serving import SECRET, receiving, served
 from tests.support.slack_doors import HttpDoor
 from tests.support.slack_people import SlackPerson
 
@@ -25,7 +25,7 @@ class Many:
     """The platform for many workspaces, installed in T2."""
 
     slack: FakeSlack
-    platform: SlackPlatform
+    receiver: SlackReceiver
     zoe: SlackPerson
     path: Path
 
@@ -51,23 +51,13 @@ async def many(tmp_path: Path) -> AsyncIterator[Many]:
             install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
-        path = tmp_path / "house.db"
-        platform = SlackPlatform(config, installations=Installations(path, Sealer(Fernet.generate_key())))
-        platform.connect(StandInDesk())
-        application = web.Application()
-        application.add_routes(platform.routes())
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        try:
-            await platform.start()
-            host, port = runner.addresses[0][:2]
-            zoe = SlackPerson(slack, "T2", "U9", HttpDoor(f"http://{host}:{port}/slack/events", SECRET))
+        path = tmp_path / "records.db"
+        kept = InstallationStore(path, Sealer(Fernet.generate_key()))
+        async with receiving(config, installations=kept) as receiver, served(receiver) as url:
+            await receiver.start()
+            zoe = SlackPerson(slack, "T2", "U9", HttpDoor(f"{url}/slack/events", SECRET))
             assert (await zoe.installs()).answers[-1].status == 200
-            yield Many(slack, platform, zoe, path)
-        finally:
-            await platform.close()
-            await runner.cleanup()
+            yield Many(slack, receiver, zoe, path)
 
 
 async def test_news_of_an_uninstall_count_although_the_token_is_dead_by_then(many: Many) -> None:

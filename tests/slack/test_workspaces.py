@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters.slack.api import ApiFailed
-from adapters.slack.web_api.workspaces import Bot, OneToken, SlackNotConnected, Workspaces
+from adapters.slack.web_api.workspaces import Bot, OneToken, Workspaces
+from bot.platform import NotConnected
 from tests.fakes.slack.server import FakeSlack, fake_slack
 
 ACME = Bot("T1", "xoxb-1", "UBOT", "BBOT", "Acme", "https://acme.slack.com/")
@@ -145,7 +146,7 @@ async def test_nobody_has_installed_us_yet(slack: FakeSlack) -> None:
 async def test_the_operator_is_told_why_and_what_to_do(slack: FakeSlack, error: str, advice: str) -> None:
     slack.fail("auth.test", error=error)
     async with workspaces_of(slack) as workspaces:
-        with pytest.raises(SlackNotConnected) as refused:
+        with pytest.raises(NotConnected) as refused:
             await workspaces.connect()
     assert refused.value.sentence.startswith("SLACK_BOT_TOKEN: ")
     assert error in refused.value.sentence
@@ -155,7 +156,7 @@ async def test_the_operator_is_told_why_and_what_to_do(slack: FakeSlack, error: 
 async def test_a_token_of_a_person_is_no_bots_token(slack: FakeSlack) -> None:
     slack.world.workspaces["T1"].bot_id = ""
     async with workspaces_of(slack) as workspaces:
-        with pytest.raises(SlackNotConnected, match="no bot's token"):
+        with pytest.raises(NotConnected, match="no bot's token"):
             await workspaces.connect()
 
 

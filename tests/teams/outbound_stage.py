@@ -55,7 +55,7 @@ class Stage:
     thread: Place
     """A thread in the channel."""
     links: dict[str, str | Refused | Unknown | Exception] = field(default_factory=dict)
-    """What the desk answers when it is asked for a sign-in's link, by the id of its owner."""
+    """What the services answers when it is asked for a sign-in's link, by the id of its owner."""
     now: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The Teams platform served for real, with the fake Teams on one side and a stand-in desk on the other."""
+"""The Teams platform served for real, with the fake Teams on one side and stand-in services on the other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from aiohttp import web
 
-from adapters.teams import TeamsPlatform
 from adapters.teams.ids import Kind, Spot, place_of
-from adapters.teams.platform import MESSAGES_PATH, Waits
+from adapters.teams.receiver import MESSAGES_PATH, Patience, TeamsReceiver
+from adapters.teams.sender import TeamsSender
 from bot.domain import ApprovalView, ClarificationView, Content, Place, Post, SignInView
 from tests.fakes.teams.server import ANA, FakeTeams, fake_teams
 from tests.support.teams_doors import HttpDoor, Json
 from tests.support.teams_people import TeamsPerson
-from tests.teams.stand_in_desk import NOW, StandInDesk, an_approval
+from tests.teams.stand_in_services import NOW, StandInServices, an_approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class Served:
     """Everything that runs."""
 
     teams: FakeTeams
-    desk: StandInDesk
-    platform: TeamsPlatform
+    services: StandInServices
+    sender: TeamsSender
+    receiver: TeamsReceiver
     door: HttpDoor
     url: str
 
@@ -48,8 +49,8 @@ class Served:
         subject = _subject(content)
         self._keep(subject, content)
         place = self.place(conversation)
-        reference = await self.platform.send(Post(f"card:{subject}", "thread-1", place, 1, NOW, content))
-        self.desk.references[subject] = [(place, reference)]
+        reference = await self.sender.send(Post(f"card:{subject}", "thread-1", place, 1, NOW, content))
+        self.services.references[subject] = [(place, reference)]
         return self.message(conversation, str(reference["parts"][0]))
 
     def message(self, conversation: str, message_id: str) -> Json:
@@ -74,11 +75,11 @@ class Served:
     def _keep(self, subject: str, content: Content) -> None:
         match content:
             case ApprovalView():
-                self.desk.approvals[subject] = content
+                self.services.approvals[subject] = content
             case ClarificationView():
-                self.desk.questions[subject] = content
+                self.services.questions[subject] = content
             case SignInView():
-                self.desk.sign_ins.setdefault(subject, (content, "https://sign.in/go?state=very-secret"))
+                self.services.sign_ins.setdefault(subject, (content, "https://sign.in/go?state=very-secret"))
 
 
 def _subject(content: Content) -> str:
@@ -111,25 +112,26 @@ def text_in(message: Json) -> str:
 
 
 @asynccontextmanager
-async def serving(*, waits: Waits | None = None, **changes: Any) -> AsyncIterator[Served]:
+async def serving(*, patience: Patience | None = None, **changes: Any) -> AsyncIterator[Served]:
     """Serve it until the block ends; `changes` are those of the configuration."""
     async with fake_teams() as teams:
-        platform = TeamsPlatform(replace(teams.config(), **changes), waits=waits)
-        desk = StandInDesk()
-        platform.connect(desk)
+        services = StandInServices()
+        sender = TeamsSender(replace(teams.config(), **changes), services.link)
+        receiver = TeamsReceiver(sender, services.services, patience=patience)
         application = web.Application()
-        application.add_routes(platform.routes())
+        application.add_routes(receiver.routes())
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
         url = f"http://{host}:{port}{MESSAGES_PATH}"
         try:
-            await platform.start()
-            yield Served(teams, desk, platform, HttpDoor(url, teams), url)
+            await receiver.start()
+            yield Served(teams, services, sender, receiver, HttpDoor(url, teams), url)
             assert teams.house_mistakes == []
         finally:
-            await platform.close()
+            await receiver.stop()
+            await sender.close()
             await runner.cleanup()
 
 

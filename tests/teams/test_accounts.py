@@ -17,7 +17,7 @@ from adapters.teams.inbound.deciding import NOT_KNOWN, SETTLED_ALREADY
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, serving, text_in
-from tests.teams.stand_in_desk import ANA_ID, a_question, a_sign_in, an_account
+from tests.teams.stand_in_services import ANA_ID, a_question, a_sign_in, an_account
 
 FETCH, SUBMIT = "task/fetch", "task/submit"
 RIGHT, WRONG = "K7QM-3DZP", "CCCC-CCCC"
@@ -26,8 +26,8 @@ RIGHT, WRONG = "K7QM-3DZP", "CCCC-CCCC"
 @pytest.fixture
 async def house() -> AsyncIterator[Served]:
     async with serving() as house:
-        house.desk.codes["s1"] = RIGHT
-        house.desk.accounts["c1"] = (ANA_ID, an_account())
+        house.services.codes["s1"] = RIGHT
+        house.services.accounts["c1"] = (ANA_ID, an_account())
         yield house
 
 
@@ -60,7 +60,7 @@ async def test_a_code_is_entered_where_the_card_asks_for_it(house: Served) -> No
     dialog = await house.person().opens(card, "code_dialog")
     answer = await house.person().submits(dialog, {"code": RIGHT}, name="enter_code")
     assert "Thank you, your account is connected." in str(answer.card)
-    [entry] = house.desk.entered
+    [entry] = house.services.entered
     assert (entry.code, entry.sign_in_id, entry.person.person_id) == (RIGHT, "s1", ANA_ID)
 
 
@@ -74,14 +74,14 @@ async def test_a_wrong_code_is_said_in_its_form_and_never_shown_again(house: Ser
     assert WRONG not in str(logs)
     right = await house.person().submits(again, {"code": RIGHT}, name="enter_code")
     assert "connected" in str(right.card)
-    assert len({entry.key for entry in house.desk.entered}) == 2
+    assert len({entry.key for entry in house.services.entered}) == 2
 
 
 async def test_a_code_that_teams_sends_twice_is_one(house: Served) -> None:
     dialog = await house.person().opens(await sign_in(house), "code_dialog")
     first = await house.person().submits(dialog, {"code": WRONG}, name="enter_code")
     await house.person().again(first)
-    assert len({entry.key for entry in house.desk.entered}) == 1
+    assert len({entry.key for entry in house.services.entered}) == 1
 
 
 async def test_the_form_for_a_code_opens_for_its_owner_alone(house: Served) -> None:
@@ -90,12 +90,12 @@ async def test_the_form_for_a_code_opens_for_its_owner_alone(house: Served) -> N
     assert "cannot use me" in await fetched(house, "code_dialog", "s1", GUS)
     answer = await submitted(house, "enter_code", "s1", BEN, code=RIGHT)
     assert "This sign-in is for somebody else only." in str(answer.card)
-    assert house.desk.sign_ins["s1"][0].status == "open"
+    assert house.services.sign_ins["s1"][0].status == "open"
 
 
 async def test_the_form_of_a_settled_sign_in_is_not_opened(house: Served) -> None:
     await sign_in(house)
-    house.desk.sign_ins["s1"] = (a_sign_in(service="GitHub", status="done"), "")
+    house.services.sign_ins["s1"] = (a_sign_in(service="GitHub", status="done"), "")
     assert SETTLED_ALREADY in await fetched(house, "code_dialog", "s1")
     assert NOT_KNOWN.text in await fetched(house, "code_dialog", "s9")
 
@@ -113,7 +113,7 @@ async def test_a_quoted_code_is_kept_nowhere(house: Served, place: str, code: st
     where = house.teams.personal(ANA) if place == "personal" else house.teams.group
     first = await house.person().says(where, code)
     await house.person().says(where, "what was that?", quoting=first.id)
-    quoting = house.desk.messages[-1]
+    quoting = house.services.messages[-1]
     assert [quote["text"] for quote in quoting.origin["quotes"]] == [CODE]
     assert "3dzp" not in str(quoting).lower()
 
@@ -122,7 +122,7 @@ async def test_a_quoted_code_is_kept_nowhere(house: Served, place: str, code: st
 async def test_other_words_are_quoted_as_they_are(house: Served, words: str) -> None:
     first = await house.person().says(house.teams.personal(ANA), words)
     await house.person().says(house.teams.personal(ANA), "what was that?", quoting=first.id)
-    assert [quote["text"] for quote in house.desk.messages[-1].origin["quotes"]] == [words.strip()]
+    assert [quote["text"] for quote in house.services.messages[-1].origin["quotes"]] == [words.strip()]
 
 
 # ------------------------------------------------------------------------------------------------ connections
@@ -137,7 +137,7 @@ async def test_connections_are_listed_for_the_asker_alone(house: Served) -> None
     assert {message["only_for"] for message in new} == {house.teams.address(ANA)}
     await house.person(BEN).says(thread, "Connections")
     assert "no account" in await house.hears("You have connected", BEN)
-    assert [m for m in house.desk.messages if "onnections" in m.text] == []
+    assert [m for m in house.services.messages if "onnections" in m.text] == []
 
 
 async def test_connections_are_not_listed_where_others_would_read_them(house: Served) -> None:
@@ -160,10 +160,10 @@ async def test_an_account_is_disconnected_after_a_second_thought(house: Served) 
     listed = house.chat()[-1]
     dialog = await house.person().opens(listed, "disconnect_dialog")
     assert "Disconnect GitHub: ana-alvarez?" in str(dialog.card)
-    assert house.desk.accounts != {}
+    assert house.services.accounts != {}
     answer = await house.person().submits(dialog, name="disconnect")
     assert "Your account at GitHub is disconnected." in str(answer.card)
-    assert house.desk.accounts == {}
+    assert house.services.accounts == {}
     assert NOT_CONNECTED in await fetched(house, "disconnect_dialog", "c1")
 
 
@@ -173,11 +173,11 @@ async def test_nobody_disconnects_somebody_elses_account(house: Served) -> None:
     assert "ana-alvarez" not in shown
     answer = await submitted(house, "disconnect", "c1", BEN)
     assert "Only the person whose account this is" in str(answer.card)
-    assert house.desk.accounts != {}
+    assert house.services.accounts != {}
 
 
 async def test_records_that_fail_are_said(house: Served) -> None:
-    house.desk.unreadable = RuntimeError("the disk is full")
+    house.services.unreadable = RuntimeError("the disk is full")
     assert WENT_WRONG in await fetched(house, "disconnect_dialog", "c1")
     await house.person().says(house.teams.personal(ANA), "connections")
     await house.hears(WENT_WRONG)
@@ -194,7 +194,7 @@ async def test_a_question_of_a_tool_is_dismissed_on_its_card(
 ) -> None:
     card = await house.card(a_question(server="issues"), house.teams.group)
     answer = await house.person().clicks(card, name)
-    [dismissal] = house.desk.dismissals
+    [dismissal] = house.services.dismissals
     assert (dismissal.action, dismissal.clarification_id, dismissal.person.person_id) == (action, "q1", ANA_ID)
     assert sentence in str(answer.card)
 
@@ -205,13 +205,13 @@ async def test_it_is_dismissed_in_its_form_whatever_is_filled_in(house: Served) 
     assert "From the tool server issues" in str(dialog.card)
     answer = await house.person().submits(dialog, name="decline")
     assert not answer.json
-    assert house.desk.questions["q1"].status == "declined"
+    assert house.services.questions["q1"].status == "declined"
 
 
 async def test_a_mistake_in_its_form_keeps_what_was_typed_and_the_server_s_name(house: Served) -> None:
     card = await house.card(a_question(server="issues"), house.teams.group)
     dialog = await house.person().opens(card, "answer_dialog")
-    house.desk.mistakes = {"name": "Taken."}
+    house.services.mistakes = {"name": "Taken."}
     again = await house.person().submits(dialog, {"name": "Retro"}, name="answer")
     for words in ("Taken.", "Retro", "From the tool server issues", "'decline'"):
         assert words in str(again.card)
@@ -220,19 +220,19 @@ async def test_a_mistake_in_its_form_keeps_what_was_typed_and_the_server_s_name(
 async def test_with_nothing_to_fill_in_it_is_accepted(house: Served) -> None:
     card = await house.card(a_question(server="issues", fields=()), house.teams.group)
     await house.person().clicks(card, "answer")
-    [answer] = house.desk.answers
+    [answer] = house.services.answers
     assert answer.values == {}
-    assert house.desk.questions["q1"].status == "answered"
+    assert house.services.questions["q1"].status == "answered"
 
 
 async def test_nobody_else_dismisses_it(house: Served) -> None:
     card = await house.card(a_question(server="issues"), house.teams.group)
     answer = await house.person(BEN).clicks(card, "decline")
     assert answer.message == "This question is for somebody else."
-    assert house.desk.questions["q1"].status == "open"
+    assert house.services.questions["q1"].status == "open"
 
 
 async def test_it_is_dismissed_by_an_old_client_too(house: Served) -> None:
     card = await house.card(a_question(server="issues"), house.teams.group)
     await house.person().clicks(card, "cancel", fallback=True)
-    assert house.desk.questions["q1"].status == "cancelled"
+    assert house.services.questions["q1"].status == "cancelled"

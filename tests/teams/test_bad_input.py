@@ -18,7 +18,7 @@ from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
 from tests.teams.serving import Served, serving
-from tests.teams.stand_in_desk import an_approval
+from tests.teams.stand_in_services import an_approval
 
 FINE = frozenset({200, 400, 401, 403, 501})
 
@@ -54,7 +54,7 @@ def an_activity(house: Served, **changes: Any) -> Json:
 async def test_a_message_is_let_in(house: Served) -> None:
     answer = await house.door.activity(an_activity(house))
     assert (answer.status, answer.text) == (200, "")
-    assert [message.text for message in house.desk.messages] == ["hello"]
+    assert [message.text for message in house.services.messages] == ["hello"]
 
 
 async def test_bad_tokens_are_answered_alike(house: Served) -> None:
@@ -64,14 +64,14 @@ async def test_bad_tokens_are_answered_alike(house: Served) -> None:
     ]
     assert {answer.status for answer in answers} == {401}
     assert len({answer.text for answer in answers}) == 1
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
 async def test_a_foreign_tenant_is_forbidden(house: Served) -> None:
     answer = await house.door.activity(an_activity(house, channelData={"tenant": {"id": OTHER_TENANT}}))
     assert answer.status == 403
     assert OTHER_TENANT not in answer.text
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
 async def test_a_body_of_more_than_a_megabyte_is_refused(house: Served) -> None:
@@ -82,7 +82,7 @@ async def test_a_body_of_more_than_a_megabyte_is_refused(house: Served) -> None:
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", "text/html"])
 async def test_only_json_is_taken(house: Served, kind: str) -> None:
     assert (await house.door.post(json.dumps(an_activity(house)), kind)).status == 415
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_what_is_malformed_is_said_to_be(house: Served, body: str | bytes)
     answer = await house.door.post(body)
     assert answer.status == 400
     assert answer.json["error"].startswith("The request is malformed")
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
 async def test_other_methods_are_not_allowed(house: Served) -> None:
@@ -132,7 +132,7 @@ async def test_what_a_stranger_sends_is_not_even_read(house: Served, body: str) 
 async def test_what_is_not_known_yet_is_acknowledged(house: Served, kind: str) -> None:
     answer = await house.person().sends(kind, name="application/vnd.microsoft.meetingStart")
     assert (answer.status, answer.text) == (200, "")
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
 @pytest.mark.parametrize(
@@ -157,28 +157,28 @@ async def test_an_invoke_of_nobodys_is_a_bad_request(house: Served) -> None:
     nobody = {"id": "29:x", "name": "Somebody on Skype"}
     sent = an_activity(house, **{"type": "invoke", "name": "adaptiveCard/action", "value": value, "from": nobody})
     assert (await house.door.activity(sent)).status == 400
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_a_person_without_an_entra_account_is_not_heard(house: Served) -> None:
     answer = await house.door.activity(an_activity(house, **{"from": {"id": "29:x", "name": "Somebody on Skype"}}))
     assert answer.status == 200
-    assert house.desk.asked_to_keep == 0
+    assert house.services.asked_to_keep == 0
 
 
-async def test_nul_and_half_characters_do_not_reach_the_desk(house: Served) -> None:
+async def test_nul_and_half_characters_do_not_reach_the_services(house: Served) -> None:
     body = json.dumps(an_activity(house, text="a\0b\ud83d"))
     assert (await house.door.post(body)).status == 200
-    assert [message.text for message in house.desk.messages] == ["ab?"]
+    assert [message.text for message in house.services.messages] == ["ab?"]
 
 
 async def test_an_id_that_is_none_finds_nothing(house: Served) -> None:
-    house.desk.approvals["call-1.1"] = an_approval()
+    house.services.approvals["call-1.1"] = an_approval()
     for subject in ("", "x" * 9_000, "a\nb", "\u202e", None, 5, ["call-1.1"], {"id": "call-1.1"}):
         value = {"action": {"verb": "approve", "data": {"countersign": "approve", "id": subject}}}
         answer = await house.person().invokes("adaptiveCard/action", value)
         assert answer.message == "There is no such approval."
-    assert house.desk.approvals["call-1.1"].status == "pending"
+    assert house.services.approvals["call-1.1"].status == "pending"
 
 
 # ------------------------------------------------------------------------------------------------ properties
@@ -243,7 +243,7 @@ CHANGES = st.one_of(
 
 
 async def test_no_payload_makes_a_500(house: Served) -> None:
-    house.desk.approvals["call-1.1"] = an_approval()
+    house.services.approvals["call-1.1"] = an_approval()
     for kind, changes in made_up():
         answer = await house.door.post(json.dumps(an_activity(house, **{**changes, "type": kind})))
         assert answer.status in FINE, (kind, changes, answer.text)

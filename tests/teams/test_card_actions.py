@@ -13,11 +13,11 @@ from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.deciding import NOT_KNOWN
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.inbound.links import SENT
-from adapters.teams.platform import Waits
+from adapters.teams.receiver import Patience
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT
 from tests.support.teams_doors import Json
 from tests.teams.serving import Served, a_card, serving, text_in
-from tests.teams.stand_in_desk import a_question, a_sign_in, an_approval
+from tests.teams.stand_in_services import a_question, a_sign_in, an_approval
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def house() -> AsyncIterator[Served]:
 
 def only(house: Served, *people: str, approval_id: str = "call-1.1") -> None:
     """Let only these people decide."""
-    house.desk.may_decide[approval_id] = {person_id(TENANT, person) for person in people}
+    house.services.may_decide[approval_id] = {person_id(TENANT, person) for person in people}
 
 
 def names(card: Json) -> set[str]:
@@ -55,7 +55,7 @@ def names(card: Json) -> set[str]:
 async def test_an_approval_is_decided_with_one_click(house: Served) -> None:
     card = await a_card(house)
     answer = await house.person(BEN).clicks(card, "approve")
-    (decision,) = house.desk.decisions
+    (decision,) = house.services.decisions
     assert (decision.verb, decision.approval_ids) == ("approve", ("call-1.1",))
     assert (decision.person.person_id, decision.person.name) == (person_id(TENANT, BEN), "Ben Baker")
     assert decision.person.time_zone == "Europe/Berlin"
@@ -66,12 +66,12 @@ async def test_an_approval_is_decided_with_one_click(house: Served) -> None:
 async def test_a_rejection_takes_its_reason_along(house: Served) -> None:
     card = await a_card(house)
     answer = await house.person(BEN).clicks(card, "reject", {"reason": "  not now "})
-    assert (house.desk.decisions[0].verb, house.desk.decisions[0].reason) == ("reject", "not now")
+    assert (house.services.decisions[0].verb, house.services.decisions[0].reason) == ("reject", "not now")
     assert "not now" in str(answer.card)
 
 
 async def test_a_reason_that_is_needed_is_asked_for_without_losing_the_card(house: Served) -> None:
-    house.desk.mistakes = {"reason": "Please say why."}
+    house.services.mistakes = {"reason": "Please say why."}
     answer = await house.person(BEN).clicks(await a_card(house), "reject")
     assert answer.message == "Please say why."
 
@@ -81,7 +81,7 @@ async def test_a_refusal_is_seen_by_the_clicker_only(house: Served) -> None:
     only(house, ANA)
     answer = await house.person(BEN).clicks(card, "approve")
     assert answer.message == "You may not decide this: Ana Alvarez may."
-    assert house.desk.approvals["call-1.1"].status == "pending"
+    assert house.services.approvals["call-1.1"].status == "pending"
     assert len(house.teams.posts(card["conversation"])) == 1
 
 
@@ -96,7 +96,7 @@ async def test_a_double_click_is_told_so(house: Served) -> None:
     card = await a_card(house)
     await house.person(BEN).clicks(card, "approve")
     assert (await house.person(BEN).clicks(card, "approve")).message == "Ben Baker was earlier."
-    assert len({decision.key for decision in house.desk.decisions}) == 2
+    assert len({decision.key for decision in house.services.decisions}) == 2
 
 
 async def test_a_click_that_teams_sends_twice_is_one_click(house: Served) -> None:
@@ -104,25 +104,25 @@ async def test_a_click_that_teams_sends_twice_is_one_click(house: Served) -> Non
     first = await house.person(BEN).clicks(card, "approve")
     second = await house.person(BEN).again(first)
     assert (first.status, second.status) == (200, 200)
-    assert len({decision.key for decision in house.desk.decisions}) == 1
+    assert len({decision.key for decision in house.services.decisions}) == 1
     assert second.card == first.card
 
 
 async def test_a_vote_that_does_not_settle_shows_on_the_card(house: Served) -> None:
-    house.desk.quorum = 2
+    house.services.quorum = 2
     answer = await house.person(BEN).clicks(await a_card(house, quorum=2), "approve")
     assert "approve" in names(answer.card)
 
 
 async def test_what_is_not_there_any_more_is_said(house: Served) -> None:
     card = await a_card(house)
-    house.desk.approvals.clear()
+    house.services.approvals.clear()
     assert (await house.person().clicks(card, "approve")).message == "There is no such approval."
 
 
 async def test_an_approval_of_another_tenant_is_not_shown(house: Served) -> None:
     card = await a_card(house)
-    house.desk.tenant = "another"
+    house.services.tenant = "another"
     answer = await house.person().invokes("adaptiveCard/action", execute("refresh"), card["conversation"])
     assert answer.message == "There is no such approval."
 
@@ -136,13 +136,13 @@ def execute(name: str, subject: str = "call-1.1", **more: object) -> Json:
 async def test_a_button_of_somebody_elses_is_not_known(house: Served) -> None:
     for value in (execute("launch_rocket"), execute("edit_dialog"), {"action": {"verb": "approve", "data": {}}}):
         assert (await house.person().invokes("adaptiveCard/action", value)).message == NOT_KNOWN.text
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_guests_may_not_click(house: Served) -> None:
     answer = await house.person(GUS).clicks(await a_card(house), "approve")
     assert "cannot use me" in answer.message
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_whoever_cannot_be_looked_up_is_not_let_in(house: Served) -> None:
@@ -150,27 +150,27 @@ async def test_whoever_cannot_be_looked_up_is_not_let_in(house: Served) -> None:
     house.teams.fail("member", status=500, times=9)
     answer = await house.person(CHLOE).clicks(card, "approve")
     assert answer.message == NOT_FOUND_OUT
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_records_that_fail_are_said_to_the_clicker(house: Served) -> None:
     card = await a_card(house)
-    house.desk.broken = RuntimeError("the disk is full")
+    house.services.broken = RuntimeError("the disk is full")
     answer = await house.person().clicks(card, "approve")
     assert (answer.status, answer.message) == (200, WENT_WRONG)
 
 
 async def test_what_takes_too_long_goes_on_without_the_clicker() -> None:
-    async with serving(waits=Waits(answer=0.3)) as house:
+    async with serving(patience=Patience(answer=0.3)) as house:
         card = await a_card(house)
         await house.person(BEN).says(house.teams.group, "help")  # so that it is known who he is
         await house.hears("approvals", BEN)
-        house.desk.hold = asyncio.Event()
+        house.services.hold = asyncio.Event()
         assert (await house.person(BEN).clicks(card, "approve")).message == STILL_AT_IT
         dialog = await house.person(BEN).invokes("task/submit", {"data": {"countersign": "approve", "id": "call-1.1"}})
         assert STILL_AT_IT in str(dialog.card)
-        house.desk.hold.set()
-        await house.teams.until(lambda: house.desk.approvals["call-1.1"].status == "approved")
+        house.services.hold.set()
+        await house.teams.until(lambda: house.services.approvals["call-1.1"].status == "approved")
 
 
 # ------------------------------------------------------------------------------------------------ refreshing
@@ -182,7 +182,7 @@ async def test_those_who_may_decide_see_buttons_when_it_refreshes(house: Served)
     only(house, BEN)
     assert "approve" not in names(card["attachments"][0]["content"])
     assert "approve" in names((await house.person(BEN).looks_at(card)).card)
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_those_who_may_not_see_none(house: Served) -> None:
@@ -194,7 +194,7 @@ async def test_those_who_may_not_see_none(house: Served) -> None:
 
 async def test_a_settled_card_refreshes_without_buttons(house: Served) -> None:
     card = await a_card(house)
-    house.desk.approvals["call-1.1"] = an_approval(status="expired")
+    house.services.approvals["call-1.1"] = an_approval(status="expired")
     answer = await house.person().invokes("adaptiveCard/action", execute("refresh"), card["conversation"])
     assert "approve" not in names(answer.card)
 
@@ -205,13 +205,13 @@ async def test_a_settled_card_refreshes_without_buttons(house: Served) -> None:
 async def test_a_question_is_answered_on_its_card(house: Served) -> None:
     card = await house.card(a_question(), await house.thread())
     answer = await house.person(ANA).clicks(card, "answer", {"name": "Retro"})
-    (given,) = house.desk.answers
+    (given,) = house.services.answers
     assert (given.clarification_id, dict(given.values)) == ("q1", {"name": "Retro"})
     assert "Retro" in str(answer.card)
 
 
 async def test_a_mistake_in_an_answer_is_said_and_the_inputs_stay(house: Served) -> None:
-    house.desk.mistakes = {"name": "There is one already."}
+    house.services.mistakes = {"name": "There is one already."}
     card = await house.card(a_question(), await house.thread())
     answer = await house.person(ANA).clicks(card, "answer", {"name": "Retro"})
     assert answer.message == "There is one already."
@@ -221,7 +221,7 @@ async def test_a_question_is_for_one_person(house: Served) -> None:
     card = await house.card(a_question(), await house.thread())
     answer = await house.person(BEN).clicks(card, "answer", {"name": "Retro"})
     assert answer.message == "This question is for somebody else."
-    assert house.desk.answers == []
+    assert house.services.answers == []
 
 
 async def test_what_came_of_a_broken_call_is_recorded(house: Served) -> None:
@@ -229,7 +229,7 @@ async def test_what_came_of_a_broken_call_is_recorded(house: Served) -> None:
     for choice in ("it_was_done", "try_again", "skip"):
         answer = await house.person().invokes("adaptiveCard/action", execute(choice, "o1"), thread)
         assert answer.message == "Noted."  # it is shown nowhere here
-    assert [choice.choice for choice in house.desk.choices] == ["it_was_done", "try_again", "skip"]
+    assert [choice.choice for choice in house.services.choices] == ["it_was_done", "try_again", "skip"]
 
 
 @pytest.mark.parametrize(("name", "done"), [("signed_in", True), ("not_now", False)])
@@ -237,7 +237,7 @@ async def test_a_sign_in_is_reported(house: Served, name: str, done: bool) -> No
     await house.card(a_sign_in(), house.teams.personal(ANA))
     answer = await house.person().invokes("adaptiveCard/action", execute(name, "s1"))
     assert answer.status == 200
-    assert [(reply.sign_in_id, reply.done) for reply in house.desk.replies] == [("s1", done)]
+    assert [(reply.sign_in_id, reply.done) for reply in house.services.replies] == [("s1", done)]
 
 
 async def test_a_fresh_link_goes_to_its_owner_alone(house: Served) -> None:
@@ -259,17 +259,17 @@ async def test_nobody_else_gets_the_link(house: Served) -> None:
 
 
 async def test_a_finished_sign_in_may_come_back_by_itself(house: Served) -> None:
-    house.desk.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
+    house.services.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
     assert (await house.person(ANA).verifies("s1")).status == 200
-    assert [(reply.sign_in_id, reply.done) for reply in house.desk.replies] == [("s1", True)]
-    assert house.desk.sign_ins["s1"][0].status == "done"
+    assert [(reply.sign_in_id, reply.done) for reply in house.services.replies] == [("s1", True)]
+    assert house.services.sign_ins["s1"][0].status == "done"
 
 
 async def test_the_state_of_anybody_elses_sign_in_changes_nothing(house: Served) -> None:
-    house.desk.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
+    house.services.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
     assert (await house.person(BEN).verifies("s1")).status == 200
     assert (await house.person(ANA).verifies("123456")).status == 200
-    assert house.desk.sign_ins["s1"][0].status == "open"
+    assert house.services.sign_ins["s1"][0].status == "open"
 
 
 # ------------------------------------------------------------------------------------------------ the fallback
@@ -279,8 +279,8 @@ async def test_clients_without_execute_send_a_message(house: Served) -> None:
     card = await a_card(house)
     answer = await house.person(BEN).clicks(card, "approve", fallback=True)
     assert answer.status == 200
-    assert house.desk.approvals["call-1.1"].status == "approved"
-    assert [m for m in house.desk.messages if m.author.name == "Ben Baker"] == []
+    assert house.services.approvals["call-1.1"].status == "approved"
+    assert [m for m in house.services.messages if m.author.name == "Ben Baker"] == []
 
 
 async def test_a_refusal_of_it_is_told_to_the_clicker_alone(house: Served) -> None:
@@ -291,7 +291,7 @@ async def test_a_refusal_of_it_is_told_to_the_clicker_alone(house: Served) -> No
 
 
 async def test_a_counted_vote_is_told_too(house: Served) -> None:
-    house.desk.quorum = 2
+    house.services.quorum = 2
     await house.person(BEN).clicks(await a_card(house, quorum=2), "approve", fallback=True)
     await house.hears("Counted: 1 of 2.", BEN)
 
@@ -318,7 +318,7 @@ async def test_a_window_that_was_not_opened_is_explained(house: Served) -> None:
 
 async def test_records_that_fail_have_it_sent_again(house: Served) -> None:
     card = await a_card(house)
-    house.desk.broken = RuntimeError("the disk is full")
+    house.services.broken = RuntimeError("the disk is full")
     assert (await house.person().clicks(card, "approve", fallback=True)).status == 503
 
 
@@ -326,7 +326,7 @@ async def test_records_that_fail_have_it_sent_again(house: Served) -> None:
 
 
 async def test_a_card_that_was_posted_twice_is_taken_away_when_it_is_clicked() -> None:
-    async with serving(waits=Waits(duplicate=0.0)) as house:
+    async with serving(patience=Patience(duplicate=0.0)) as house:
         thread = await house.thread()
         lost, kept = await a_card(house, thread), await a_card(house, thread)
         answer = await house.person(BEN).clicks(lost, "approve")
@@ -336,30 +336,30 @@ async def test_a_card_that_was_posted_twice_is_taken_away_when_it_is_clicked() -
 
 
 async def test_a_recorded_card_stays() -> None:
-    async with serving(waits=Waits(duplicate=0.0)) as house:
+    async with serving(patience=Patience(duplicate=0.0)) as house:
         card = await a_card(house)
         await house.person(BEN).clicks(card, "approve")
-        await house.platform.stop()
+        await house.receiver.stop()
         assert not house.message(card["conversation"], card["id"])["deleted"]
 
 
 async def test_a_card_whose_posting_is_not_recorded_yet_stays() -> None:
-    async with serving(waits=Waits(duplicate=0.0)) as house:
+    async with serving(patience=Patience(duplicate=0.0)) as house:
         card = await a_card(house)
         elsewhere = {"conversation": house.teams.group, "parts": ["1"]}
-        (place, _), *_ = house.desk.references["call-1.1"]
-        house.desk.references["call-1.1"] = [(place, None), (house.place(house.teams.group), elsewhere)]
+        (place, _), *_ = house.services.references["call-1.1"]
+        house.services.references["call-1.1"] = [(place, None), (house.place(house.teams.group), elsewhere)]
         await house.person(BEN).clicks(card, "approve")
-        await house.platform.stop()
+        await house.receiver.stop()
         assert not house.message(card["conversation"], card["id"])["deleted"]
 
 
 async def test_a_card_that_is_recorded_meanwhile_stays() -> None:
-    async with serving(waits=Waits(duplicate=0.5)) as house:
+    async with serving(patience=Patience(duplicate=0.5)) as house:
         card = await a_card(house)
-        (place, reference), *_ = house.desk.references["call-1.1"]
-        house.desk.references["call-1.1"] = [(place, {**(reference or {}), "parts": ["1"]})]
+        (place, reference), *_ = house.services.references["call-1.1"]
+        house.services.references["call-1.1"] = [(place, {**(reference or {}), "parts": ["1"]})]
         await house.person(BEN).clicks(card, "approve")
-        house.desk.references["call-1.1"] = [(place, reference)]
-        await house.platform.stop()
+        house.services.references["call-1.1"] = [(place, reference)]
+        await house.receiver.stop()
         assert not house.message(card["conversation"], card["id"])["deleted"]

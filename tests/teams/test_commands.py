@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT
 from tests.teams.serving import Served, a_card, serving, text_in
-from tests.teams.stand_in_desk import an_approval
+from tests.teams.stand_in_services import an_approval
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def test_approvals_in_a_chat_of_our_own_are_posted_there(house: Served) ->
     answer = await house.person().says(house.teams.personal(ANA), "Approvals")
     assert answer.status == 200
     await house.hears("create_event")
-    assert [m for m in house.desk.messages if "pprovals" in m.text] == []
+    assert [m for m in house.services.messages if "pprovals" in m.text] == []
 
 
 async def test_approvals_in_a_channel_are_for_the_asker_alone(house: Served) -> None:
@@ -47,7 +47,7 @@ async def test_approvals_go_to_the_chat_where_there_are_no_targeted_messages(hou
 async def test_where_neither_is_possible_the_chat_is_asked_for_without_what_waits(house: Served) -> None:
     house.teams.targeted = False
     house.teams.world.users[BEN].has_app = False
-    house.desk.approvals["call-1.1"] = an_approval()
+    house.services.approvals["call-1.1"] = an_approval()
     await house.person(BEN).says(house.teams.group, "approvals")
     (said,) = await house.teams.until(lambda: house.teams.posts(house.teams.group))
     assert "open one with me" in text_in(said)
@@ -80,13 +80,13 @@ async def test_help_is_no_secret_where_nobody_can_be_reached_alone(house: Served
 @pytest.mark.parametrize("text", ["stop", "new", "help me", "approvals please", "what are approvals"])
 async def test_everything_else_is_a_message(house: Served, text: str) -> None:
     await house.person().says(house.teams.channel, text)
-    assert [message.text for message in house.desk.messages] == [text]
+    assert [message.text for message in house.services.messages] == [text]
 
 
 async def test_a_word_that_is_not_said_to_us_is_no_command(house: Served) -> None:
     house.teams.rsc = True
     await house.person().says(house.teams.group, "help", mention=False)
-    assert [(m.text, m.addressed) for m in house.desk.messages] == [("help", False)]
+    assert [(m.text, m.addressed) for m in house.services.messages] == [("help", False)]
 
 
 async def test_guests_are_told_that_they_cannot(house: Served) -> None:
@@ -96,6 +96,6 @@ async def test_guests_are_told_that_they_cannot(house: Served) -> None:
 
 
 async def test_whoever_asked_is_told_when_it_does_not_work(house: Served) -> None:
-    house.desk.unreadable = RuntimeError("the records are gone")
+    house.services.unreadable = RuntimeError("the records are gone")
     await house.person().says(house.teams.personal(ANA), "approvals")
     await house.hears("went wrong")

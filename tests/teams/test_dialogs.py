@@ -12,7 +12,7 @@ from adapters.teams.inbound.deciding import NOT_KNOWN, NOTHING_TO_APPROVE, SETTL
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_desk import a_question, an_approval
+from tests.teams.stand_in_services import a_question, an_approval
 
 FETCH, SUBMIT = "task/fetch", "task/submit"
 
@@ -20,7 +20,7 @@ FETCH, SUBMIT = "task/fetch", "task/submit"
 @pytest.fixture
 async def house() -> AsyncIterator[Served]:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval()
+        house.services.approvals["call-1.1"] = an_approval()
         yield house
 
 
@@ -46,7 +46,7 @@ def closes(answer: Answer) -> bool:
 
 
 async def test_all_arguments_are_shown_with_buttons_to_whoever_may_decide(house: Served) -> None:
-    house.desk.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
+    house.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
     assert "'approve'" in str((await fetched(house, "show_all", user=BEN)).card)
     shown = await fetched(house, "show_all", user=ANA)
     assert "'approve'" not in str(shown.card)
@@ -76,17 +76,17 @@ async def test_what_is_not_there_is_said(house: Served, name: str) -> None:
     ("name", "sentence"), [("reject_dialog", SETTLED_ALREADY), ("edit_dialog", "This is settled already.")]
 )
 async def test_what_is_settled_is_said(house: Served, name: str, sentence: str) -> None:
-    house.desk.approvals["call-1.1"] = an_approval(status="rejected")
+    house.services.approvals["call-1.1"] = an_approval(status="rejected")
     assert says(await fetched(house, name), sentence)
 
 
 async def test_nothing_to_approve_is_said(house: Served) -> None:
-    house.desk.approvals.clear()
+    house.services.approvals.clear()
     assert says(await fetched(house, "approve_all_dialog"), NOTHING_TO_APPROVE)
 
 
 async def test_a_question_is_for_one_person(house: Served) -> None:
-    house.desk.questions["q1"] = a_question()
+    house.services.questions["q1"] = a_question()
     assert says(await fetched(house, "answer_dialog", "q1", ANA), "Name")
     assert says(await fetched(house, "answer_dialog", "q1", BEN), "for somebody else")
 
@@ -94,18 +94,18 @@ async def test_a_question_is_for_one_person(house: Served) -> None:
 @pytest.mark.parametrize("name", ["launch_rocket", "approve", "", "task/fetch"])
 async def test_a_dialog_of_somebody_elses_is_not_known(house: Served, name: str) -> None:
     assert says(await fetched(house, name), NOT_KNOWN.text)
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_guests_are_refused_in_the_dialog(house: Served) -> None:
     assert says(await fetched(house, "show_all", user=GUS), "cannot use me")
     answer = await house.person(GUS).invokes(SUBMIT, carries("approve"), house.teams.group)
     assert says(answer, "cannot use me")
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_records_that_fail_are_said_in_the_dialog(house: Served) -> None:
-    house.desk.unreadable = RuntimeError("the disk is full")
+    house.services.unreadable = RuntimeError("the disk is full")
     assert says(await fetched(house, "show_all"), WENT_WRONG)
 
 
@@ -117,7 +117,7 @@ async def test_a_call_is_edited_and_approved(house: Served) -> None:
     values = {"name": "Retro", "duration": 30, "calendar": "team"}
     answer = await house.person().submits(dialog, values, name="edit")
     assert closes(answer)
-    (decision,) = house.desk.decisions
+    (decision,) = house.services.decisions
     assert decision.verb == "approve"
     assert decision.arguments is not None
     assert decision.arguments["name"] == "Retro"
@@ -127,7 +127,7 @@ async def test_a_call_is_edited_and_approved(house: Served) -> None:
 
 async def test_mistakes_keep_the_dialog_open_with_what_was_typed(house: Served) -> None:
     dialog = await fetched(house, "edit_dialog")
-    house.desk.mistakes = {"duration": "At most 8 hours."}
+    house.services.mistakes = {"duration": "At most 8 hours."}
     answer = await house.person().submits(dialog, {"name": "Retro", "duration": 9000}, name="edit")
     assert says(answer, "At most 8 hours.")
     assert says(answer, "Retro")
@@ -136,58 +136,58 @@ async def test_mistakes_keep_the_dialog_open_with_what_was_typed(house: Served) 
 
 
 async def test_an_answer_is_given_in_a_dialog(house: Served) -> None:
-    house.desk.questions["q1"] = a_question()
+    house.services.questions["q1"] = a_question()
     dialog = await fetched(house, "answer_dialog", "q1")
-    house.desk.mistakes = {"name": "Taken."}
+    house.services.mistakes = {"name": "Taken."}
     again = await house.person().submits(dialog, {"name": "Retro"}, name="answer")
     assert says(again, "Taken.")
     assert says(again, "Retro")
-    house.desk.mistakes = {}
+    house.services.mistakes = {}
     assert closes(await house.person().submits(again, {"name": "Review"}, name="answer"))
-    assert [dict(answer.values) for answer in house.desk.answers] == [{"name": "Retro"}, {"name": "Review"}]
+    assert [dict(answer.values) for answer in house.services.answers] == [{"name": "Retro"}, {"name": "Review"}]
 
 
 async def test_a_rejection_without_its_reason_is_asked_again(house: Served) -> None:
     dialog = await fetched(house, "reject_dialog")
-    house.desk.mistakes = {"reason": "Please say why."}
+    house.services.mistakes = {"reason": "Please say why."}
     again = await house.person().submits(dialog, {"reason": "no"}, name="reject")
     assert says(again, "Please say why.")
-    house.desk.mistakes = {}
+    house.services.mistakes = {}
     assert closes(await house.person().submits(again, {"reason": "too early"}, name="reject"))
-    assert house.desk.decisions[-1].reason == "too early"
+    assert house.services.decisions[-1].reason == "too early"
 
 
 async def test_an_approval_may_be_given_where_all_is_shown(house: Served) -> None:
     dialog = await fetched(house, "show_all")
     assert closes(await house.person().submits(dialog, name="approve"))
-    assert house.desk.approvals["call-1.1"].status == "approved"
+    assert house.services.approvals["call-1.1"].status == "approved"
 
 
 async def test_a_refusal_is_said_in_the_dialog(house: Served) -> None:
     dialog = await fetched(house, "show_all")
-    house.desk.may_decide["call-1.1"] = set()
+    house.services.may_decide["call-1.1"] = set()
     answer = await house.person().submits(dialog, name="approve")
     assert says(answer, "You may not decide this")
 
 
 async def test_a_vote_that_does_not_settle_is_said(house: Served) -> None:
-    house.desk.quorum = 2
+    house.services.quorum = 2
     dialog = await fetched(house, "show_all")
     assert says(await house.person().submits(dialog, name="approve"), "Counted: 1 of 2.")
 
 
 async def test_exactly_what_was_shown_is_approved_together(house: Served) -> None:
-    house.desk.approvals["call-1.2"] = an_approval("call-1.2")
+    house.services.approvals["call-1.2"] = an_approval("call-1.2")
     dialog = await fetched(house, "approve_all_dialog")
-    house.desk.approvals["call-1.3"] = an_approval("call-1.3")
+    house.services.approvals["call-1.3"] = an_approval("call-1.3")
     assert closes(await house.person().submits(dialog, name="approve_all"))
-    assert [view.status for view in house.desk.approvals.values()] == ["approved", "approved", "pending"]
+    assert [view.status for view in house.services.approvals.values()] == ["approved", "approved", "pending"]
 
 
 async def test_what_was_not_approved_together_is_counted(house: Served) -> None:
-    house.desk.approvals["call-1.2"] = an_approval("call-1.2")
+    house.services.approvals["call-1.2"] = an_approval("call-1.2")
     dialog = await fetched(house, "approve_all_dialog")
-    house.desk.approvals["call-1.1"] = an_approval(status="expired", decided_by=("nobody",))
+    house.services.approvals["call-1.1"] = an_approval(status="expired", decided_by=("nobody",))
     answer = await house.person().submits(dialog, name="approve_all")
     assert says(answer, "Approved: 1 of 2.")
     assert says(answer, "nobody was earlier.")
@@ -198,12 +198,12 @@ async def test_a_submission_that_teams_sends_twice_is_one(house: Served) -> None
     first = await house.person().submits(dialog, name="approve")
     second = await house.person().again(first)
     assert closes(second)
-    assert len({decision.key for decision in house.desk.decisions}) == 1
+    assert len({decision.key for decision in house.services.decisions}) == 1
 
 
 async def test_a_dialog_that_only_shows_is_closed(house: Served) -> None:
     assert closes(await house.person().invokes(SUBMIT, carries("close"), house.teams.group))
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_a_dialog_leads_on_to_another(house: Served) -> None:
@@ -218,26 +218,26 @@ MASK = "[secret: github token, 40 characters, #3fa9c2d1]"
 
 
 async def test_what_is_hidden_is_shown_to_whoever_may_decide_and_to_nobody_else(house: Served) -> None:
-    """Rule 12, in Teams: privately, and judged by the desk at that moment (rule 6)."""
-    house.desk.hidden = {MASK: TOKEN}
-    house.desk.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
+    """Rule 12, in Teams: privately, and judged by the services at that moment (rule 6)."""
+    house.services.hidden = {MASK: TOKEN}
+    house.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
     refused = await fetched(house, "look_dialog", user=ANA)
     assert says(refused, "You may not look at this.")
     assert not says(refused, TOKEN)
     answer = await fetched(house, "look_dialog", user=BEN)
     assert all(says(answer, words) for words in (MASK, TOKEN, "#3fa9c2d1e0b4", "Only you see this"))
-    assert house.desk.looks == [("call-1.1", person_id(TENANT, BEN))]
+    assert house.services.looks == [("call-1.1", person_id(TENANT, BEN))]
 
 
 async def test_it_can_be_had_from_where_everything_is_shown(house: Served) -> None:
-    house.desk.hidden = {MASK: "word " * 9_000}
-    house.desk.approvals["call-1.1"] = an_approval(arguments={"what": MASK}, masks=1)
+    house.services.hidden = {MASK: "word " * 9_000}
+    house.services.approvals["call-1.1"] = an_approval(arguments={"what": MASK}, masks=1)
     assert says(await fetched(house, "show_all"), "look_dialog")
     first = await house.person().invokes(SUBMIT, carries("look_dialog"), house.teams.group)
     assert says(first, "page 1 of")
     second = await house.person().invokes(SUBMIT, carries("look_page", "1:call-1.1"), house.teams.group)
     assert says(second, "page 2 of")
-    assert len(house.desk.looks) == 2
+    assert len(house.services.looks) == 2
     for subject in ("x:call-1.1", "-1:call-1.1", "", ":"):
         odd = await house.person().invokes(SUBMIT, carries("look_page", subject), house.teams.group)
         assert says(odd, NOT_KNOWN.text)

@@ -14,7 +14,7 @@ from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
 from tests.support.teams_doors import Answer
 from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_desk import NOW, an_approval
+from tests.teams.stand_in_services import NOW, an_approval
 from tests.teams.test_dialogs import FETCH, SUBMIT, carries, closes, fetched, says
 
 ANA_ID, BEN_ID = person_id(TENANT, ANA), person_id(TENANT, BEN)
@@ -23,7 +23,7 @@ ANA_ID, BEN_ID = person_id(TENANT, ANA), person_id(TENANT, BEN)
 @pytest.fixture
 async def house() -> AsyncIterator[Served]:
     async with serving() as house:
-        house.desk.approvals["call-1.1"] = an_approval(always_offered=True, requester_ids=(ANA_ID,))
+        house.services.approvals["call-1.1"] = an_approval(always_offered=True, requester_ids=(ANA_ID,))
         yield house
 
 
@@ -36,44 +36,44 @@ async def test_always_allowing_approves_and_says_for_how_long(house: Served, cho
     dialog = await fetched(house, "always_dialog")
     assert says(dialog, "exactly this call")
     assert closes(await house.person().submits(dialog, {"duration": choice}, name="always"))
-    (decision,) = house.desk.decisions
+    (decision,) = house.services.decisions
     assert (decision.verb, decision.approval_ids, decision.always_for) == ("approve", ("call-1.1",), seconds)
 
 
 @pytest.mark.parametrize("duration", ["", "for ever", "1e9", 3_600])
 async def test_no_other_duration_is_taken(house: Served, duration: object) -> None:
     assert says(await submitted(house, "always", duration=duration), "Please choose for how long.")
-    assert house.desk.decisions == []
+    assert house.services.decisions == []
 
 
 async def test_somebody_else_is_asked(house: Served) -> None:
     dialog = await fetched(house, "hand_over_dialog")
     answer = await house.person().submits(dialog, {"colleague": BEN.upper()}, name="hand_over")
     assert says(answer, "They are asked.")
-    (handover,) = house.desk.handovers
+    (handover,) = house.services.handovers
     assert (handover.person.person_id, handover.approval_id, handover.to) == (ANA_ID, "call-1.1", BEN_ID)
 
 
 async def test_who_may_not_decide_cannot_be_asked(house: Served) -> None:
-    house.desk.may_decide["call-1.1"] = {ANA_ID}
+    house.services.may_decide["call-1.1"] = {ANA_ID}
     assert says(await submitted(house, "hand_over", colleague=BEN), "They may not decide this.")
 
 
 @pytest.mark.parametrize("typed", ["ben@example.com", " Ben@Example.com "])
 async def test_somebody_is_asked_by_their_address_where_there_is_no_picker(house: Served, typed: str) -> None:
-    house.desk.may_decide["call-1.1"] = {"ben@example.com", "Ben@Example.com"}
+    house.services.may_decide["call-1.1"] = {"ben@example.com", "Ben@Example.com"}
     assert says(await submitted(house, "hand_over", address=typed), "They are asked.")
-    assert [handover.to for handover in house.desk.handovers] == [typed.strip()]
+    assert [handover.to for handover in house.services.handovers] == [typed.strip()]
 
 
 async def test_somebody_is_asked_by_their_object_id_where_there_is_no_picker(house: Served) -> None:
     assert says(await submitted(house, "hand_over", address=BEN.upper()), "They are asked.")
-    assert [handover.to for handover in house.desk.handovers] == [BEN_ID]
+    assert [handover.to for handover in house.services.handovers] == [BEN_ID]
 
 
 async def test_whoever_is_asked_has_the_name_that_teams_gives_them(house: Served) -> None:
     await submitted(house, "hand_over", colleague=BEN)
-    assert [handover.name for handover in house.desk.handovers] == ["Ben Baker"]
+    assert [handover.name for handover in house.services.handovers] == ["Ben Baker"]
 
 
 async def test_whoever_is_not_in_the_conversation_has_the_name_that_graph_gives_them(house: Served) -> None:
@@ -82,7 +82,7 @@ async def test_whoever_is_not_in_the_conversation_has_the_name_that_graph_gives_
     house.teams.world.graph_permissions.clear()
     house.teams.world.conversations[house.teams.group].members.discard(CHLOE)
     await submitted(house, "hand_over", colleague=CHLOE)
-    assert [handover.name for handover in house.desk.handovers] == ["Ben Baker", ""]
+    assert [handover.name for handover in house.services.handovers] == ["Ben Baker", ""]
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -91,13 +91,13 @@ async def test_a_guest_cannot_be_asked(house: Served, *, here: bool) -> None:
     if not here:
         house.teams.world.conversations[house.teams.group].members.discard(BEN)
     assert says(await submitted(house, "hand_over", colleague=BEN), "no guests")
-    assert house.desk.handovers == []
+    assert house.services.handovers == []
 
 
 @pytest.mark.parametrize("colleague", ["", "Ben", "../../users", None])
 async def test_only_people_of_the_organisation_can_be_asked(house: Served, colleague: object) -> None:
     assert says(await submitted(house, "hand_over", colleague=colleague), CHOOSE_SOMEBODY)
-    assert house.desk.handovers == []
+    assert house.services.handovers == []
 
 
 async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(house: Served) -> None:
@@ -105,7 +105,7 @@ async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(house: Served
     assert says(answer, CHOOSE_SOMEBODY)
     assert says(answer, "'value': 'Ben Baker'")
     assert says(await submitted(house, "hand_over", colleague=BEN, address="ben@example.com"), CHOOSE_ONE)
-    assert house.desk.handovers == []
+    assert house.services.handovers == []
 
 
 @pytest.mark.parametrize("fallback", [False, True])
@@ -117,12 +117,12 @@ async def test_a_forged_button_on_a_card_hands_nothing_over(house: Served, *, fa
     else:
         value = card_action({"type": "Action.Execute", "verb": "hand_over"}, data, "manual")
         await house.person().invokes("adaptiveCard/action", value, house.teams.group, card["id"])
-    assert house.desk.handovers == []
+    assert house.services.handovers == []
 
 
 @pytest.mark.parametrize("name", ["always_dialog", "hand_over_dialog"])
 async def test_what_is_settled_opens_no_form(house: Served, name: str) -> None:
-    house.desk.approvals["call-1.1"] = an_approval(status="approved")
+    house.services.approvals["call-1.1"] = an_approval(status="approved")
     assert says(await fetched(house, name), SETTLED_ALREADY)
 
 
@@ -131,7 +131,7 @@ async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else
     assert not says(await fetched(house, "show_all", user=BEN), "Withdraw")
     assert says(await submitted(house, "take_back", BEN), "Only who asked for it")
     assert closes(await submitted(house, "take_back", ANA))
-    assert house.desk.approvals["call-1.1"].status == "withdrawn"
+    assert house.services.approvals["call-1.1"].status == "withdrawn"
 
 
 async def test_withdrawing_on_the_card_shows_it_as_withdrawn(house: Served) -> None:
@@ -141,16 +141,16 @@ async def test_withdrawing_on_the_card_shows_it_as_withdrawn(house: Served) -> N
 
 
 async def test_grants_are_listed_with_the_approvals_and_revoked_there(house: Served) -> None:
-    house.desk.given["g1"] = (ANA_ID, GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    house.services.given["g1"] = (ANA_ID, GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
     await house.person().says(house.teams.personal(ANA), "approvals")
     await house.hears("You always allow")
     (listed,) = (message for message in house.chat(ANA) if "You always allow" in str(message))
     assert (await house.person().clicks(listed, "revoke", subject="g1")).status == 200
-    assert house.desk.given == {}
+    assert house.services.given == {}
 
 
 async def test_a_fetched_dialog_changes_nothing(house: Served) -> None:
     for name in ("take_back", "revoke", "always", "hand_over"):
         await house.person().invokes(FETCH, carries(name), house.teams.group)
-    assert house.desk.approvals["call-1.1"].status == "pending"
-    assert house.desk.handovers == house.desk.decisions == []
+    assert house.services.approvals["call-1.1"].status == "pending"
+    assert house.services.handovers == house.services.decisions == []

@@ -13,12 +13,12 @@ from adapters.teams.inbound.activities import Spoken, heard
 from adapters.teams.inbound.answers import WENT_WRONG
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.inbound.visitors import Ears
-from adapters.teams.platform import Waits
+from adapters.teams.receiver import Patience
 from bot.domain import Notice
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_desk import a_sign_in
+from tests.teams.stand_in_services import a_sign_in
 
 
 @pytest.fixture
@@ -95,10 +95,10 @@ def test_a_chat_of_no_known_kind_is_not_taken_for_somebodys_own(conversation: st
 
 
 async def decided_late(house: Served, name: str = "adaptiveCard/action") -> Answer:
-    """Ben's click, which the desk holds back for longer than Teams waits."""
+    """Ben's click, which the services holds back for longer than Teams waits."""
     card = await a_card(house, may_decide="Ana Alvarez")
-    house.desk.may_decide["call-1.1"] = {person_id(TENANT, ANA)}
-    house.desk.hold = asyncio.Event()
+    house.services.may_decide["call-1.1"] = {person_id(TENANT, ANA)}
+    house.services.hold = asyncio.Event()
     data = {"countersign": "approve", "id": "call-1.1"}
     value = {"data": data} if name == "task/submit" else {"action": {"verb": "approve", "data": data}}
     return await house.person(BEN).invokes(name, value, card["conversation"], card["id"])
@@ -106,20 +106,20 @@ async def decided_late(house: Served, name: str = "adaptiveCard/action") -> Answ
 
 @pytest.mark.parametrize("name", ["adaptiveCard/action", "task/submit"])
 async def test_a_refusal_that_comes_too_late_for_the_answer_is_told_to_the_clicker_alone(name: str) -> None:
-    async with serving(waits=Waits(answer=0.5)) as house:
+    async with serving(patience=Patience(answer=0.5)) as house:
         assert STILL_AT_IT in (await decided_late(house, name)).text
-        assert house.desk.hold is not None
-        house.desk.hold.set()
+        assert house.services.hold is not None
+        house.services.hold.set()
         await house.hears("You may not decide this", BEN)
 
 
 async def test_a_failure_that_comes_too_late_for_the_answer_is_told_too() -> None:
-    async with serving(waits=Waits(answer=0.5)) as house:
+    async with serving(patience=Patience(answer=0.5)) as house:
         await decided_late(house)
-        house.desk.unreadable = RuntimeError("the disk is full")
-        house.desk.may_decide.clear()
-        assert house.desk.hold is not None
-        house.desk.hold.set()
+        house.services.unreadable = RuntimeError("the disk is full")
+        house.services.may_decide.clear()
+        assert house.services.hold is not None
+        house.services.hold.set()
         await house.hears(WENT_WRONG, BEN)
 
 
@@ -128,26 +128,26 @@ async def test_a_failure_that_comes_too_late_for_the_answer_is_told_too() -> Non
 
 async def test_a_fallback_click_that_could_not_be_kept_is_answered_all_the_same(house: Served) -> None:
     card = await a_card(house)
-    house.desk.broken = RuntimeError("the disk is full")
+    house.services.broken = RuntimeError("the disk is full")
     assert (await house.person(BEN).clicks(card, "approve", fallback=True)).status == 503
     await house.hears(WENT_WRONG, BEN)
 
 
 async def test_a_fallback_click_for_a_link_that_cannot_be_read_is_answered_all_the_same(house: Served) -> None:
     card = await house.card(a_sign_in(), await house.thread())
-    house.desk.unreadable = RuntimeError("the disk is full")
+    house.services.unreadable = RuntimeError("the disk is full")
     await house.person(ANA).clicks(card, "get_link", fallback=True)
     await house.hears(WENT_WRONG, ANA)
 
 
 async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(house: Served) -> None:
-    house.desk.quorum = 2
+    house.services.quorum = 2
     card = await a_card(house, quorum=2)
     house.teams.targeted = False
     house.teams.world.users[BEN].has_app = False
     await house.person(BEN).clicks(card, "approve", fallback=True)
-    await house.platform.stop()
-    assert house.desk.approvals["call-1.1"].decided_by == ("Ben Baker",)
+    await house.receiver.stop()
+    assert house.services.approvals["call-1.1"].decided_by == ("Ben Baker",)
     assert [post["id"] for post in house.teams.posts(card["conversation"])] == [card["id"]]
 
 
@@ -155,22 +155,22 @@ async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(house: Serve
 
 
 async def test_no_other_post_of_ours_can_be_had_taken_away_as_a_duplicate() -> None:
-    async with serving(waits=Waits(duplicate=0.0)) as house:
+    async with serving(patience=Patience(duplicate=0.0)) as house:
         card = await a_card(house)
         other = await house.card(Notice("an answer"), card["conversation"])
         value = {"action": {"verb": "refresh", "data": {"countersign": "refresh", "id": "call-1.1"}}}
         await house.person(BEN).invokes("adaptiveCard/action", value, card["conversation"], other["id"])
-        await house.platform.stop()
+        await house.receiver.stop()
         assert not house.message(card["conversation"], other["id"])["deleted"]
 
 
 async def test_who_may_not_use_it_has_no_card_taken_away() -> None:
-    async with serving(waits=Waits(duplicate=0.0)) as house:
+    async with serving(patience=Patience(duplicate=0.0)) as house:
         thread = await house.thread()
         lost, _ = await a_card(house, thread), await a_card(house, thread)
         await house.person(GUS).clicks(lost, "approve", fallback=True)
         await house.hears("Guests", GUS)
-        await house.platform.stop()
+        await house.receiver.stop()
         assert not house.message(thread, lost["id"])["deleted"]
 
 
@@ -187,4 +187,4 @@ async def test_who_left_a_team_may_decide_in_none_of_its_channels(house: Served)
     house.teams.world.conversations[other].members.discard(BEN)
     await house.person(BEN).leaves(house.teams.channel)
     assert "organisation" in (await house.person(BEN).clicks(card, "approve")).message
-    assert house.desk.decisions == []
+    assert house.services.decisions == []

@@ -1,4 +1,4 @@
-"""What activities become: messages for the desk, edits and deletions of them, reactions, or nothing. Pure."""
+"""What activities become: messages for the services, edits and deletions of them, reactions, or nothing. Pure."""
 
 from __future__ import annotations
 

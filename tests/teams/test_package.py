@@ -19,9 +19,9 @@ import pytest
 from jsonschema.validators import validator_for
 
 from adapters.teams import actions
-from teams_app.facts import AppFacts, PackageError, facts_of, project_version
-from teams_app.icons import colour_icon, outline_icon
-from teams_app.package import READ_WITHOUT_MENTION, hearing_everything, manifest_of, package_of
+from adapters.teams.app_package.facts import AppFacts, PackageError, facts_of, project_version
+from adapters.teams.app_package.icons import colour_icon, outline_icon
+from adapters.teams.app_package.package import READ_WITHOUT_MENTION, hearing_everything, manifest_of, package_of
 from tests.teams.local.packages import MANIFEST_SCHEMAS, WITHOUT_PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -258,7 +258,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **variables}
-    command = [sys.executable, "-m", "teams_app", *arguments]
+    command = [sys.executable, "-m", "adapters.teams.app_package", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -284,4 +284,4 @@ def test_the_command_says_what_is_missing_and_writes_nothing(tmp_path: Path) -> 
 def test_make_has_the_command() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert "\nteams-package: " in makefile
-    assert "-m teams_app" in makefile
+    assert "-m adapters.teams.app_package" in makefile

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.teams import Cloud, TeamsConfig, TeamsNotConnected, TeamsPlatform
+from adapters.teams.config import Cloud, TeamsConfig
 from adapters.teams.connecting import Connecting
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import person_id
+from adapters.teams.receiver import TeamsReceiver
+from adapters.teams.sender import TeamsSender
 from bot.domain import Arrival, Introduction, Message, Notice, Post, Unwelcome
-from bot.platform import Platform, PostFailed
+from bot.platform import NotConnected, Platform, PostFailed
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT, FakeTeams, fake_teams
 from tests.support.teams_doors import LocalDoor
 from tests.support.teams_people import TeamsPerson
 from tests.teams.serving import Served, serving, text_in
-from tests.teams.stand_in_desk import NOW, StandInDesk
+from tests.teams.stand_in_services import NOW, StandInServices
 
 
 @pytest.fixture
@@ -37,29 +40,35 @@ async def teams() -> AsyncIterator[FakeTeams]:
 # ------------------------------------------------------------------------------------------------ starting
 
 
-async def test_it_says_that_it_is_connected(teams: FakeTeams) -> None:
-    platform = TeamsPlatform(teams.config())
+@asynccontextmanager
+async def receiving(config: TeamsConfig) -> AsyncIterator[TeamsReceiver]:
+    services = StandInServices()
+    sender = TeamsSender(config, services.link)
+    receiver = TeamsReceiver(sender, services.services)
     try:
-        with capture_logs() as logs:
-            await platform.start()
-        assert [entry["app_id"] for entry in logs if entry["event"] == "teams_connected"] == [teams.app_id]
-        assert platform.facts()["connected"] is True
-        assert len(teams.calls_of("token")) == 1
+        yield receiver
     finally:
-        await platform.close()
+        await receiver.stop()
+        await sender.close()
+
+
+async def test_it_says_that_it_is_connected(teams: FakeTeams) -> None:
+    async with receiving(teams.config()) as receiver:
+        with capture_logs() as logs:
+            await receiver.start()
+        assert [entry["app_id"] for entry in logs if entry["event"] == "teams_connected"] == [teams.app_id]
+        assert receiver.facts()["connected"] is True
+        assert len(teams.calls_of("token")) == 1
 
 
 async def test_a_wrong_secret_stops_the_start(teams: FakeTeams) -> None:
-    platform = TeamsPlatform(replace(teams.config(), app_password="wrong"))
-    try:
-        with pytest.raises(TeamsNotConnected) as refusal:
-            await platform.start()
+    async with receiving(replace(teams.config(), app_password="wrong")) as receiver:
+        with pytest.raises(NotConnected) as refusal:
+            await receiver.start()
         assert "MICROSOFT_APP_PASSWORD" in refusal.value.sentence
         assert "AADSTS7000215" in refusal.value.sentence
         assert "wrong" not in refusal.value.sentence
-        assert platform.facts()["connected"] is False
-    finally:
-        await platform.close()
+        assert receiver.facts()["connected"] is False
 
 
 async def test_when_microsoft_cannot_be_reached_it_starts_and_goes_on_trying(teams: FakeTeams) -> None:
@@ -80,31 +89,29 @@ async def test_when_microsoft_cannot_be_reached_it_starts_and_goes_on_trying(tea
 
 
 async def test_a_stop_ends_the_trying(teams: FakeTeams) -> None:
-    platform = TeamsPlatform(teams.config())
     teams.fail("token", status=503, times=99)
-    await platform.start()
-    await platform.close()
+    async with receiving(teams.config()) as receiver:
+        await receiver.start()
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("teams")]
 
 
 def test_a_configuration_that_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="MICROSOFT_APP_ID"):
-        TeamsPlatform(TeamsConfig())
+        TeamsSender(TeamsConfig(), StandInServices().link)
     with pytest.raises(ValueError, match="MICROSOFT_APP_PASSWORD"):
-        TeamsPlatform(TeamsConfig(app_id="11111111-2222-3333-4444-555555555555"))
+        TeamsSender(TeamsConfig(app_id="11111111-2222-3333-4444-555555555555"), StandInServices().link)
 
 
-async def test_the_desk_comes_first(teams: FakeTeams) -> None:
-    platform: Platform = TeamsPlatform(teams.config())
-    assert isinstance(platform, TeamsPlatform)
-    with pytest.raises(RuntimeError):
-        platform.routes()
-    await platform.close()
+async def test_it_fills_in_the_port(teams: FakeTeams) -> None:
+    sender = TeamsSender(teams.config(), StandInServices().link)
+    platform: Platform = sender
+    assert platform.name == "teams"
+    await sender.close()
 
 
 async def test_what_is_being_answered_is_finished_before_it_stops(house: Served) -> None:
     await house.person(BEN).says(house.teams.personal(BEN), "help")
-    await house.platform.stop()
+    await house.receiver.stop()
     assert len(house.chat(BEN)) == 1
 
 
@@ -114,29 +121,29 @@ async def test_what_is_being_answered_is_finished_before_it_stops(house: Served)
 async def test_a_post_is_shown_and_changed(house: Served) -> None:
     place = house.place(house.teams.personal(ANA))
     post = Post("p1", "thread-1", place, 1, NOW, Notice("One moment."))
-    reference = await house.platform.send(post)
-    await house.platform.update(replace(post, revision=2, content=Notice("Done.")), reference)
+    reference = await house.sender.send(post)
+    await house.sender.update(replace(post, revision=2, content=Notice("Done.")), reference)
     assert ["Done." in text_in(message) for message in house.chat()] == [True]
-    assert await house.platform.find(replace(post, post_id="p2")) is None
+    assert await house.sender.find(replace(post, post_id="p2")) is None
 
 
 async def test_policies_name_conversations_and_people(house: Served) -> None:
-    thread = house.platform.named_place(f"teams:{TENANT}:{house.teams.channel}")
+    thread = house.sender.named_place(f"teams:{TENANT}:{house.teams.channel}")
     assert thread is not None
     assert thread.address["kind"] == "channel"
-    chat = house.platform.named_place(person_id(TENANT, ANA))
+    chat = house.sender.named_place(person_id(TENANT, ANA))
     assert chat is not None
     assert (chat.direct, chat.address["user"]) == (True, ANA)
-    assert house.platform.named_place("slack:T1:C1") is None
+    assert house.sender.named_place("slack:T1:C1") is None
 
 
 async def heard(house: Served, user: str = ANA, text: str = "delete it", quoting: str = "") -> Message:
     await house.person(user).says(house.teams.group, text, quoting=quoting)
-    return house.desk.messages[-1]
+    return house.services.messages[-1]
 
 
 async def test_authors_are_introduced(house: Served) -> None:
-    found = await house.platform.introduce(Arrival(await heard(house), None))
+    found = await house.sender.introduce(Arrival(await heard(house), None))
     assert isinstance(found, Introduction)
     assert (found.author.person_id, found.author.name) == (person_id(TENANT, ANA), "Ana Alvarez")
     assert (found.author.time_zone, found.author.locale) == ("Europe/Berlin", "en-US")
@@ -146,7 +153,7 @@ async def test_authors_are_introduced(house: Served) -> None:
 async def test_what_they_quote_is_background(house: Served) -> None:
     house.teams.rsc = True
     quoted = await house.person(BEN).says(house.teams.group, "the stand-up is on Monday", mention=False)
-    found = await house.platform.introduce(Arrival(await heard(house, quoting=quoted.id), None))
+    found = await house.sender.introduce(Arrival(await heard(house, quoting=quoted.id), None))
     assert isinstance(found, Introduction)
     assert found.text == "delete it"
     (quote,) = found.background
@@ -155,7 +162,7 @@ async def test_what_they_quote_is_background(house: Served) -> None:
 
 
 async def test_guests_are_unwelcome(house: Served) -> None:
-    found = await house.platform.introduce(Arrival(await heard(house, GUS), None))
+    found = await house.sender.introduce(Arrival(await heard(house, GUS), None))
     assert isinstance(found, Unwelcome)
 
 
@@ -163,7 +170,7 @@ async def test_whoever_cannot_be_found_out_now_is_asked_for_again(house: Served)
     message = await heard(house)
     house.teams.fail("member", status=429, retry_after=60)
     with pytest.raises(PostFailed) as failure:
-        await house.platform.introduce(Arrival(message, None))
+        await house.sender.introduce(Arrival(message, None))
     assert not failure.value.permanent
 
 
@@ -174,8 +181,8 @@ async def test_local_clients_need_no_token() -> None:
     async with serving(app_id="", app_password=None, tenant="", local_unauthenticated=True) as house:
         local = TeamsPerson(house.teams, ANA, LocalDoor(house.url))
         assert (await local.says(house.teams.personal(ANA), "hello")).status == 200
-        assert [message.text for message in house.desk.messages] == ["hello"]
-        assert isinstance(house.desk, StandInDesk)
+        assert [message.text for message in house.services.messages] == ["hello"]
+        assert isinstance(house.services, StandInServices)
 
 
 async def test_local_clients_do_not_open_the_door_to_strangers_with_a_token() -> None:
@@ -183,7 +190,7 @@ async def test_local_clients_do_not_open_the_door_to_strangers_with_a_token() ->
         stranger = {"id": "29:skype", "name": "Somebody on Skype"}
         said = await house.person().says(house.teams.personal(ANA), "hello")
         await house.door.activity({**said.activity, "id": "2", "from": stranger})
-        assert [message.author.name for message in house.desk.messages] == ["Ana Alvarez"]
+        assert [message.author.name for message in house.services.messages] == ["Ana Alvarez"]
 
 
 async def test_without_that_setting_they_do(house: Served) -> None:

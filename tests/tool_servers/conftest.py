@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from adapters.tool_servers.config import load_config
+from adapters.tool_servers.elicitation import Completed
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
 from graph.ports import Caller, Failed, Given, NotSent, Ready, ToolOutcome
@@ -69,6 +70,7 @@ async def running(
     result_limit: int = 16_000,
     tokens: Any = None,
     catalogues: Any = None,
+    completed: Completed | None = None,
 ) -> AsyncIterator[ToolServers]:
     """Tool servers that are started and settled, and closed in the end."""
     file = folder / "mcp.json"
@@ -79,6 +81,7 @@ async def running(
         result_limit=result_limit,
         tokens=tokens,
         catalogues=catalogues,
+        completed=completed,
     )
     await servers.start()
     try:

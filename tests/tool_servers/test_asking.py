@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from adapters.tool_servers.elicitation import Completed
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
 from graph.ports import BrokeOff, Caller, Failed, Given, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
@@ -24,11 +25,14 @@ BEN = Caller(person="web:ben", thread_id="web:2", call_id="d2.0.0")
 
 @asynccontextmanager
 async def asking(
-    folder: Path, transport: str, *, timings: Timings = QUICK, **more: Any
+    folder: Path, transport: str, *, timings: Timings = QUICK, completed: Completed | None = None, **more: Any
 ) -> AsyncIterator[tuple[ToolServers, Path]]:
     """The server, and the file of what it did."""
     done = folder / "done"
-    async with entry_for(done, transport) as entry, running(folder, {"shop": {**entry, **more}}, timings=timings) as it:
+    async with (
+        entry_for(done, transport) as entry,
+        running(folder, {"shop": {**entry, **more}}, timings=timings, completed=completed) as it,
+    ):
         yield it, done
 
 
@@ -296,8 +300,7 @@ async def test_a_server_may_say_that_the_link_was_used(tmp_path: Path) -> None:
     async def completed(call_id: str) -> None:
         told.append(call_id)
 
-    async with asking(tmp_path, "http") as (servers, _):
-        servers.connect(completed)
+    async with asking(tmp_path, "http", completed=completed) as (servers, _):
         await call(servers, "shop__paid", caller=BEN)
         await call(servers, "shop__link")
         await call(servers, "shop__paid", caller=BEN)

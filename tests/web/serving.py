@@ -1,4 +1,4 @@
-"""The page served for real: an aiohttp application on a free port of this machine, with a stand-in desk behind it."""
+"""The page served for real: an aiohttp application on a free port of this machine, with stand-in services behind it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from adapters.web import PageFacts, ToolServerFacts, WebConfig, WebPlatform
-from tests.web.stand_in_desk import StandInDesk
+from adapters.web.config import PageFacts, ToolServerFacts, WebConfig
+from adapters.web.receiver import WebReceiver
+from adapters.web.sender import WebSender
+from tests.web.stand_in_services import StandInServices
 
 FACTS = PageFacts(
     model_notice="No language model is connected. A small built-in model answers; it knows calendar and tasks only.",
@@ -29,8 +31,9 @@ class House:
     """The page, served."""
 
     url: str
-    platform: WebPlatform
-    desk: StandInDesk
+    sender: WebSender
+    receiver: WebReceiver
+    services: StandInServices
 
 
 @asynccontextmanager
@@ -41,17 +44,18 @@ async def serve(**changes: Any) -> AsyncIterator[House]:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         config = replace(WebConfig(host="127.0.0.1", port=port, secret=b"sixteen bytes or more"), **changes)
-        platform = WebPlatform(config, lambda: FACTS)
-        desk = StandInDesk(platform)
+        sender = WebSender(config)
+        services = StandInServices(sender)
+        receiver = WebReceiver(sender, services.services, lambda: FACTS)
         application = web.Application()
-        application.add_routes(platform.routes(desk))
+        application.add_routes(receiver.routes())
         runner = web.AppRunner(application, shutdown_timeout=2)
         await runner.setup()
         await web.SockSite(runner, listening).start()
         try:
-            yield House(f"http://127.0.0.1:{port}", platform, desk)
+            yield House(f"http://127.0.0.1:{port}", sender, receiver, services)
         finally:
-            await platform.close()
+            await receiver.stop()
             await runner.cleanup()
 
 

@@ -80,7 +80,7 @@ async def test_every_address_refuses_a_foreign_host(house: House, ana: Browser) 
         assert status == 403
         assert "WEB_PASSWORD" in body["error"]
     assert (await ana.post(*ACTION, Host="evil.example"))[0] == 403
-    assert house.desk.messages == []
+    assert house.services.messages == []
 
 
 async def test_an_action_needs_the_sessions_own_token(house: House, ana: Browser, ben: Browser) -> None:
@@ -88,14 +88,14 @@ async def test_an_action_needs_the_sessions_own_token(house: House, ana: Browser
         status, body = await ana.post(*ACTION, **{"X-CSRF-Token": token})
         assert status == 403
         assert "reload" in body["error"]
-    assert house.desk.messages == []
+    assert house.services.messages == []
     assert (await ana.post(*ACTION))[0] == 202
 
 
 async def test_an_action_from_another_sites_page_is_refused_even_with_the_token(house: House, ana: Browser) -> None:
     assert (await ana.post(*ACTION, Origin="http://127.0.0.1:1"))[0] == 403
     assert (await ana.post(*ACTION, Sec_Fetch_Site="same-site"))[0] == 403
-    assert house.desk.messages == []
+    assert house.services.messages == []
 
 
 async def test_without_a_session_nothing_is_read_or_done(house: House) -> None:
@@ -157,7 +157,7 @@ async def test_an_unexpected_failure_has_a_reference_and_tells_nothing_else(
     async def broken(message: object) -> bool:
         raise RuntimeError("the disk at /secret/path is full")
 
-    monkeypatch.setattr(house.desk, "accept", broken)
+    monkeypatch.setattr(house.services, "accept", broken)
     status, body = await ana.post(*ACTION)
     assert status == 500
     assert "reference" in body["error"]

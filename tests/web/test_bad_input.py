@@ -62,7 +62,7 @@ async def test_a_bad_message_is_refused_with_a_reason(
     answer, error = await send(ana, MESSAGES, body)
     assert answer == status
     assert sentence in error
-    assert house.desk.messages == []
+    assert house.services.messages == []
 
 
 async def test_the_longest_message_is_taken(house: House, ana: Browser) -> None:
@@ -75,7 +75,7 @@ async def test_only_json_is_taken(house: House, ana: Browser) -> None:
         status, error = await send(ana, MESSAGES, b'{"id": "m", "text": "x"}', content_type)
         assert status == 400
         assert "application/json" in error
-    assert house.desk.messages == []
+    assert house.services.messages == []
 
 
 async def test_a_body_that_says_no_length_is_bounded_too(house: House, ana: Browser) -> None:
@@ -109,7 +109,7 @@ async def test_a_form_that_nests_too_deep_is_refused(house: House, ana: Browser)
 )
 async def test_a_click_that_makes_no_sense_is_refused(house: House, ana: Browser, click: dict[str, object]) -> None:
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert house.desk.clicks == []
+    assert house.services.clicks == []
 
 
 async def test_an_unreasonable_id_in_a_path_is_404(ana: Browser) -> None:

@@ -12,7 +12,7 @@ import pytest
 from adapters.web import events
 from bot.domain import ApprovalView, Notice, Person, Place, Post
 from tests.web.serving import Browser, House
-from tests.web.stand_in_desk import an_approval, said
+from tests.web.stand_in_services import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of
 
 THREAD = "web:one"
@@ -22,7 +22,7 @@ MESSAGES = "/api/threads/web%3Aone/messages"
 
 async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thread(house: House, ben: Browser) -> None:
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
-    await house.desk.post(THREAD, said("Hi Ben"))
+    await house.services.post(THREAD, said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
         assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}})
         name, threads = await stream.next() or ("", {})
@@ -45,7 +45,7 @@ async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> No
 async def test_a_post_and_what_becomes_of_it_arrive_live(house: House, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        post = await house.desk.post(THREAD, an_approval("a"))
+        post = await house.services.post(THREAD, an_approval("a"))
         first = await stream.until("post")
         assert (first["id"], first["revision"], first["content"]["status"]) == (post.post_id, 1, "pending")
         await ana.post("/api/approvals/decisions", {"id": "c", "approvals": ["a"], "verb": "approve"})
@@ -62,7 +62,7 @@ async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_other
         await ana.post(MESSAGES, {"id": "m", "text": "Hello"})
         message = await same.until("message")
         assert (message["id"], message["author"], message["text"]) == ("web:one:m", "Ana", "Hello")
-        await house.desk.post("web:two", said("end"))
+        await house.services.post("web:two", said("end"))
         seen: list[str] = []
         while not seen or seen[-1] != "post":
             event = await other.next()
@@ -75,8 +75,8 @@ async def test_what_only_one_person_may_see_reaches_nobody_else(house: House, an
     async with stream_of(ana, THREAD) as to_ana, stream_of(ben, THREAD) as to_ben:
         await snapshot(to_ana)
         await snapshot(to_ben)
-        await house.desk.post(THREAD, Notice("For Ana's eyes only"), only_for="web:ana")
-        await house.desk.post(THREAD, Notice("For everybody"))
+        await house.services.post(THREAD, Notice("For Ana's eyes only"), only_for="web:ana")
+        await house.services.post(THREAD, Notice("For everybody"))
         assert (await to_ana.until("post"))["content"]["text"] == "For Ana's eyes only"
         assert (await to_ben.until("post"))["content"]["text"] == "For everybody"
     async with stream_of(ben, THREAD) as again:
@@ -84,8 +84,8 @@ async def test_what_only_one_person_may_see_reaches_nobody_else(house: House, an
 
 
 async def test_connecting_again_sends_the_same_snapshot_again(house: House, ana: Browser) -> None:
-    await house.desk.post(THREAD, said("One"))
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, said("One"))
+    await house.services.post(THREAD, an_approval("a"))
     async with stream_of(ana, THREAD) as stream:
         first = await snapshot(stream)
     async with stream_of(ana, THREAD) as stream:
@@ -93,7 +93,7 @@ async def test_connecting_again_sends_the_same_snapshot_again(house: House, ana:
 
 
 async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(house: House, ana: Browser) -> None:
-    live = house.platform.live(THREAD, PLACE, "web:ana")
+    live = house.sender.live(THREAD, PLACE, "web:ana")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         live.status("Looking at your calendar…")
@@ -110,24 +110,24 @@ async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(ho
 
 
 async def test_a_finished_answer_names_the_draft_that_it_replaces(house: House, ana: Browser) -> None:
-    live = house.platform.live(THREAD, PLACE, "web:ana")
+    live = house.sender.live(THREAD, PLACE, "web:ana")
     live.text("m1", "The first answer.")
     live.text("m2", "The second")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        await house.desk.post(THREAD, said("The first answer."))
+        await house.services.post(THREAD, said("The first answer."))
         assert (await stream.until("post"))["ends_draft"] == "m1"
 
 
 async def test_the_list_of_threads_follows(house: House, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        post = await house.desk.post("web:other", an_approval("a"))
+        post = await house.services.post("web:other", an_approval("a"))
         changed = await stream.until("threads", lambda data: bool(data["threads"]))
         assert changed["threads"][0]["waiting"] == 1
         view = post.content
         assert isinstance(view, ApprovalView)
-        await house.desk.change(post, replace(view, status="expired"))
+        await house.services.change(post, replace(view, status="expired"))
         await stream.until("threads", lambda data: data["threads"][0]["waiting"] == 0)
 
 
@@ -135,19 +135,19 @@ async def test_many_changes_do_not_read_the_list_of_threads_as_often(
     house: House, ana: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    threads = house.desk.threads
+    threads = house.services.threads
 
     async def counted(platform: str, limit: int = 100) -> object:
         nonlocal reads
         reads += 1
         return await threads(platform, limit)
 
-    monkeypatch.setattr(house.desk, "threads", counted)
+    monkeypatch.setattr(house.services, "threads", counted)
     began = monotonic()
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         for number in range(200):
-            await house.desk.post("web:other", said(str(number)))
+            await house.services.post("web:other", said(str(number)))
             await asyncio.sleep(0)  # lets the stream notice each
         await stream.until("threads")
         assert reads <= 2 + (monotonic() - began) / events.THREADS_EVERY_SECONDS
@@ -158,7 +158,7 @@ async def test_a_change_is_read_once_for_all_pages_of_a_person(
 ) -> None:
     """Rule 13: two hundred open pages that all read at once held everybody up for 0.3 s."""
     read: list[str] = []
-    asked = house.desk.asked
+    asked = house.services.asked
 
     async def counted(person: Person) -> tuple[Post, ...]:
         read.append(person.person_id)
@@ -168,7 +168,7 @@ async def test_a_change_is_read_once_for_all_pages_of_a_person(
         streams = [await stack.enter_async_context(stream_of(who, THREAD)) for who in (ana, ana, ana, ben, ben)]
         for stream in streams:
             await snapshot(stream)
-        monkeypatch.setattr(house.desk, "asked", counted)
+        monkeypatch.setattr(house.services, "asked", counted)
         await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
         for stream in streams:
             assert (await stream.until("threads"))["threads"][0]["thread_id"] == THREAD
@@ -198,7 +198,7 @@ async def test_closing_ends_every_stream_at_once(house: House, ana: Browser, ben
         await snapshot(one)
         await snapshot(two)
         began = monotonic()
-        await house.platform.close()
+        await house.receiver.stop()
         assert await one.next() is None
         assert await two.next() is None
         assert monotonic() - began < 2
@@ -210,12 +210,12 @@ async def test_closing_ends_every_stream_at_once(house: House, ana: Browser, ben
 async def test_a_page_that_goes_away_is_forgotten(house: House, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        assert house.platform._hub.has_readers(THREAD)
+        assert house.sender.hub.has_readers(THREAD)
         stream.response.close()
 
     async def write() -> None:
-        while house.platform._hub.has_readers(THREAD):
-            await house.desk.post(THREAD, said("Anybody there?"))
+        while house.sender.hub.has_readers(THREAD):
+            await house.services.post(THREAD, said("Anybody there?"))
             await asyncio.sleep(0.01)
 
     async with asyncio.timeout(10):
@@ -232,9 +232,9 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_the_house_goes_on
 
         def flooded() -> bool:
             for _ in range(20):
-                house.platform._hub.publish(THREAD, "status", {"text": text})
-            return any(reader._ended for reader in house.platform._hub._readers)
+                house.sender.hub.publish(THREAD, "status", {"text": text})
+            return any(reader._ended for reader in house.sender.hub._readers)
 
         await eventually(flooded, "the stuck reader is disconnected")
-        await house.desk.post("web:two", said("Still here"))
+        await house.services.post("web:two", said("Still here"))
         assert (await other.until("post"))["content"]["text"] == "Still here"

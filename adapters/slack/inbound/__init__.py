@@ -1,1 +1,1 @@
-"""What comes in from Slack: verified, parsed, and given to the desk. No decisions are made here."""
+"""What comes in from Slack: verified, parsed, and given to the services. No decisions are made here."""

@@ -45,7 +45,7 @@ from bot.domain import (
     Unknown,
     Unwelcome,
 )
-from bot.platform import Desk
+from bot.services import Services
 
 DECIDING = frozenset(
     {
@@ -79,8 +79,8 @@ OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 class Clicks:
     """What each button does."""
 
-    def __init__(self, desk: Desk, answers: Answers, home: HomeTab, errands: Errands) -> None:
-        self._desk = desk
+    def __init__(self, services: Services, answers: Answers, home: HomeTab, errands: Errands) -> None:
+        self._services = services
         self._answers = answers
         self._home = home
         self._errands = errands
@@ -103,7 +103,7 @@ class Clicks:
         """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours (any more),
         which the person is told.
 
-        Raises whatever the desk raises, so that Slack tells the person that it did not work.
+        Raises whatever the services raise, so that Slack tells the person that it did not work.
         """
         if click.action in DECIDING:
             await self._decide(click)
@@ -122,7 +122,7 @@ class Clicks:
         if isinstance(person, Unwelcome):
             self._errands.start(self._answers.say(click.visitor, person.text), "refusal")
             return
-        result = await settle(self._desk, click, person)
+        result = await settle(self._services, click, person)
         self._errands.start(self._tell(click, result), "click's answer")
 
     async def _tell(self, click: Click, result: ClickResult) -> None:
@@ -154,7 +154,7 @@ class Clicks:
             await self._answers.open(click.visitor, hand_over_modal(view, origin_of(click)))
 
     async def _edit(self, click: Click, person: Person) -> None:
-        form = await self._desk.edit_form(click.value, person)
+        form = await self._services.approvals.edit_form(click.value, person)
         if isinstance(form, Form):
             await self._answers.open(click.visitor, edit_modal(form, origin_of(click), person))
         else:
@@ -168,7 +168,7 @@ class Clicks:
             await self._answers.say(click.visitor, view.text)
 
     async def _look(self, click: Click, person: Person) -> None:
-        hidden = await self._desk.look(click.value, person)
+        hidden = await self._services.approvals.reveal(click.value, person)
         if isinstance(hidden, Hidden):
             await self._answers.open(click.visitor, hidden_modal(hidden, 0, origin_of(click)))
         else:
@@ -181,7 +181,7 @@ class Clicks:
         if origin is None or not (number.isascii() and number.isdigit()):
             await self._answers.say(click.visitor, NOT_KNOWN.text)
             return
-        hidden = await self._desk.look(approval_id, person)
+        hidden = await self._services.approvals.reveal(approval_id, person)
         if isinstance(hidden, Hidden):
             view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
             await self._answers.turn(click.visitor, view_id, view_hash, hidden_modal(hidden, int(number[:6]), origin))
@@ -189,14 +189,14 @@ class Clicks:
             await self._answers.say(click.visitor, hidden.text)
 
     async def _approve_all(self, click: Click, person: Person) -> None:
-        views = await self._desk.together(click.value, person)
+        views = await self._services.queries.together(click.value, person)
         if views:
             await self._answers.open(click.visitor, approve_all_modal(views, origin_of(click)))
         else:
             await self._answers.say(click.visitor, NOTHING_TO_APPROVE)
 
     async def _answer(self, click: Click, person: Person) -> None:
-        form = await self._desk.question_form(click.value, person)
+        form = await self._services.questions.form(click.value, person)
         if isinstance(form, Form):
             view = await self._card(click)
             server = view.server if isinstance(view, ClarificationView) else ""
@@ -205,7 +205,7 @@ class Clicks:
             await self._answers.say(click.visitor, form.text)
 
     async def _get_link(self, click: Click, person: Person) -> None:
-        link = await self._desk.sign_in_link(click.value, person)
+        link = await self._services.sign_in_links.link(click.value, person.person_id)
         if not isinstance(link, str):
             await self._answers.say(click.visitor, link.text)
             return
@@ -237,11 +237,11 @@ class Clicks:
 
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the workspace where somebody clicked: those of others are none of theirs."""
-        return await self._desk.approval(approval_id, within_team(click.visitor.team))
+        return await self._services.queries.approval(approval_id, within_team(click.visitor.team))
 
     async def _card(self, click: Click) -> Content | None:
         """What the card of the clicked button's subject shows now; quick, since a trigger lives 3 s."""
-        shown = await self._desk.shown(click.value)
+        shown = await self._services.queries.shown(click.value)
         return shown[0].post.content if shown else None
 
     async def _waiting(self, click: Click) -> ApprovalView | None:
@@ -259,32 +259,34 @@ def origin_of(click: Click) -> Origin:
     return Origin(click.value, spot.channel, click.message_ts, spot.thread_ts, home=click.visitor.home)
 
 
-async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
-    """Have the desk judge and record a click that decides."""
+async def settle(services: Services, click: Click, person: Person) -> ClickResult:
+    """Judge and record a click that decides."""
     match click.action:
         case actions.APPROVE:
-            results = await desk.decide(Decision(click.key, person, (click.value,), "approve"))
+            results = await services.approvals.decide(Decision(click.key, person, (click.value,), "approve"))
             return results[click.value]
         case actions.SIGNED_IN | actions.NOT_NOW:
-            return await desk.sign_in_reply(
+            return await services.connections.sign_in_reply(
                 SignInReply(click.key, person, click.value, done=click.action == actions.SIGNED_IN)
             )
         case actions.DECLINE | actions.CANCEL:
             action = cast("Literal['decline', 'cancel']", click.action)
-            return await desk.dismiss(Dismissal(click.key, person, click.value, action))
+            return await services.questions.dismiss(Dismissal(click.key, person, click.value, action))
         case actions.DISCONNECT:
-            return await desk.disconnect(click.key, click.value, person)
+            return await services.connections.disconnect(click.value, person)
         case actions.TAKE_BACK:
-            return await desk.take_back(click.key, click.value, person)
+            return await services.approvals.withdraw_request(click.key, click.value, person)
         case actions.REVOKE:
-            return await desk.revoke(click.value, person)
+            return await services.approvals.revoke_standing_approval(click.value, person)
         case actions.FEEDBACK:
             verdict, _, post_id = click.value.partition(":")
             if verdict not in ("good", "bad"):
                 return NOT_KNOWN
-            return await desk.feedback(Feedback(person, post_id, cast("Literal['good', 'bad']", verdict)))
+            return await services.inbox.feedback(Feedback(person, post_id, cast("Literal['good', 'bad']", verdict)))
         case choice:
-            return await desk.settle_outcome(OutcomeChoice(click.key, person, click.value, cast("OutcomeVerb", choice)))
+            return await services.approvals.settle_outcome(
+                OutcomeChoice(click.key, person, click.value, cast("OutcomeVerb", choice))
+            )
 
 
 def answer_in_words(action: str, result: ClickResult) -> str:

@@ -1,5 +1,5 @@
 """One-time codes of sign-ins, typed where they are no message: into their form, after the command, into the shortcut's
-form. A code is for the desk alone: it is not posted, and not quoted from a message either."""
+form. A code is for the services alone: it is not posted, and not quoted from a message either."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["code_entry", "code_in", "in_words", "without_code"]
 
 
 def code_entry(visitor: Visitor, person: Person, code: str, sign_in_id: str | None = None) -> CodeEntry:
-    """What was typed, as the desk takes it.
+    """What was typed, as `Connections.enter_code` takes it.
 
     Its key is the trigger of the gesture, which is another one for each try: the modal stays the same after a wrong
     code, and by its own key further tries would pass for the first, delivered again, and not be counted.

@@ -15,7 +15,7 @@ from adapters.slack.links import permalink
 from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, overview_piece
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.domain import Person, Settled, Unwelcome
-from bot.platform import Desk
+from bot.services import Services
 
 NOTHING_TO_STOP = "Nothing of yours is running in this channel."
 
@@ -24,16 +24,16 @@ class Commands:
     """What each verb does."""
 
     def __init__(
-        self, desk: Desk, concerns: Concerns, answers: Answers, openings: Openings, workspaces: Workspaces
+        self, services: Services, concerns: Concerns, answers: Answers, openings: Openings, workspaces: Workspaces
     ) -> None:
-        self._desk = desk
+        self._services = services
         self._concerns = concerns
         self._answers = answers
         self._openings = openings
         self._workspaces = workspaces
 
     async def handle(self, command: Command) -> dict[str, Any]:
-        """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the desk
+        """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the services
         raises, so that Slack says that it did not work."""
         until, visitor = answer_until(), command.visitor
         person = await self._answers.who(visitor, WHO_WITHIN)
@@ -45,11 +45,13 @@ class Commands:
             case "approvals":
                 return ephemeral(await self._approvals(command, person))
             case "connections":
-                return ephemeral(connections_piece(await self._desk.connections(person)))
+                return ephemeral(connections_piece(await self._services.connections.of_person(person)))
             case "stop":
                 return ephemeral(note(await self._stop(command, person)))
             case "ask" if code := code_in(command.text):  # typed here, it would stand in the channel
-                return ephemeral(note(in_words(await self._desk.enter_code(code_entry(visitor, person, code)))))
+                return ephemeral(
+                    note(in_words(await self._services.connections.enter_code(code_entry(visitor, person, code))))
+                )
             case "ask":
                 spot = Spot(visitor.team, visitor.spot.channel)
                 question = Question(visitor, person, command.text, spot, command.direct, until=until)
@@ -65,11 +67,11 @@ class Commands:
         """Everything of this person's in the channel where they say it."""
         team, channel = command.visitor.team, command.visitor.spot.channel
         here = f"{within_team(team)}{channel}"
-        found = await self._desk.turns_of(person, here)
+        found = await self._services.queries.turns_of(person, here)
         threads = [thread for thread in found if is_within(thread, here)]
         # Each thread is stopped by a delivery of its own; the trigger names this one use of the command.
         use = f"{within_team(team)}stop:{command.visitor.trigger_id or uuid4().hex}"
-        results = [await self._desk.stop(f"{use}:{thread}", thread, person) for thread in threads]
+        results = [await self._services.inbox.stop(f"{use}:{thread}", thread, person) for thread in threads]
         stopped = sum(isinstance(result, Settled) for result in results)
         if not stopped:
             return NOTHING_TO_STOP  # or it has ended by itself meanwhile, which is the same

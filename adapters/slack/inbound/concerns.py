@@ -12,7 +12,7 @@ from adapters.slack.ids import spot_of, within_team
 from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.web_api.members import Members
 from bot.domain import ApprovalView, Overview, Person, Shown
-from bot.platform import Desk
+from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
 
@@ -27,8 +27,8 @@ WITHIN = 1.5
 class Concerns:
     """What waits for a person, and what came of what they asked."""
 
-    def __init__(self, desk: Desk, members: Members) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, members: Members) -> None:
+        self._queries = queries
         self._members = members
 
     async def of(self, visitor: Visitor, person: Person) -> Overview:
@@ -37,7 +37,7 @@ class Concerns:
         That anybody may decide is no reason to show everybody what was asked in a private channel: its members see the
         card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
         """
-        overview = await self._desk.overview(person, within_team(visitor.team))
+        overview = await self._queries.overview(person, within_team(visitor.team))
         own = {shown.post.post_id for shown in overview.waiting}
         doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
         if not doubtful:

@@ -15,8 +15,9 @@ from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
+from bot.accounts.connections import Connections
 from bot.domain import Unwelcome
-from bot.platform import Desk
+from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
 
@@ -24,8 +25,18 @@ log = structlog.get_logger(__name__)
 class HomeTab:
     """Publishes a person's App Home."""
 
-    def __init__(self, desk: Desk, concerns: Concerns, api: Api, people: People, workspaces: Workspaces) -> None:
-        self._desk = desk
+    def __init__(
+        self,
+        queries: Queries,
+        connections: Connections,
+        *,
+        concerns: Concerns,
+        api: Api,
+        people: People,
+        workspaces: Workspaces,
+    ) -> None:
+        self._queries = queries
+        self._connections = connections
         self._concerns = concerns
         self._api = api
         self._people = people
@@ -47,6 +58,6 @@ class HomeTab:
         if isinstance(person, Unwelcome):
             return {"type": "home", "blocks": list(note(person.text).blocks)}
         overview = await self._concerns.of(visitor, person)
-        grants = await self._desk.grants(person)
-        connections = await self._desk.connections(person)
+        grants = await self._queries.standing_approvals(person)
+        connections = await self._connections.of_person(person)
         return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)

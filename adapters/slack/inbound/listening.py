@@ -1,4 +1,4 @@
-"""Events: messages go to the desk, the rest keeps us up to date. Slack gets its answer when the desk has them."""
+"""Events: messages go to the inbox, the rest keeps us up to date. Slack gets its answer when the inbox has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adapters.slack.reading import part, slack_id, slack_ts, words
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.domain import Message, Person
-from bot.platform import Desk
+from bot.inbox import Inbox
 
 log = structlog.get_logger(__name__)
 
@@ -33,9 +33,9 @@ class Listening:
     """What each event does."""
 
     def __init__(
-        self, desk: Desk, *, api: Api, people: People, workspaces: Workspaces, home: HomeTab, errands: Errands
+        self, inbox: Inbox, *, api: Api, people: People, workspaces: Workspaces, home: HomeTab, errands: Errands
     ) -> None:
-        self._desk = desk
+        self._inbox = inbox
         self._api = api
         self._people = people
         self._workspaces = workspaces
@@ -43,15 +43,15 @@ class Listening:
         self._errands = errands
 
     async def message(self, event: Mapping[str, Any], ears: Ears) -> None:
-        """`message` and `app_mention`. Raises whatever the desk raises, so that Slack sends it again."""
+        """`message` and `app_mention`. Raises whatever the inbox raises, so that Slack sends it again."""
         match heard(event, ears, lambda user: self._people.known_name(ears.team, user)):
             case Message() as message:
-                await self._desk.accept(message)
+                await self._inbox.accept(message)
             case Edited(key, text, message):
-                if message is None or not await self._desk.accept(message):
-                    await self._desk.amend(key, text)
+                if message is None or not await self._inbox.accept(message):
+                    await self._inbox.amend(key, text)
             case Deleted(key):
-                await self._desk.withdraw(key)
+                await self._inbox.withdraw(key)
             case None:
                 pass
 
@@ -86,7 +86,7 @@ class Listening:
         if channel and user and thread_ts:
             thread_id = place_of(Spot(ears.team, channel, thread_ts), direct=channel.startswith("D")).key
             person = Person(person_id(ears.team, user), self._people.known_name(ears.team, user) or "")
-            await self._desk.stop(message_key(ears.team, channel, f"stop:{at}"), thread_id, person)
+            await self._inbox.stop(message_key(ears.team, channel, f"stop:{at}"), thread_id, person)
 
     async def uninstalled(self, body: Mapping[str, Any]) -> None:
         """`app_uninstalled`: nothing of that workspace's is ours any more."""

@@ -30,7 +30,7 @@ from bot.domain import (
     Unknown,
     Unwelcome,
 )
-from bot.platform import Desk
+from bot.services import Services
 from policies.approvers import DURATIONS
 
 Answer = dict[str, Any]
@@ -47,8 +47,10 @@ _TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already",
 class Modals:
     """What each form does."""
 
-    def __init__(self, desk: Desk, answers: Answers, openings: Openings, home: HomeTab, errands: Errands) -> None:
-        self._desk = desk
+    def __init__(
+        self, services: Services, answers: Answers, openings: Openings, home: HomeTab, errands: Errands
+    ) -> None:
+        self._services = services
         self._answers = answers
         self._openings = openings
         self._home = home
@@ -65,7 +67,7 @@ class Modals:
         }
 
     async def handle(self, submission: Submission) -> Answer:
-        """Judge and record what was submitted. Raises whatever the desk raises, so that Slack says that it did not
+        """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
         work and the form stays open."""
         form = self._forms.get(submission.form)
         if form is None or submission.origin is None:
@@ -81,27 +83,29 @@ class Modals:
     async def _reject(self, submission: Submission, origin: Origin, person: Person) -> Answer:
         reason = typed(submission, actions.REASON)
         decision = Decision(submission.key, person, (origin.subject,), "reject", reason=reason)
-        return answer_to((await self._desk.decide(decision))[origin.subject], submission)
+        return answer_to((await self._services.approvals.decide(decision))[origin.subject], submission)
 
     async def _edit(self, submission: Submission, origin: Origin, person: Person) -> Answer:
-        form = await self._desk.edit_form(origin.subject, person)
+        form = await self._services.approvals.edit_form(origin.subject, person)
         if not isinstance(form, Form):
             return answer_to(form, submission)
         arguments = entries(submission.values, form.fields, person)
         decision = Decision(submission.key, person, (origin.subject,), "approve", arguments=arguments)
-        return answer_to((await self._desk.decide(decision))[origin.subject], submission)
+        return answer_to((await self._services.approvals.decide(decision))[origin.subject], submission)
 
     async def _answer(self, submission: Submission, origin: Origin, person: Person) -> Answer:
-        form = await self._desk.question_form(origin.subject, person)
+        form = await self._services.questions.form(origin.subject, person)
         if not isinstance(form, Form):
             return answer_to(form, submission)
         values = entries(submission.values, form.fields, person)
         answer = FormAnswer(submission.key, person, origin.subject, values)
-        return answer_to(await self._desk.answer(answer), submission)
+        return answer_to(await self._services.questions.answer(answer), submission)
 
     async def _code(self, submission: Submission, origin: Origin, person: Person) -> Answer:
         code = typed(submission, actions.CODE)
-        result = await self._desk.enter_code(code_entry(submission.visitor, person, code, origin.subject))
+        result = await self._services.connections.enter_code(
+            code_entry(submission.visitor, person, code, origin.subject)
+        )
         return said("Connected", result.text) if isinstance(result, Settled) else answer_to(result, submission)
 
     async def _approve_all(self, submission: Submission, origin: Origin, person: Person) -> Answer:
@@ -109,7 +113,7 @@ class Modals:
         shown = tuple(dict.fromkeys(origin.subject.split()))
         if not shown:
             return said("Countersign", NOT_OURS)
-        results = await self._desk.decide(Decision(submission.key, person, shown, "approve"))
+        results = await self._services.approvals.decide(Decision(submission.key, person, shown, "approve"))
         return answer_to_all(results.values())
 
     async def _always(self, submission: Submission, origin: Origin, person: Person) -> Answer:
@@ -117,7 +121,7 @@ class Modals:
         if seconds is None:
             return with_errors({actions.DURATION: "Please choose for how long."}, submission)
         decision = Decision(submission.key, person, (origin.subject,), "approve", always_for=seconds)
-        return answer_to((await self._desk.decide(decision))[origin.subject], submission)
+        return answer_to((await self._services.approvals.decide(decision))[origin.subject], submission)
 
     async def _hand_over(self, submission: Submission, origin: Origin, person: Person) -> Answer:
         colleague = slack_id(submission.values, actions.block_of(actions.COLLEAGUE), actions.INPUT, "selected_user")
@@ -133,7 +137,7 @@ class Modals:
             if isinstance(found, Unwelcome):
                 return with_errors({chosen_at: found.text}, submission)
             to, name = found.person_id, found.name
-        result = await self._desk.hand_over(Handover(submission.key, person, origin.subject, to, name))
+        result = await self._services.approvals.hand_over(Handover(submission.key, person, origin.subject, to, name))
         if isinstance(result, Refused):
             return with_errors({chosen_at: result.text}, submission)
         return said("Asked", result.text) if isinstance(result, Settled) else answer_to(result, submission)
@@ -143,7 +147,10 @@ class Modals:
         if not question:
             return with_errors({actions.QUESTION: "Please write what you want to know."}, submission)
         if code := code_in(question):  # asked, it would stand in the channel
-            return said("Code", in_words(await self._desk.enter_code(code_entry(submission.visitor, person, code))))
+            return said(
+                "Code",
+                in_words(await self._services.connections.enter_code(code_entry(submission.visitor, person, code))),
+            )
         spot, until = submission.visitor.spot, answer_until() - WHO_WITHIN
         direct = spot.channel.startswith("D")
         asked = Question(submission.visitor, person, question, spot, direct, origin.message_ts, until=until)

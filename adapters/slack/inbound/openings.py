@@ -23,7 +23,7 @@ from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.domain import Message, Person
-from bot.platform import Desk
+from bot.inbox import Inbox
 from bot.safe_text import shorten
 
 log = structlog.get_logger(__name__)
@@ -82,8 +82,8 @@ class Question:
 class Openings:
     """Posts the question, then has it answered in the thread of that post. `close` in the end."""
 
-    def __init__(self, desk: Desk, api: Api, people: People, workspaces: Workspaces, errands: Errands) -> None:
-        self._desk = desk
+    def __init__(self, inbox: Inbox, api: Api, people: People, workspaces: Workspaces, errands: Errands) -> None:
+        self._inbox = inbox
         self._api = api
         self._people = people
         self._workspaces = workspaces
@@ -91,7 +91,7 @@ class Openings:
         self._asked: Remembered[Question, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
 
     async def ask(self, question: Question) -> str:
-        """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the desk raises.
+        """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the inbox raises.
 
         It is asked once, however often it is delivered: clicks and commands are known by their trigger.
         """
@@ -124,7 +124,7 @@ class Openings:
             origin=origin_of(user_team=visitor.home_team, bot_user=bot.bot_user),
         )
         try:
-            await self._desk.accept(message)
+            await self._inbox.accept(message)
         except Exception:
             # Whatever it was: the question is not kept, and must not stand there as if it would be answered.
             self._errands.start(remove(self._api, spot, ts), "opening taken back")

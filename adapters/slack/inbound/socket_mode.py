@@ -22,7 +22,7 @@ from adapters.slack.errands import Errands
 from adapters.slack.inbound.bolt import Inbound
 from adapters.slack.inbound.envelope import MalformedError, checked
 from adapters.slack.web_api.wire import QUIET, Wire
-from adapters.slack.web_api.workspaces import SlackNotConnected
+from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ class SocketMode:
         return session is not None and not session.closed
 
     async def start(self) -> None:
-        """Connect. Raises `SlackNotConnected` when Slack refuses the token; when Slack cannot be reached, it goes on
+        """Connect. Raises `NotConnected` when Slack refuses the token; when Slack cannot be reached, it goes on
         trying."""
         client = SocketModeClient(self._app_token, QUIET, self._wire.client, ping_interval=PING_SECONDS)
         if proxy_bypass(urlsplit(self._api_url).hostname or ""):
@@ -73,7 +73,7 @@ class SocketMode:
             error = str(failure.response.get("error", ""))
             if error in _NOT_LET_IN:
                 await self.close()
-                raise SlackNotConnected(_WHAT_TO_DO.format(error=error)) from None
+                raise NotConnected(_WHAT_TO_DO.format(error=error)) from None
             log.warning("slack_socket_unreachable", error=error)
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError) as failure:
             log.warning("slack_socket_unreachable", error=type(failure).__name__)

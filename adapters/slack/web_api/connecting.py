@@ -7,7 +7,8 @@ import asyncio
 import structlog
 
 from adapters.slack.api import ApiFailed
-from adapters.slack.web_api.workspaces import Bot, SlackNotConnected, Workspaces
+from adapters.slack.web_api.workspaces import Bot, Workspaces
+from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +30,7 @@ class Connecting:
         """`None`: not known yet."""
 
     async def start(self) -> None:
-        """Raises `SlackNotConnected` when Slack refuses us."""
+        """Raises `NotConnected` when Slack refuses us."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._find_workspaces()
@@ -53,7 +54,7 @@ class Connecting:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
             try:
                 await self._find_workspaces()
-            except SlackNotConnected as refusal:
+            except NotConnected as refusal:
                 log.error("slack_not_connected", reason=refusal.sentence)  # noqa: TRY400  # the sentence says it all
                 return
             except ApiFailed as failure:

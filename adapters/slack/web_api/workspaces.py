@@ -15,6 +15,7 @@ from slack_bolt.authorization import AuthorizeResult
 from adapters.slack.api import AT_ONCE, ApiFailed
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.wire import Wire
+from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
 
@@ -38,14 +39,6 @@ class Bot:
     """Of the workspace."""
     url: str
     """Of the workspace, with a slash at the end: permanent links begin with it."""
-
-
-class SlackNotConnected(Exception):  # noqa: N818  # like PostFailed
-    """Slack does not let us in. `sentence`: what is wrong and what to do, for the operator."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
 
 
 class Tokens(Protocol):
@@ -173,7 +166,7 @@ class Workspaces:
     async def connect(self) -> tuple[Bot, ...]:
         """The workspaces we are in, asked of Slack.
 
-        Raises `SlackNotConnected` when the configured token does not work, `ApiFailed` when Slack cannot be reached.
+        Raises `NotConnected` when the configured token does not work, `ApiFailed` when Slack cannot be reached.
         An installation that does not work any more is logged and left out.
         """
         installed = (await self._tokens.installed())[:_MOST_AT_START]
@@ -187,7 +180,7 @@ class Workspaces:
                 if not failure.permanent:
                     raise
                 if not self._tokens.many:
-                    raise SlackNotConnected(_what_to_do(failure.error)) from failure
+                    raise NotConnected(_what_to_do(failure.error)) from failure
                 log.warning("slack_workspace_refused", team=team, enterprise=enterprise, error=failure.error)
                 return None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+from adapters.shared.loopback import host_name, is_loopback
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 2_000
@@ -34,21 +35,3 @@ def service_url(url: object) -> str:
 def is_local(url: str) -> bool:
     """Whether an address is this machine's."""
     return is_loopback(host_name(url.partition("://")[2].partition("/")[0]))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address means this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.split("%", 1)[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def host_name(host_and_port: str) -> str:
-    """The host of a `Host` header without its port; empty when it cannot be read."""
-    try:
-        return urlsplit(f"//{host_and_port}").hostname or ""
-    except ValueError:
-        return ""

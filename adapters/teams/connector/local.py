@@ -10,17 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.teams.connector.addresses import host_name, is_local, is_loopback, service_url
-
-FORWARDING_HEADERS = (
-    "Forwarded",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Proto",
-    "X-Forwarded-Port",
-    "X-Forwarded-Server",
-    "X-Real-IP",
-)
+from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
+from adapters.teams.connector.addresses import is_local, service_url
 
 
 def why_not_local(headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from adapters.teams.inbound.replies import Reply, shown_card, told
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.posts import card_of
 from bot.domain import ApprovalView, Person, Settled, Unknown, Unwelcome
-from bot.platform import Desk
+from bot.services import Services
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
 _WINDOWS = frozenset(
@@ -38,15 +38,17 @@ _WINDOWS = frozenset(
 class Clicks:
     """What each button on a card does."""
 
-    def __init__(self, desk: Desk, answers: Answers, links: Links, duplicates: Duplicates, errands: Errands) -> None:
-        self._desk = desk
+    def __init__(
+        self, services: Services, answers: Answers, links: Links, duplicates: Duplicates, errands: Errands
+    ) -> None:
+        self._services = services
         self._answers = answers
         self._links = links
         self._duplicates = duplicates
         self._errands = errands
 
     async def executed(self, click: Click) -> Reply:
-        """`Action.Execute`, or a refresh, which changes nothing. Raises whatever the desk raises."""
+        """`Action.Execute`, or a refresh, which changes nothing. Raises whatever the services raise."""
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             return told(person.text)
@@ -63,7 +65,7 @@ class Clicks:
 
     async def submitted(self, click: Click) -> None:
         """`Action.Submit`, in clients that know no other: a message that carries the click. Who clicked is answered by
-        a message too. Raises whatever the desk raises, when they are being told that it did not work."""
+        a message too. Raises whatever the services raise, when they are being told that it did not work."""
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             self._answer(click, person.text)
@@ -78,7 +80,7 @@ class Clicks:
 
     async def _settled(self, click: Click, person: Person) -> None:
         try:
-            result = await settle(self._desk, click, person)
+            result = await settle(self._services, click, person)
         except Exception:
             # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
             self._answer(click, WENT_WRONG)
@@ -90,18 +92,20 @@ class Clicks:
             self._answer(click, in_words(result))
 
     async def _decided(self, click: Click, person: Person) -> Reply:
-        result = await settle(self._desk, click, person)
+        result = await settle(self._services, click, person)
         if isinstance(result, Settled):
             return await self._next_state(click, person, otherwise=result.text)
         return told(in_words(result))
 
     async def _next_state(self, click: Click, person: Person, otherwise: str) -> Reply:
         """The card as this person sees it now; a sentence where it is shown nowhere."""
-        content = await content_of(self._desk, click)
+        content = await content_of(self._services.queries, click)
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
         asked = isinstance(content, ApprovalView) and has_asked(content, person.person_id)
-        return shown_card(card_of(content, decides=await may_decide(self._desk, content, person), asked=asked))
+        return shown_card(
+            card_of(content, decides=await may_decide(self._services.queries, content, person), asked=asked)
+        )
 
     async def _link(self, click: Click, person: Person) -> None:
         async with self._answers.whatever_happens(click.visitor):

@@ -8,8 +8,9 @@ from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.concerns import Concerns
 from adapters.teams.inbound.visitors import Visitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
+from bot.accounts.connections import Connections
 from bot.domain import Message, Person, Unwelcome
-from bot.platform import Desk
+from bot.queries import Queries
 
 APPROVALS = "approvals"
 CONNECTIONS = "connections"
@@ -26,13 +27,14 @@ def command_in(message: Message) -> str:
 class Commands:
     """What each command does."""
 
-    def __init__(self, desk: Desk, answers: Answers, concerns: Concerns) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, connections: Connections, answers: Answers, concerns: Concerns) -> None:
+        self._queries = queries
+        self._connections = connections
         self._answers = answers
         self._concerns = concerns
 
     async def handle(self, command: str, visitor: Visitor) -> None:
-        """Answer it. Raises whatever the desk raises, when they have been told that it did not work."""
+        """Answer it. Raises whatever the services raise, when they have been told that it did not work."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             await self._answers.say(visitor, person.text)
@@ -44,8 +46,8 @@ class Commands:
                 await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
 
     async def _listed(self, command: str, visitor: Visitor, person: Person) -> Activity:
-        connections = await self._desk.connections(person)
+        connections = await self._connections.of_person(person)
         if command == CONNECTIONS:
             return connections_activity(connections)
         overview = await self._concerns.of(visitor, person)
-        return overview_activity(overview, await self._desk.grants(person), connections)
+        return overview_activity(overview, await self._queries.standing_approvals(person), connections)

@@ -11,7 +11,7 @@ from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.ids import Spot, channel_of, spot_of, within_tenant
 from adapters.teams.inbound.visitors import Visitor
 from bot.domain import ApprovalView, Overview, Person, Shown
-from bot.platform import Desk
+from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
 
@@ -24,8 +24,8 @@ MOST_CONVERSATIONS = 40
 class Concerns:
     """What waits for a person, and what came of what they asked."""
 
-    def __init__(self, desk: Desk, connector: Connector) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, connector: Connector) -> None:
+        self._queries = queries
         self._connector = connector
 
     async def of(self, visitor: Visitor, person: Person) -> Overview:
@@ -34,7 +34,7 @@ class Concerns:
         That anybody may decide is no reason to show everybody what was asked in a private channel or a group chat: its
         members see the card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
         """
-        overview = await self._desk.overview(person, within_tenant(visitor.spot.tenant))
+        overview = await self._queries.overview(person, within_tenant(visitor.spot.tenant))
         own = {shown.post.post_id for shown in overview.waiting}
         doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
         spots = dict.fromkeys(_roster(shown) for shown in doubtful)

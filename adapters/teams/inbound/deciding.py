@@ -12,6 +12,7 @@ from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
 from adapters.teams.render.entries import entries
+from bot.decisions import Approvals
 from bot.domain import (
     ApprovalView,
     ClickResult,
@@ -28,7 +29,8 @@ from bot.domain import (
     SignInReply,
     Unknown,
 )
-from bot.platform import Desk
+from bot.queries import Queries
+from bot.services import Services
 from policies.approvers import DURATIONS
 
 NOT_KNOWN = Unknown("This button is not known any more.")
@@ -62,57 +64,61 @@ OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 Refusal = Literal["decline", "cancel"]
 
 
-async def settle(desk: Desk, click: Click, person: Person) -> ClickResult:
-    """Have the desk judge and record a click that decides."""
+async def settle(services: Services, click: Click, person: Person) -> ClickResult:
+    """Judge and record a click that decides."""
     subject = click.subject
     match click.action:
         case actions.APPROVE | actions.ALWAYS | actions.REJECT | actions.EDIT:
-            return await _decide(desk, click, person)
+            return await _decide(services.approvals, click, person)
         case actions.TAKE_BACK:
-            return await desk.take_back(click.key, subject, person)
+            return await services.approvals.withdraw_request(click.key, subject, person)
         case actions.REVOKE:
-            return await desk.revoke(subject, person)
+            return await services.approvals.revoke_standing_approval(subject, person)
         case actions.ANSWER:
-            form = await desk.question_form(subject, person)
+            form = await services.questions.form(subject, person)
             if not isinstance(form, Form):
                 return form
-            return await desk.answer(FormAnswer(click.key, person, subject, entries(click.data, form)))
+            return await services.questions.answer(FormAnswer(click.key, person, subject, entries(click.data, form)))
         case actions.DECLINE | actions.CANCEL as refusal:
-            return await desk.dismiss(Dismissal(click.key, person, subject, cast("Refusal", refusal)))
+            return await services.questions.dismiss(Dismissal(click.key, person, subject, cast("Refusal", refusal)))
         case actions.ENTER_CODE:
-            return await desk.enter_code(CodeEntry(click.key, person, words(click.data, actions.CODE), subject))
+            return await services.connections.enter_code(
+                CodeEntry(click.key, person, words(click.data, actions.CODE), subject)
+            )
         case actions.DISCONNECT:
-            return await desk.disconnect(click.key, subject, person)
+            return await services.connections.disconnect(subject, person)
         case actions.SIGNED_IN | actions.NOT_NOW:
             done = click.action == actions.SIGNED_IN
-            return await desk.sign_in_reply(SignInReply(click.key, person, subject, done=done))
+            return await services.connections.sign_in_reply(SignInReply(click.key, person, subject, done=done))
         case actions.IT_WAS_DONE | actions.TRY_AGAIN | actions.SKIP as choice:
-            return await desk.settle_outcome(OutcomeChoice(click.key, person, subject, cast("OutcomeVerb", choice)))
+            return await services.approvals.settle_outcome(
+                OutcomeChoice(click.key, person, subject, cast("OutcomeVerb", choice))
+            )
         case _:
             return NOT_KNOWN
 
 
-async def approve_all(desk: Desk, click: Click, person: Person) -> tuple[ClickResult, ...]:
+async def approve_all(approvals: Approvals, click: Click, person: Person) -> tuple[ClickResult, ...]:
     """Approve exactly those that were shown: what has come since waits on. Empty: none were named."""
     shown = tuple(dict.fromkeys(click.subject.split()))
     if not shown:
         return ()
-    return tuple((await desk.decide(Decision(click.key, person, shown, "approve"))).values())
+    return tuple((await approvals.decide(Decision(click.key, person, shown, "approve"))).values())
 
 
-async def content_of(desk: Desk, click: Click) -> Content | Unknown:
+async def content_of(queries: Queries, click: Click) -> Content | Unknown:
     """What the click is about, as it is now, in the tenant where somebody clicked: others' are none of theirs."""
     within = within_tenant(click.visitor.spot.tenant)
     if click.action in ABOUT_APPROVALS:
-        return await desk.approval(click.subject, within)
-    shown = [each.post for each in await desk.shown(click.subject)]
+        return await queries.approval(click.subject, within)
+    shown = [each.post for each in await queries.shown(click.subject)]
     return next((post.content for post in shown if post.place.key.startswith(within)), NOT_KNOWN)
 
 
-async def may_decide(desk: Desk, content: Content, person: Person) -> bool:
+async def may_decide(queries: Queries, content: Content, person: Person) -> bool:
     """Whether they see buttons."""
     waits = isinstance(content, ApprovalView) and content.status == "pending"
-    return waits and await desk.permitted(cast("ApprovalView", content).approval_id, person)
+    return waits and await queries.permitted(cast("ApprovalView", content).approval_id, person)
 
 
 def in_words(result: ClickResult) -> str:
@@ -139,7 +145,7 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
     return "\n".join(lines)
 
 
-async def _decide(desk: Desk, click: Click, person: Person) -> ClickResult:
+async def _decide(approvals: Approvals, click: Click, person: Person) -> ClickResult:
     """Approve or reject one call, with what belongs to it."""
     decision = Decision(click.key, person, (click.subject,), "approve")
     match click.action:
@@ -151,8 +157,8 @@ async def _decide(desk: Desk, click: Click, person: Person) -> ClickResult:
         case actions.REJECT:
             decision = replace(decision, verb="reject", reason=words(click.data, actions.REASON).strip())
         case actions.EDIT:
-            form = await desk.edit_form(click.subject, person)
+            form = await approvals.edit_form(click.subject, person)
             if not isinstance(form, Form):
                 return form
             decision = replace(decision, arguments=entries(click.data, form))
-    return (await desk.decide(decision))[click.subject]
+    return (await approvals.decide(decision))[click.subject]

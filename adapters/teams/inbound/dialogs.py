@@ -50,14 +50,14 @@ from bot.domain import (
     Unknown,
     Unwelcome,
 )
-from bot.platform import Desk
+from bot.services import Services
 
 
 class Dialogs:
     """What each dialog shows and does."""
 
-    def __init__(self, desk: Desk, answers: Answers, colleague: FindColleague) -> None:
-        self._desk = desk
+    def __init__(self, services: Services, answers: Answers, colleague: FindColleague) -> None:
+        self._services = services
         self._colleague = colleague
         self._answers = answers
         self._shows: dict[str, Callable[[Click, Person], Awaitable[Reply]]] = {
@@ -76,27 +76,27 @@ class Dialogs:
         }
 
     async def fetched(self, click: Click) -> Reply:
-        """`task/fetch`: changes nothing. Raises whatever the desk raises."""
+        """`task/fetch`: changes nothing. Raises whatever the services raise."""
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             return said(person.text)
         return await self._show(click, person)
 
     async def submitted(self, click: Click) -> Reply:
-        """`task/submit`: judged and recorded. Raises whatever the desk raises."""
+        """`task/submit`: judged and recorded. Raises whatever the services raise."""
         if click.action == actions.CLOSE:
             return NOTHING
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             return said(person.text)
         if click.action == actions.APPROVE_ALL:
-            results = await approve_all(self._desk, click, person)
+            results = await approve_all(self._services.approvals, click, person)
             return closing(all_in_words(results)) if results else said(NOT_KNOWN.text)
         if click.action == actions.HAND_OVER:
             return await self._handed_over(click, person)
         if click.action not in DECIDING:
             return await self._show(click, person)
-        result = await settle(self._desk, click, person)
+        result = await settle(self._services, click, person)
         if isinstance(result, Invalid):
             return await self._again(click, person, result)
         return closing(in_words(result) or unfinished(result) or told_of_account(click, result))
@@ -115,7 +115,7 @@ class Dialogs:
         return await self._about(click, hand_over_dialog)
 
     async def _handed_over(self, click: Click, person: Person) -> Reply:
-        result = await hand_over(self._desk, click, person, self._colleague)
+        result = await hand_over(self._services.approvals, click, person, self._colleague)
         if isinstance(result, Refused | Invalid):
             view = await self._approval(click, click.subject)
             if isinstance(view, ApprovalView) and view.status == "pending":
@@ -131,28 +131,28 @@ class Dialogs:
         return opened(dialog(view)) if view.status == "pending" else said(SETTLED_ALREADY)
 
     async def _edit(self, click: Click, person: Person) -> Reply:
-        form = await self._desk.edit_form(click.subject, person)
+        form = await self._services.approvals.edit_form(click.subject, person)
         return opened(edit_dialog(click.subject, form)) if isinstance(form, Form) else said(form.text)
 
     async def _answer(self, click: Click, person: Person) -> Reply:
-        form = await self._desk.question_form(click.subject, person)
+        form = await self._services.questions.form(click.subject, person)
         if not isinstance(form, Form):
             return said(form.text)
         return opened(answer_dialog(click.subject, form, server=await self._asker(click)))
 
     async def _asker(self, click: Click) -> str:
         """Name of the tool server that puts a question; empty: the model does."""
-        content = await content_of(self._desk, click)
+        content = await content_of(self._services.queries, click)
         return content.server if isinstance(content, ClarificationView) else ""
 
     async def _code(self, click: Click, person: Person) -> Reply:
-        return await code_form(self._desk, click, person)
+        return await code_form(self._services.queries, click, person)
 
     async def _disconnect(self, click: Click, person: Person) -> Reply:
-        return await disconnecting(self._desk, click, person)
+        return await disconnecting(self._services.connections, click, person)
 
     async def _approve_all(self, click: Click, person: Person) -> Reply:
-        views = await self._desk.together(click.subject, person)
+        views = await self._services.queries.together(click.subject, person)
         return opened(approve_all_dialog(views)) if views else said(NOTHING_TO_APPROVE)
 
     async def _show_all(self, click: Click, person: Person) -> Reply:
@@ -169,7 +169,7 @@ class Dialogs:
 
     async def _hidden(self, approval_id: str, page: int, person: Person) -> Reply:
         """Each page is a look of its own: whether this person may is judged once more."""
-        hidden = await self._desk.look(approval_id, person)
+        hidden = await self._services.approvals.reveal(approval_id, person)
         return opened(hidden_dialog(hidden, page)) if isinstance(hidden, Hidden) else said(hidden.text)
 
     async def _page(self, click: Click, person: Person) -> Reply:
@@ -182,7 +182,7 @@ class Dialogs:
         view = await self._approval(click, approval_id)
         if isinstance(view, Unknown):
             return said(view.text)
-        decides, asked = await may_decide(self._desk, view, person), has_asked(view, person.person_id)
+        decides, asked = await may_decide(self._services.queries, view, person), has_asked(view, person.person_id)
         return opened(show_all_dialog(view, page, decides=decides, asked=asked))
 
     async def _again(self, click: Click, person: Person, mistakes: Invalid) -> Reply:
@@ -193,21 +193,21 @@ class Dialogs:
             if isinstance(view, ApprovalView):
                 return opened(reject_dialog(view, mistakes.errors, words(click.data, actions.REASON)), wrong)
         if click.action == actions.EDIT:
-            form = await self._desk.edit_form(click.subject, person)
+            form = await self._services.approvals.edit_form(click.subject, person)
             if isinstance(form, Form):
                 return opened(edit_dialog(click.subject, form, mistakes.errors, entries(click.data, form)), wrong)
         if click.action == actions.ANSWER:
-            form = await self._desk.question_form(click.subject, person)
+            form = await self._services.questions.form(click.subject, person)
             if isinstance(form, Form):
                 typed, server = entries(click.data, form), await self._asker(click)
                 return opened(answer_dialog(click.subject, form, mistakes.errors, typed, server=server), wrong)
         if click.action == actions.ENTER_CODE:
-            return await code_form(self._desk, click, person, wrong)
+            return await code_form(self._services.queries, click, person, wrong)
         return said(wrong)
 
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the tenant where somebody clicked: those of others are none of theirs."""
-        return await self._desk.approval(approval_id, within_tenant(click.visitor.spot.tenant))
+        return await self._services.queries.approval(approval_id, within_tenant(click.visitor.spot.tenant))
 
 
 def unfinished(result: ClickResult) -> str:

@@ -17,7 +17,8 @@ from adapters.teams.api import Connector, ConnectorFailed
 from adapters.teams.errands import Errands
 from adapters.teams.ids import channel_of, place_of
 from adapters.teams.inbound.gestures import Click
-from bot.platform import Desk, Reference
+from bot.platform import Reference
+from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
 
@@ -42,8 +43,8 @@ _ON_CARDS = frozenset(
 class Duplicates:
     """Removes cards that the records know nothing of."""
 
-    def __init__(self, desk: Desk, connector: Connector, errands: Errands, *, grace: float) -> None:
-        self._desk = desk
+    def __init__(self, queries: Queries, connector: Connector, errands: Errands, *, grace: float) -> None:
+        self._queries = queries
         self._connector = connector
         self._errands = errands
         self._grace = grace
@@ -59,7 +60,7 @@ class Duplicates:
         await asyncio.sleep(self._grace)
         spot, message = click.visitor.spot, click.visitor.message
         place = place_of(spot)
-        if not await self._is_unknown(click) or await self._desk.is_ours(message, place.channel or place.key):
+        if not await self._is_unknown(click) or await self._queries.is_ours(message, place.channel or place.key):
             return  # the latter: what a client says may be made up, also on which message something was clicked
         try:
             await self._connector.delete(spot, message)
@@ -72,7 +73,7 @@ class Duplicates:
         """Whether the card is recorded here, and not as this message. A card that was routed to a channel begins a
         thread there, and its duplicate another."""
         here = channel_of(click.visitor.spot.conversation)
-        shown = [messages_in(each.reference) for each in await self._desk.shown(click.subject) if each.reference]
+        shown = [messages_in(each.reference) for each in await self._queries.shown(click.subject) if each.reference]
         ids = {m for known in shown for where, found in known.items() if channel_of(where) == here for m in found}
         return bool(ids) and click.visitor.message not in ids
 

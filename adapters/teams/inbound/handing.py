@@ -8,8 +8,8 @@ from adapters.teams import actions
 from adapters.teams.ids import Spot, is_object_id
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
+from bot.decisions import Approvals
 from bot.domain import ClickResult, Handover, Invalid, Person, Unwelcome
-from bot.platform import Desk
 
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
@@ -18,8 +18,8 @@ FindColleague = Callable[[Spot, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 
 
-async def hand_over(desk: Desk, click: Click, person: Person, colleague: FindColleague) -> ClickResult:
-    """Have the desk ask whom the dialog names."""
+async def hand_over(approvals: Approvals, click: Click, person: Person, colleague: FindColleague) -> ClickResult:
+    """Ask whom the dialog names to decide."""
     picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS).strip()
     if picked and typed:
         return Invalid({"": CHOOSE_ONE})
@@ -27,8 +27,8 @@ async def hand_over(desk: Desk, click: Click, person: Person, colleague: FindCol
     if not is_object_id(named):
         if not typed or "@" not in typed:
             return Invalid({"": CHOOSE_SOMEBODY})
-        return await desk.hand_over(Handover(click.key, person, click.subject, typed))
+        return await approvals.hand_over(Handover(click.key, person, click.subject, typed))
     found = await colleague(click.visitor.spot, named.lower())
     if isinstance(found, Unwelcome):
         return Invalid({"": found.text})
-    return await desk.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))
+    return await approvals.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))

@@ -18,8 +18,8 @@ from adapters.teams.inbound.listening import Listening
 from adapters.teams.inbound.replies import NOTHING, Reply, refused, said, told
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from adapters.teams.reading import our_id, part, words
+from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome
-from bot.platform import Desk
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ class Invokes:
 
     def __init__(
         self,
-        desk: Desk,
+        connections: Connections,
         *,
         answers: Answers,
         clicks: Clicks,
@@ -47,7 +47,7 @@ class Invokes:
         errands: Errands,
         within: float,
     ) -> None:
-        self._desk = desk
+        self._connections = connections
         self._answers = answers
         self._clicks = clicks
         self._dialogs = dialogs
@@ -122,7 +122,7 @@ class Invokes:
         person = await self._answers.who(visitor)
         if sign_in_id and not isinstance(person, Unwelcome):
             key = read_click(activity, {}, visitor).key
-            await self._desk.sign_in_reply(SignInReply(key, person, sign_in_id, done=True))
+            await self._connections.sign_in_reply(SignInReply(key, person, sign_in_id, done=True))
         return NOTHING
 
 

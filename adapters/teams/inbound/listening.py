@@ -1,4 +1,4 @@
-"""Activities that nobody waits for the outcome of: kept by the desk before Teams gets its answer."""
+"""Activities that nobody waits for the outcome of: kept in the inbox before Teams gets its answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ from adapters.teams.inbound.gestures import Click, Opinion
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from adapters.teams.render.posts import greeting
 from bot.domain import Feedback, Unwelcome
-from bot.platform import Desk, Reference
+from bot.inbox import Inbox
+from bot.platform import Reference
+from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +45,18 @@ class Listening:
     """What each activity does."""
 
     def __init__(
-        self, desk: Desk, *, people: People, answers: Answers, clicks: Clicks, commands: Commands, errands: Errands
+        self,
+        inbox: Inbox,
+        queries: Queries,
+        *,
+        people: People,
+        answers: Answers,
+        clicks: Clicks,
+        commands: Commands,
+        errands: Errands,
     ) -> None:
-        self._desk = desk
+        self._inbox = inbox
+        self._queries = queries
         self._people = people
         self._answers = answers
         self._clicks = clicks
@@ -53,7 +64,7 @@ class Listening:
         self._errands = errands
 
     async def take(self, activity: Mapping[str, Any], ears: Ears, size: int) -> None:
-        """Do what an activity says; `size`: of how many bytes it was read. Raises whatever the desk raises, so that
+        """Do what an activity says; `size`: of how many bytes it was read. Raises whatever the services raise, so that
         Teams sends it again."""
         found = await asyncio.to_thread(heard, activity, ears) if size > LARGE else heard(activity, ears)
         if visitor := visitor_of(activity, ears):
@@ -61,7 +72,7 @@ class Listening:
         await self._do(found)
 
     async def thinks(self, visitor: Visitor, opinion: Opinion) -> None:
-        """Record an opinion of an answer of ours. Raises whatever the desk raises."""
+        """Record an opinion of an answer of ours. Raises whatever the services raise."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             return
@@ -69,9 +80,9 @@ class Listening:
         def is_it(reference: Reference) -> bool:
             return any(visitor.message in parts for parts in messages_in(reference).values())
 
-        post_id = await self._desk.answer_at(place_of(visitor.spot), is_it)
+        post_id = await self._queries.answer_at(place_of(visitor.spot), is_it)
         if post_id is not None:
-            await self._desk.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
+            await self._inbox.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
 
     async def _do(self, found: Heard | None) -> None:
         match found:
@@ -79,20 +90,20 @@ class Listening:
                 if command := command_in(message):
                     self._errands.start(self._commands.handle(command, visitor), f"command {command}")
                 else:
-                    await self._desk.accept(message)
+                    await self._inbox.accept(message)
             case Edited(message, may_be_new):
-                if not (may_be_new and await self._desk.accept(message)):
-                    await self._desk.amend(message.key, message.text)
+                if not (may_be_new and await self._inbox.accept(message)):
+                    await self._inbox.amend(message.key, message.text)
             case Deleted(key):
-                await self._desk.withdraw(key)
+                await self._inbox.withdraw(key)
             case Click():
                 await self._clicks.submitted(found)
             case Reacted(visitor, verdict):
                 await self.thinks(visitor, Opinion(verdict, ""))
             case Arrived(key, place):
-                await self._desk.arrived(key, place, greeting())
+                await self._inbox.arrived(key, place, greeting())
             case Left(place):
-                await self._desk.left(place)
+                await self._inbox.left(place)
                 self._people.forget(spot_of(place).conversation)
             case MembersChanged():
                 self._forget(found)

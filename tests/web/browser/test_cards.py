@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Route, expect
 from bot.domain import ApprovalView, Decision, GrantView, Handover, OutcomeView, SignInView
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House
-from tests.web.stand_in_desk import NOW, an_approval
+from tests.web.stand_in_services import NOW, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -24,7 +24,7 @@ def card(window: Window, name: str) -> Locator:
 
 async def test_a_card_shows_all_that_a_decision_needs(house: House, window: Window) -> None:
     view = an_approval(risk=("writes", "destroys"), may_decide="anyone but Ana", title="Create event")
-    await house.desk.post(THREAD, view)
+    await house.services.post(THREAD, view)
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
     for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Writes", "Destroys", "anyone but Ana"):
@@ -35,28 +35,28 @@ async def test_a_card_shows_all_that_a_decision_needs(house: House, window: Wind
 
 
 async def test_approving_shows_who_when_and_the_result(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await window.button("Approve").click()
     await expect(window.log).to_contain_text("Approved by Ana")
     await expect(window.button("Approve")).to_have_count(0)
     await expect(window.log.get_by_role("article")).to_be_focused()
-    post = house.desk.find(ApprovalView, "approval_id", "a")
+    post = house.services.find(ApprovalView, "approval_id", "a")
     assert post is not None
     assert isinstance(post.content, ApprovalView)
-    await house.desk.change(post, replace(post.content, result="Created at 10:00.", result_tone="success"))
+    await house.services.change(post, replace(post.content, result="Created at 10:00.", result_tone="success"))
     await expect(window.log).to_contain_text("Result: Created at 10:00.")
 
 
 async def test_rejecting_asks_for_the_reason_in_a_dialog(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await window.button("Reject").click()
     await expect(window.dialog.get_by_label("Reason")).to_be_focused()
     await window.page.keyboard.press("Escape")
     await expect(window.dialog).to_have_count(0)
     await expect(window.button("Reject")).to_be_focused()
-    assert house.desk.clicks == []
+    assert house.services.clicks == []
     await window.button("Reject").click()
     await window.dialog.get_by_label("Reason").fill("should be 10am")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
@@ -65,21 +65,21 @@ async def test_rejecting_asks_for_the_reason_in_a_dialog(house: House, window: W
 
 
 async def test_a_reason_that_is_required_is_asked_for(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a", reason_required=True))
+    await house.services.post(THREAD, an_approval("a", reason_required=True))
     await window.open(THREAD)
     await window.button("Reject").click()
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
     await expect(window.dialog).to_contain_text("Please give a reason.")
-    assert house.desk.clicks == []
+    assert house.services.clicks == []
 
 
 async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusal(
     house: House, window: Window, chrome: Chromium
 ) -> None:
-    await house.desk.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
+    await house.services.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_be_visible()
-    house.desk.refusals["a"] = "web:ana"  # since the card was drawn
+    house.services.refusals["a"] = "web:ana"  # since the card was drawn
     async with window_of(house, chrome) as other:
         await other.become("Ben")
         await other.open(THREAD)
@@ -94,9 +94,9 @@ async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusa
 
 async def test_approve_is_offered_to_those_who_may_decide(house: House, window: Window) -> None:
     """Rule 6: the server says who, and judges again at the click."""
-    house.desk.refusals["a"] = "web:ana"
-    await house.desk.post(THREAD, an_approval("a"))
-    await house.desk.post(THREAD, an_approval("b"))
+    house.services.refusals["a"] = "web:ana"
+    await house.services.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("b"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Reject")).to_have_count(1)
@@ -105,7 +105,7 @@ async def test_approve_is_offered_to_those_who_may_decide(house: House, window: 
 
 async def test_a_call_that_was_approved_and_failed_looks_failed(house: House, window: Window) -> None:
     view = an_approval("a", status="approved", decided_by=("Ana",), result="Failed: no such room", result_tone="error")
-    await house.desk.post(THREAD, view)
+    await house.services.post(THREAD, view)
     await window.open(THREAD)
     await expect(window.log.locator("article.approval.bad .chip.bad")).to_have_text("Approved, but failed")
     await expect(window.log.locator(".good")).to_have_count(0)
@@ -114,7 +114,7 @@ async def test_a_call_that_was_approved_and_failed_looks_failed(house: House, wi
 async def test_enormous_arguments_are_counted_and_whole_behind_show_all(house: House, window: Window) -> None:
     """Rule 8."""
     arguments = {"notes": "word " * 8_000 + "the end", "start": "today"}
-    await house.desk.post(THREAD, an_approval("a", arguments=arguments))
+    await house.services.post(THREAD, an_approval("a", arguments=arguments))
     await window.open(THREAD)
     await expect(window.log.get_by_text("today", exact=True)).to_be_visible()
     await expect(window.log).to_contain_text("39,407 characters are not shown above.")
@@ -126,13 +126,13 @@ async def test_enormous_arguments_are_counted_and_whole_behind_show_all(house: H
 
 
 async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile(house: House, window: Window) -> None:
-    post = await house.desk.post(THREAD, an_approval("a"))
+    post = await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
 
     async def ben_is_earlier(route: Route) -> None:
         view = post.content
         assert isinstance(view, ApprovalView)
-        await house.desk.change(post, replace(view, status="rejected", decided_by=("Ben",), decided_at=1.0))
+        await house.services.change(post, replace(view, status="rejected", decided_by=("Ben",), decided_at=1.0))
         await expect(window.log).to_contain_text("Rejected by Ben")
         await route.continue_()
 
@@ -143,28 +143,28 @@ async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile
 
 
 async def test_approve_all_is_there_when_several_wait(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Approve all")).to_be_hidden()
-    await house.desk.post(THREAD, an_approval("b"))
-    await house.desk.post(THREAD, an_approval("c"))
+    await house.services.post(THREAD, an_approval("b"))
+    await house.services.post(THREAD, an_approval("c"))
     await expect(window.page.get_by_text("3 approvals are waiting for you.")).to_be_visible()
-    house.desk.refusals["c"] = "web:ana"
+    house.services.refusals["c"] = "web:ana"
     await window.button("Approve all").click()
     await expect(window.dialog.locator("li")).to_have_count(3)
-    assert not house.desk.clicks
+    assert not house.services.clicks
     await window.dialog.get_by_role("button", name="Approve 3").click()
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
     await expect(window.log).to_contain_text("You may not decide this")
     await expect(window.button("Approve all")).to_be_hidden()
-    [click] = house.desk.clicks
+    [click] = house.services.clicks
     assert isinstance(click, Decision)
     assert click.approval_ids == ("a", "b", "c")
 
 
 async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
+    await house.services.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
     await window.open(THREAD)
     await expect(window.log).to_contain_text("907 characters are not shown above.")
     await expect(window.log).not_to_contain_text("the end")
@@ -175,7 +175,7 @@ async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(house: 
 
 async def test_what_an_approver_changed_is_marked(house: House, window: Window) -> None:
     view = an_approval("a", status="approved", arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
-    await house.desk.post(THREAD, view)
+    await house.services.post(THREAD, view)
     await window.open(THREAD)
     await window.log.get_by_text("What was asked, and changed").click()
     await expect(window.log.locator("del")).to_have_text("Meeting")
@@ -188,7 +188,7 @@ async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_
     """Rule 12."""
     asked = {"name": "word " * 200, "more": "", "less": "empty"}
     now = {"name": "Standup", "more": "empty", "less": ""}
-    await house.desk.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
+    await house.services.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
     await window.open(THREAD)
     await window.log.get_by_text("What was asked, and changed").click()
     await expect(window.log.locator("del").first).to_contain_text("… (400 more characters)")
@@ -197,8 +197,8 @@ async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_
 
 
 async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, window: Window) -> None:
-    house.desk.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
-    await house.desk.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
+    house.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
+    await house.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Get my link").click()
     link = window.log.get_by_role("link", name="Open the sign-in page")
@@ -214,8 +214,8 @@ async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, wi
 
 
 async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window: Window) -> None:
-    house.desk.links["s"] = ("web:ana", "javascript:alert(1)")
-    await house.desk.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
+    house.services.links["s"] = ("web:ana", "javascript:alert(1)")
+    await house.services.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Get my link").click()
     await expect(window.log).to_contain_text("it is no web address")
@@ -224,7 +224,7 @@ async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window
 
 @pytest.mark.parametrize("choice", ["It was done", "Try again", "Skip"])
 async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: Window, choice: str) -> None:
-    await house.desk.post(
+    await house.services.post(
         THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
     )
     await window.open(THREAD)
@@ -237,8 +237,8 @@ async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_b
 ) -> None:
     """Rule 8."""
     long = {"notes": "word " * 8_000 + "the end"}
-    await house.desk.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
-    house.desk.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", long, NOW))
+    await house.services.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
+    house.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", long, NOW))
     await window.open(THREAD)
     await window.log.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
@@ -258,26 +258,26 @@ async def all_pages_end(window: Window, words: str) -> None:
 
 
 async def test_always_allowing_asks_for_how_long(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
+    await house.services.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
     await window.open(THREAD)
     await expect(card(window, "calendar")).to_contain_text("Ana wrote: “book the team meeting”")
     await window.button("Always allow…").click()
     await window.dialog.get_by_label("For").select_option("8 h")
     await window.dialog.get_by_role("button", name="Approve", exact=True).click()
     await expect(window.log).to_contain_text("Approved by Ana")
-    [decision] = house.desk.clicks
+    [decision] = house.services.clicks
     assert isinstance(decision, Decision)
     assert decision.always_for == 28_800
 
 
 async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
+    await house.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
     await window.open(THREAD)
     await window.button("Ask somebody else…").click()
     await window.dialog.get_by_label("Who should decide?").select_option("Ben")
     await window.dialog.get_by_role("button", name="Ask", exact=True).click()
     await expect(card(window, "calendar")).to_contain_text("Also asked to decide")
-    [handover] = house.desk.clicks
+    [handover] = house.services.clicks
     assert isinstance(handover, Handover)
     assert handover.to == "web:ben"
     await window.button("Withdraw").click()
@@ -285,14 +285,14 @@ async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(house: Ho
 
 
 async def test_what_one_always_allows_is_listed_and_revoked(house: House, window: Window) -> None:
-    house.desk.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    house.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
     await window.open(THREAD)
     await window.button("Always allowed…").click()
     await expect(window.dialog).to_contain_text("Standup")
     await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
     await expect(window.dialog).to_contain_text("every call that needs you asks you")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
-    assert house.desk.given == {}
+    assert house.services.given == {}
 
 
 async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_and_may(
@@ -300,8 +300,10 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
 ) -> None:
     """Rule 12: a mask says how many characters it hides, and whoever may decide can look."""
     mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
-    house.desk.hidden = {mask: token}
-    await house.desk.post(THREAD, an_approval(arguments={"what": f"use {mask}"}, masks=1, fingerprint="#3fa9c2d1e0b4"))
+    house.services.hidden = {mask: token}
+    await house.services.post(
+        THREAD, an_approval(arguments={"what": f"use {mask}"}, masks=1, fingerprint="#3fa9c2d1e0b4")
+    )
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
     await expect(shown).to_contain_text(f"use {mask}")
@@ -314,10 +316,10 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
 
 
 async def test_whoever_may_not_look_is_told_so(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a", masks=1))
+    await house.services.post(THREAD, an_approval("a", masks=1))
     await window.open(THREAD)
     await expect(window.button("Look at what is hidden")).to_be_visible()
-    house.desk.refusals["a"] = "web:ana"  # since the card was drawn
+    house.services.refusals["a"] = "web:ana"  # since the card was drawn
     await window.button("Look at what is hidden").click()
     await expect(window.log).to_contain_text("You may not look at this.")
     await expect(window.dialog).to_have_count(0)
@@ -325,7 +327,7 @@ async def test_whoever_may_not_look_is_told_so(house: House, window: Window) -> 
 
 
 async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Look at what is hidden")).to_have_count(0)
     await expect(window.log.locator(".unseen")).to_be_hidden()

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House, serve
-from tests.web.stand_in_desk import an_approval, said
+from tests.web.stand_in_services import an_approval, said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -47,16 +47,16 @@ UNNAMED = """() => [...document.querySelectorAll("button, input, select, textare
 
 
 async def fill(house: House) -> None:
-    await house.desk.post(THREAD, said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
-    await house.desk.post(THREAD, an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")))
-    await house.desk.post(
+    await house.services.post(THREAD, said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
+    await house.services.post(THREAD, an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")))
+    await house.services.post(
         THREAD, an_approval("b", status="approved", decided_by=("Ben",), decided_at=1.0, result="Done.")
     )
-    await house.desk.post(
+    await house.services.post(
         THREAD, an_approval("c", status="rejected", decided_by=("Ben",), decided_at=1.0, reason="No.")
     )
-    await house.desk.post(THREAD, an_approval("d", status="expired"))
-    await house.desk.post(THREAD, an_approval("e"))
+    await house.services.post(THREAD, an_approval("d", status="expired"))
+    await house.services.post(THREAD, an_approval("e"))
 
 
 async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(house: House, chrome: Chromium) -> None:
@@ -105,7 +105,7 @@ async def test_the_page_has_landmarks_and_the_conversation_is_a_live_log(window:
 
 
 async def test_a_decision_can_be_made_with_the_keyboard_alone(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Reject")).to_be_visible()
     await window.page.locator("#title").click()

@@ -9,7 +9,7 @@ from bot.domain import ClarificationView, Decision, FormAnswer
 from graph.fields import FieldType, FormField
 from tests.web.browsing import Window
 from tests.web.serving import House
-from tests.web.stand_in_desk import EVENT_FIELDS, an_approval
+from tests.web.stand_in_services import EVENT_FIELDS, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -17,7 +17,7 @@ THREAD = "web:one"
 
 
 async def open_edit_form(house: House, window: Window, **changes: object) -> None:
-    await house.desk.post(THREAD, an_approval("a", **changes))
+    await house.services.post(THREAD, an_approval("a", **changes))
     await window.open(THREAD)
     await window.button("Edit").click()
     await expect(window.dialog).to_be_visible()
@@ -28,7 +28,7 @@ async def approve_with_changes(window: Window) -> None:
 
 
 def values_of(house: House) -> dict[str, object]:
-    decision = house.desk.clicks[-1]
+    decision = house.services.clicks[-1]
     assert isinstance(decision, Decision)
     assert decision.arguments is not None
     return dict(decision.arguments)
@@ -90,7 +90,7 @@ async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_
     house: House, window: Window
 ) -> None:
     await open_edit_form(house, window)
-    house.desk.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
+    house.services.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
     await window.dialog.get_by_label("Name").fill("Standup")
     await window.dialog.get_by_label("Duration").fill("9999")
     await approve_with_changes(window)
@@ -101,7 +101,7 @@ async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_
     await expect(window.dialog).to_contain_text("It overlaps with Lunch.")
     await expect(window.dialog.get_by_label("Name")).to_have_value("Standup")
     window.complaints.clear()  # the browser's own about the 422
-    house.desk.form_errors = {}
+    house.services.form_errors = {}
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
 
@@ -113,7 +113,7 @@ async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(house:
     await approve_with_changes(window)
     await expect(window.dialog).to_contain_text("This is needed.")
     await expect(window.dialog).to_contain_text("This is not valid JSON")
-    assert house.desk.clicks == []
+    assert house.services.clicks == []
 
 
 async def test_invisible_characters_in_a_value_are_pointed_out(house: House, window: Window) -> None:
@@ -122,10 +122,10 @@ async def test_invisible_characters_in_a_value_are_pointed_out(house: House, win
 
 
 async def test_who_may_not_edit_is_told_on_the_card(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, an_approval("a"))
+    await house.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Edit")).to_be_visible()
-    house.desk.refusals["a"] = "web:ana"  # since the card was drawn
+    house.services.refusals["a"] = "web:ana"  # since the card was drawn
     await window.button("Edit").click()
     await expect(window.log).to_contain_text("You may not edit this.")
     await expect(window.dialog).to_have_count(0)
@@ -134,14 +134,14 @@ async def test_who_may_not_edit_is_told_on_the_card(house: House, window: Window
 
 async def test_a_question_is_answered_in_a_dialog_with_typed_fields(house: House, window: Window) -> None:
     view = ClarificationView("c:1", "open", "When shall it be?", "I need a day.", EVENT_FIELDS[:2], "Ana", "web:ana")
-    await house.desk.post(THREAD, view)
+    await house.services.post(THREAD, view)
     await window.open(THREAD)
     await window.button("Answer").click()
     await window.dialog.get_by_label("Name").fill("Standup")
     await window.dialog.get_by_label("Start").fill("2026-11-22T09:30")
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = house.desk.clicks
+    [answer] = house.services.clicks
     assert isinstance(answer, FormAnswer)
     assert answer.values == {"name": "Standup", "start": "2026-11-22T09:30"}
 
@@ -155,7 +155,7 @@ async def test_every_kind_of_field_has_an_input_and_its_default(house: House, wi
         FormField(name="n", label="A number", type=FieldType.NUMBER, default=1.5),
         FormField(name="b", label="Yes or no", type=FieldType.YES_NO, default=True),
     )
-    await house.desk.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
+    await house.services.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Answer").click()
     dialog = window.dialog
@@ -164,20 +164,20 @@ async def test_every_kind_of_field_has_an_input_and_its_default(house: House, wi
         await expect(dialog.get_by_label(label)).to_have_attribute("type", kind)
     await dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = house.desk.clicks
+    [answer] = house.services.clicks
     assert isinstance(answer, FormAnswer)
     assert answer.values == {"t": "abc", "c": "y", "d": "2026-11-21", "h": "09:30", "n": 1.5, "b": True}
 
 
 async def test_a_question_without_fields_is_answered_in_the_message_box(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ana", "web:ana"))
+    await house.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Answer").click()
     await expect(window.box).to_be_focused()
 
 
 async def test_a_question_to_somebody_else_only_says_whom_it_waits_for(house: House, window: Window) -> None:
-    await house.desk.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
+    await house.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
     await window.open(THREAD)
     await expect(window.log).to_contain_text("Waiting for Ben.")
     await expect(window.button("Answer")).to_have_count(0)

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from tests.web.browsing import Window, window_of
 from tests.web.serving import House
-from tests.web.stand_in_desk import said
+from tests.web.stand_in_services import said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -84,7 +84,9 @@ async def test_no_image_is_ever_loaded(house: House, chrome: Chromium) -> None:
     async with window_of(house, chrome) as window:
         asked: list[str] = []
         window.page.on("request", lambda request: asked.append(request.url))
-        await house.desk.post("web:one", said("![x](https://evil.example/pixel.png) <img src=https://evil.example/2>"))
+        await house.services.post(
+            "web:one", said("![x](https://evil.example/pixel.png) <img src=https://evil.example/2>")
+        )
         await window.open("web:one")
         await expect(window.log).to_contain_text("(evil.example)")
         await expect(window.log.locator("img")).to_have_count(0)

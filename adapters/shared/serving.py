@@ -1,0 +1,256 @@
+"""The port on which everything listens, and who may hold on to it.
+
+aiohttp waits for the rest of a request for as long as its client keeps the connection. Here a request has to arrive
+within a time, and when there are as many connections as the process can have, the one that has been without a request
+for longest is closed, so that a new one is answered. aiohttp has no option for that: each of its protocols is wrapped
+in one that sees the bytes arrive, and a middleware says when they have become a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import resource
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from aiohttp import StreamReader, web
+from aiohttp.typedefs import Handler
+
+log = structlog.get_logger(__name__)
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+QUIET_SECONDS = 60.0
+"""Between two lines of the log that say that connections had to be closed."""
+MOST_CONNECTIONS = 10_000
+"""At once. One that rests takes about 6 kB of memory."""
+MACOS_OPEN_FILES = 10_240
+"""What macOS grants when it calls its hard limit infinite (`OPEN_MAX`)."""
+
+HostAndPort = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What connections may take."""
+
+    header_seconds: float = 10.0
+    """From connecting, or from the first byte of a further request, until its headers are there."""
+    body_seconds: float = 20.0
+    """From then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
+    connections: int = MOST_CONNECTIONS
+
+
+def raise_open_files_limit() -> int:
+    """Let this process open as many files as the system allows it. Returns how many it may have open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for wanted in (hard, MACOS_OPEN_FILES):
+        if soft in (hard, resource.RLIM_INFINITY) or (wanted != resource.RLIM_INFINITY and wanted <= soft):
+            break
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return MOST_CONNECTIONS * 2 if soft == resource.RLIM_INFINITY else soft
+
+
+def limits_for(open_files: int) -> Limits:
+    """A quarter of the open files stays for the databases, tool servers, and requests to elsewhere."""
+    return Limits(connections=min(MOST_CONNECTIONS, open_files * 3 // 4))
+
+
+@asynccontextmanager
+async def listening(application: web.Application, host: str, port: int, limits: Limits) -> AsyncIterator[HostAndPort]:
+    """Serve `application` within `limits`. Gives host and port as they are; for port 0 the system chooses one.
+
+    Raises `OSError`: it cannot listen there.
+    """
+    connections = Connections(limits)
+    application.middlewares.insert(0, connections.middleware)
+    # Nobody who sends us something compresses it, and a kilobyte can become a megabyte: aiohttp would inflate it in the
+    # event loop, and even what no route wants.
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
+    await runner.setup()
+    loop, make = asyncio.get_running_loop(), runner.server
+    assert make is not None  # noqa: S101  # after `setup`
+    loop.set_exception_handler(connections.loop_exception)
+    try:
+        server = await loop.create_server(lambda: connections.watch(make()), host, port, backlog=128)
+        try:
+            host, port = server.sockets[0].getsockname()[:2]
+            yield host, port
+        finally:
+            server.close()
+    finally:
+        loop.set_exception_handler(None)
+        await runner.cleanup()
+
+
+class Connections:
+    """All open connections: those at work on a request, and those that rest."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        # Both in the order in which it became so: the first is the one that has been in this state for longest.
+        self._resting: dict[_Watched, None] = {}
+        self._working: dict[_Watched, None] = {}
+        self._watched: dict[web.RequestHandler, _Watched] = {}
+        self._said_at = float("-inf")
+
+    def watch(self, protocol: web.RequestHandler) -> asyncio.Protocol:
+        """The protocol of a new connection, around aiohttp's own."""
+        watched = self._watched[protocol] = _Watched(protocol, self)
+        return watched
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The headers of a request have arrived. Outermost, so that all that is done for it counts as work."""
+        if request.headers.get("Content-Encoding", "identity").strip().lower() not in {"", "identity"}:
+            handler = _not_compressed
+        watched = self._watched.get(request.protocol)
+        if watched is None:
+            return await handler(request)
+        self._resting.pop(watched, None)
+        self._working[watched] = None
+        watched.begin(request.content)
+        try:
+            return await handler(request)
+        except (ConnectionError, web.RequestPayloadError):
+            if request.transport is not None and not request.transport.is_closing():
+                raise
+            return web.Response(status=408)  # to nobody: it failed because the connection is closed
+        finally:
+            watched.end()
+            if watched in self._working:  # it is not, when it was closed meanwhile
+                del self._working[watched]
+                self._resting[watched] = None
+
+    def opened(self, watched: _Watched) -> None:
+        """It is connected; if that makes too many, another one is closed."""
+        if len(self._resting) + len(self._working) >= self.limits.connections:
+            self._make_room(1, "as many connections as can be had")
+        self._resting[watched] = None
+
+    def closed(self, watched: _Watched) -> None:
+        """It is not connected any more."""
+        self._resting.pop(watched, None)
+        self._working.pop(watched, None)
+        self._watched.pop(watched.protocol, None)
+
+    def loop_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """When no connection can be accepted for want of open files, the loop pauses for a second; make room for when
+        it goes on. Whatever else goes wrong is reported as always."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE) and "socket" in context:
+            self._make_room(max(1, len(self._resting) // 10), "no more files can be opened")
+        else:
+            loop.default_exception_handler(context)
+
+    def _make_room(self, count: int, why: str) -> None:
+        """Close those that have rested for longest. When all are at work, the one that has worked for longest: that is
+        an event stream, and pages open theirs again."""
+        for _ in range(count):
+            candidates = self._resting or self._working
+            if not candidates:
+                return
+            longest = next(iter(candidates))
+            self.closed(longest)
+            longest.abort()
+        now = asyncio.get_running_loop().time()
+        if now - self._said_at >= QUIET_SECONDS:
+            self._said_at = now
+            log.warning("connections_closed", why=why, open=len(self._resting) + len(self._working))
+
+
+async def _not_compressed(_: web.Request) -> web.StreamResponse:
+    return web.json_response({"error": "Send the body as it is: compressed ones are not read."}, status=415)
+
+
+class _Watched(asyncio.Protocol):
+    """One connection: passes everything on, and has a timer for what is to arrive."""
+
+    def __init__(self, protocol: web.RequestHandler, connections: Connections) -> None:
+        self.protocol = protocol
+        self.aborted = False
+        self._connections = connections
+        self._limits = connections.limits
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._body: StreamReader | None = None
+        self._received = False
+        """Whether bytes of a request have arrived whose headers are not all there."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Its first request is expected."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # of a server on TCP
+        self._transport = transport
+        self.protocol.connection_made(transport)
+        self._within(self._limits.header_seconds, self._headers_overdue)
+        self._connections.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived, of a body that is not complete, or of a further request."""
+        if self._body is None or self._body.is_eof():
+            self._received = True
+            if self._body is None and self._timer is None:
+                self._within(self._limits.header_seconds, self._headers_overdue)
+        self.protocol.data_received(data)
+
+    def begin(self, body: StreamReader) -> None:
+        """The headers of a request are there."""
+        self._body, self._received = body, False
+        self._stop_timer()
+        if not body.is_eof():
+            self._within(self._limits.body_seconds, self._body_overdue)
+
+    def end(self) -> None:
+        """Its request is done with. A further one may have begun to arrive meanwhile."""
+        self._body = None
+        self._stop_timer()
+        if self._received and not self.aborted:
+            self._within(self._limits.header_seconds, self._headers_overdue)
+
+    def eof_received(self) -> None:
+        """The client sends no more."""
+        self.protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as we write."""
+        self.protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self.protocol.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self.aborted = True
+        self._stop_timer()
+        self._connections.closed(self)
+        self.protocol.connection_lost(exc)
+
+    def abort(self) -> None:
+        """Close it at once, whatever is still to be read or written."""
+        self.aborted = True
+        self._stop_timer()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _headers_overdue(self) -> None:
+        if self._received and self._transport is not None and not self._transport.get_write_buffer_size():
+            self._transport.write(TOO_SLOW)
+        self.abort()
+
+    def _body_overdue(self) -> None:
+        if self._body is not None and not self._body.is_eof():
+            self.abort()
+
+    def _within(self, seconds: float, overdue: Callable[[], None]) -> None:
+        self._timer = self._loop.call_later(seconds, overdue)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,106 @@
+"""The receiving half of Slack: routes or a socket, verified, parsed, and given to the services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from adapters.slack.errands import Errands
+from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.bolt import Handlers, Inbound
+from adapters.slack.inbound.clicks import Clicks
+from adapters.slack.inbound.commands import Commands
+from adapters.slack.inbound.concerns import Concerns
+from adapters.slack.inbound.door import Door
+from adapters.slack.inbound.home_tab import HomeTab
+from adapters.slack.inbound.listening import Listening
+from adapters.slack.inbound.modals import Modals
+from adapters.slack.inbound.not_installed import NotInstalled
+from adapters.slack.inbound.openings import Openings
+from adapters.slack.inbound.shortcuts import Shortcuts
+from adapters.slack.inbound.socket_mode import SocketMode
+from adapters.slack.outbound.private import Private
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.connecting import Connecting
+from bot.services import Services
+
+log = structlog.get_logger(__name__)
+
+EVENTS_PATH = "/slack/events"
+INSTALLS_CLOSED = (
+    "SLACK_INSTALL_TEAMS is not set: no workspace can install the app or is served. Set it to the ids of yours, or to *"
+)
+DRAIN_SECONDS = 3.0
+"""For answers to people's clicks, when the process ends."""
+
+
+class SlackReceiver:
+    """Takes what Slack sends. `start` it when its routes are there, and `stop` it before the services stop."""
+
+    def __init__(self, sender: SlackSender, services: Services) -> None:
+        self.name = sender.name
+        self._config = config = sender.config
+        self._clock = sender.clock
+        self._installing = sender.installing
+        self._errands = errands = Errands()
+        api, people, workspaces = sender.api, sender.people, sender.workspaces
+        answers = Answers(api, people, Private(api))
+        concerns = Concerns(services.queries, sender.members)
+        home = HomeTab(
+            services.queries, services.connections, concerns=concerns, api=api, people=people, workspaces=workspaces
+        )
+        self._openings = Openings(services.inbox, api, people, workspaces, errands)
+        handlers = Handlers(
+            Listening(services.inbox, api=api, people=people, workspaces=workspaces, home=home, errands=errands),
+            Clicks(services, answers, home, errands),
+            Modals(services, answers, self._openings, home, errands),
+            Commands(services, concerns, answers, self._openings, workspaces),
+            Shortcuts(answers, errands),
+            NotInstalled(errands),
+        )
+        self._inbound = Inbound(handlers, workspaces.authorize, config.api_url, agent_view=config.agent_view)
+        self._socket = (
+            SocketMode(self._inbound, config.app_token, config.api_url, errands) if config.app_token else None
+        )
+        self._mode = "socket" if config.socket_mode else "http"
+        self._connecting = Connecting(workspaces, self._mode)
+
+    def routes(self) -> list[web.RouteDef]:
+        """For the one aiohttp application. In Socket Mode Slack sends no events here."""
+        routes = self._installing.pages.routes() if self._installing else []
+        if self._config.signing_secret and not self._config.socket_mode:
+            door = Door(self._inbound, self._config.signing_secret, self._clock)
+            routes.append(web.post(EVENTS_PATH, door.handle))
+        return routes
+
+    async def start(self) -> None:
+        """Find out which workspaces we are in, and open the socket. Raises `NotConnected` when Slack refuses us; when
+        it cannot be reached, this goes on trying in the background."""
+        if self._installing:
+            await self._installing.records.open()
+            if not self._config.install_teams:
+                log.warning("slack_installs_closed", note=INSTALLS_CLOSED)
+        await self._connecting.start()
+        if self._socket:
+            await self._socket.start()
+
+    def facts(self) -> Mapping[str, Any]:
+        """For `/health-check`."""
+        bots = self._connecting.bots
+        return {
+            "mode": self._mode,
+            "connected": bots is not None and (self._socket is None or self._socket.connected),
+            "workspaces": len(bots or ()),
+        }
+
+    async def stop(self) -> None:
+        """Take nothing in any more, and give the answers that are still to be given. Posting goes on."""
+        await self._connecting.close()
+        await self._errands.drain(DRAIN_SECONDS)
+        await self._openings.close()
+        if self._socket:
+            await self._socket.close()
+            await self._errands.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again

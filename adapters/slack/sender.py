@@ -1,0 +1,124 @@
+"""The sending half of Slack: it shows posts and looks people up. Made before the services; needs only its client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.slack.config import SlackConfig, config_from
+from adapters.slack.ids import PLATFORM, named_place
+from adapters.slack.outbound.drafts import Drafts
+from adapters.slack.outbound.outbox import Outbound, SignInLink
+from adapters.slack.web_api.background import Backgrounds
+from adapters.slack.web_api.client import WebApi
+from adapters.slack.web_api.install_pages import InstallPages
+from adapters.slack.web_api.installing import InstallationRecords
+from adapters.slack.web_api.members import Members
+from adapters.slack.web_api.people import People
+from adapters.slack.web_api.rotation import InstalledTokens
+from adapters.slack.web_api.standing import Standing
+from adapters.slack.web_api.user_groups import UserGroups
+from adapters.slack.web_api.workspaces import OneToken, Workspaces
+from bot.clock import Clock, system_clock
+from bot.secrets import Sealer
+from bot.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationStore:
+    """Where installs into many workspaces are kept."""
+
+    database: Path
+    """SQLite file of the records."""
+    sealer: Sealer
+
+
+class SlackSender:
+    """Fills `bot.platform.Platform`: each method of the port is that of the part which does it.
+
+    What the receiving half needs of the same client is public. `close` it when nobody posts any more.
+    """
+
+    name = PLATFORM
+
+    def __init__(
+        self,
+        config: SlackConfig,
+        sign_in_link: SignInLink,
+        *,
+        installations: InstallationStore | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        """`installations` is needed where people install it themselves, that is, where no `bot_token` is set. Raises
+        `ValueError` for a configuration that cannot work."""
+        if not (config.signing_secret or config.app_token):
+            raise ValueError("neither a signing secret (Events API) nor an app token (Socket Mode) is set")
+        self.config = config
+        self.clock = clock
+        self.installing = None if config.bot_token else Installing.of(config, installations, clock)
+        tokens = self.installing.tokens if self.installing else OneToken(config.bot_token or "")
+        self.workspaces = Workspaces(tokens, config.api_url)
+        self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
+        self.people = People(self.api, config, clock=clock)
+        self.members = Members(self.api, clock=clock)
+        self._groups = UserGroups(self.api, clock=clock)
+        self._backgrounds = Backgrounds(self.api, self.people, clock=clock)
+        self._drafts = Drafts(self.api, clock=clock)
+
+        outbound = Outbound(self.api, self._drafts, sign_in_link)
+        self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
+        self.introduce = self._backgrounds.introduce
+        self.live = self._drafts.live
+        standing = Standing(self.people, self.members, self._groups)
+        self.in_group, self.in_channel = standing.in_group, standing.in_channel
+        self.account_of, self.name_of = standing.account_of, standing.name_of
+        self.named_place = named_place
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._drafts.close()
+        await self._backgrounds.close()
+        await self._groups.close()
+        await self.members.close()
+        await self.people.close()
+        await self.api.close()
+        await self.workspaces.close()
+        if self.installing:
+            await self.installing.close()
+
+
+def slack_sender(settings: Settings, database: Path, key: bytes, sign_in_link: SignInLink) -> SlackSender:
+    """The sending half that the settings describe. `database`: SQLite file of the records; `key`: seals tokens."""
+    return SlackSender(config_from(settings), sign_in_link, installations=InstallationStore(database, Sealer(key)))
+
+
+@dataclass(frozen=True, slots=True)
+class Installing:
+    """What installs into many workspaces need."""
+
+    records: InstallationRecords
+    tokens: InstalledTokens
+    pages: InstallPages
+
+    @classmethod
+    def of(cls, config: SlackConfig, store: InstallationStore | None, clock: Clock) -> Installing:
+        """Raises `ValueError` when something is missing."""
+        client_id, secret = config.client_id, config.client_secret
+        if store is None or not client_id or not secret:
+            raise ValueError("neither a bot token is set nor what installs into many workspaces need")
+        records = InstallationRecords(store.database, client_id, store.sealer, clock=clock)
+        tokens = InstalledTokens(
+            records,
+            client_id=client_id,
+            client_secret=secret,
+            api_url=config.api_url,
+            allowed=config.may_install,
+            clock=clock,
+        )
+        return cls(records, tokens, InstallPages(config, records, tokens.changed))
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self.pages.close()
+        await self.tokens.close()
+        await self.records.close()

@@ -1,0 +1,96 @@
+"""The receiving half of Teams: its one route, verified, parsed, and given to the services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from adapters.teams.connecting import Connecting
+from adapters.teams.connector.authentication import Authentication
+from adapters.teams.connector.turns import Turns
+from adapters.teams.errands import Errands
+from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.clicks import Clicks
+from adapters.teams.inbound.commands import Commands
+from adapters.teams.inbound.concerns import Concerns
+from adapters.teams.inbound.dialogs import Dialogs
+from adapters.teams.inbound.door import Door
+from adapters.teams.inbound.duplicates import GRACE, Duplicates
+from adapters.teams.inbound.invokes import WITHIN, Invokes
+from adapters.teams.inbound.links import Links
+from adapters.teams.inbound.listening import Listening
+from adapters.teams.sender import TeamsSender
+from bot.services import Services
+
+MESSAGES_PATH = "/api/messages"
+DRAIN_SECONDS = 3.0
+"""For answers to people's clicks, when the process ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long is waited, in seconds."""
+
+    answer: float = WITHIN
+    """For what comes of an invoke, before it goes on without the person who waits."""
+    duplicate: float = GRACE
+    """Before a card that the records do not know is taken for a duplicate."""
+
+
+class TeamsReceiver:
+    """Takes what Teams sends. `start` it when its routes are there, and `stop` it before the services stop."""
+
+    def __init__(self, sender: TeamsSender, services: Services, *, patience: Patience | None = None) -> None:
+        patience = patience or Patience()
+        self.name = sender.name
+        self._connector = connector = sender.connector
+        self._errands = errands = Errands()
+        self._connecting = Connecting(sender.config, sender.tokens)
+        self._authentication = Authentication(sender.config, clock=sender.clock)
+        queries, people = services.queries, sender.people
+        answers = Answers(connector, people, sender.private)
+        links = Links(services.sign_in_links, queries, answers, errands)
+        duplicates = Duplicates(queries, connector, errands, grace=patience.duplicate)
+        clicks = Clicks(services, answers, links, duplicates, errands)
+        commands = Commands(queries, services.connections, answers, Concerns(queries, connector))
+        listening = Listening(
+            services.inbox,
+            queries,
+            people=people,
+            answers=answers,
+            clicks=clicks,
+            commands=commands,
+            errands=errands,
+        )
+        invokes = Invokes(
+            services.connections,
+            answers=answers,
+            clicks=clicks,
+            dialogs=Dialogs(services, answers, sender.standing.colleague),
+            listening=listening,
+            errands=errands,
+            within=patience.answer,
+        )
+        self._door = Door(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        """For the one aiohttp application."""
+        return [web.post(MESSAGES_PATH, self._door.handle)]
+
+    async def start(self) -> None:
+        """Get the bot's token once. Raises `NotConnected` when Microsoft refuses us; when it cannot be reached, this
+        goes on trying in the background."""
+        await self._connecting.start()
+
+    def facts(self) -> Mapping[str, Any]:
+        """For `/health-check`."""
+        return self._connector.facts()
+
+    async def stop(self) -> None:
+        """Give the answers that are still to be given, and take nothing in any more. Posting goes on."""
+        await self._connecting.close()
+        await self._errands.drain(DRAIN_SECONDS)
+        await self._authentication.close()

@@ -1,0 +1,61 @@
+"""The sending half of Teams: it shows posts and looks people up. Made before the services; needs only its client."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from adapters.teams.config import TeamsConfig, config_from
+from adapters.teams.connector.client import BotConnector
+from adapters.teams.connector.people import People
+from adapters.teams.connector.standing import Standing
+from adapters.teams.connector.tokens import tokens_of
+from adapters.teams.ids import PLATFORM, named_place
+from adapters.teams.inbound.introducing import introduce
+from adapters.teams.outbound.drafts import Drafts
+from adapters.teams.outbound.links import SignInLink
+from adapters.teams.outbound.outbox import Outbound
+from adapters.teams.outbound.private import Private
+from bot.clock import Clock, system_clock
+from bot.settings import Settings
+
+
+class TeamsSender:
+    """Fills `bot.platform.Platform`: each method of the port is that of the part which does it.
+
+    What the receiving half needs of the same client is public. `close` it when nobody posts any more.
+    """
+
+    name = PLATFORM
+
+    def __init__(self, config: TeamsConfig, sign_in_link: SignInLink, *, clock: Clock = system_clock) -> None:
+        """Raises `ValueError` for a configuration that cannot work."""
+        self.config = config
+        self.clock = clock
+        self.tokens = tokens_of(config, clock=clock)
+        self.connector = BotConnector(config, self.tokens)
+        self.people = People(self.connector, config, clock=clock)
+        self.standing = Standing(self.people, config, clock=clock)
+        self.private = Private(self.connector, self.people, config, clock=clock)
+        self._drafts = Drafts(self.connector, clock=clock)
+
+        outbound = Outbound(self.connector, self.people, self._drafts, self.private, sign_in_link)
+        self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
+        self.introduce = partial(introduce, self.people)
+        self.live = self._drafts.live
+        self.in_group, self.in_channel = self.standing.in_group, self.standing.in_channel
+        self.account_of, self.name_of = self.standing.account_of, self.standing.name_of
+        self.named_place = named_place
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._drafts.close()
+        await self.private.close()
+        await self.standing.close()
+        await self.people.close()
+        await self.connector.close()
+        await self.tokens.close()
+
+
+def teams_sender(settings: Settings, sign_in_link: SignInLink) -> TeamsSender:
+    """The sending half that the settings describe."""
+    return TeamsSender(config_from(settings), sign_in_link)

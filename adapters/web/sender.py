@@ -1,0 +1,74 @@
+"""The sending half of the web page: posts go to the pages that are open; the rest is read from the records."""
+
+from __future__ import annotations
+
+from adapters.web.config import WebConfig
+from adapters.web.hub import Hub
+from adapters.web.live import LiveBoard, WebLive
+from adapters.web.render import post_json
+from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Said
+from bot.platform import Reference
+
+
+class WebSender:
+    """Fills `bot.platform.Platform`. Sending cannot fail: an absent page reads the records when it comes."""
+
+    name = "web"
+
+    def __init__(self, config: WebConfig) -> None:
+        self.config = config
+        self.hub = Hub()
+        self.board = LiveBoard(self.hub)
+
+    async def send(self, post: Post) -> Reference:
+        """Show a post on the open pages of its thread."""
+        ended = self.board.end_draft(post.thread_id, post.content.text) if isinstance(post.content, Said) else None
+        self._publish(post, ended)
+        return {}
+
+    async def update(self, post: Post, reference: Reference) -> Reference:
+        """Show what a post has become."""
+        self._publish(post, None)
+        return {}
+
+    async def find(self, post: Post) -> Reference | None:
+        """Every post can be found: the page shows the records themselves."""
+        return {}
+
+    async def introduce(self, arrival: Arrival) -> Introduction:
+        """The page's people are known at the door, and nobody says anything there but to the bot."""
+        return Introduction(arrival.message.author, arrival.message.text)
+
+    def live(self, thread_id: str, place: Place, reader: str) -> WebLive:
+        """Where to show what happens in a thread while it happens."""
+        return WebLive(self.board, thread_id)
+
+    async def in_group(self, person_id: str, group: str) -> None:
+        """The page knows no groups."""
+        return
+
+    async def in_channel(self, person_id: str, channel: str) -> None:
+        """The page has no channels."""
+        return
+
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Nobody on the page has proved who they are: its people are as many as its configuration names."""
+        return AccountFacts(is_member=True)
+
+    async def name_of(self, person_id: str) -> str | None:
+        """What somebody of the page calls themselves."""
+        person = self.config.person(person_id)
+        return person.name if person else None
+
+    def named_place(self, reference: str) -> Place | None:
+        """Where somebody of the page is told of what others ask of them: beside whichever thread they have open."""
+        if self.config.person(reference) is None:
+            return None
+        return Place(self.name, key=reference, address={"person": reference}, direct=True)
+
+    def _publish(self, post: Post, ended_draft: str | None) -> None:
+        is_in_thread = post.place.key == post.thread_id  # else it is in somebody's list of what they are asked
+        if is_in_thread and self.hub.has_readers(post.thread_id):
+            event = post_json(post) | {"ends_draft": ended_draft}
+            self.hub.publish(post.thread_id, "post", event, only_for=post.only_for)
+        self.hub.threads_changed()

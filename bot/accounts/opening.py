@@ -1,0 +1,66 @@
+"""What lets people connect accounts, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bot.accounts.codes import Codes
+from bot.accounts.connecting import Changed, Changes, Connecting
+from bot.accounts.connections import Connections
+from bot.accounts.flow import SignInFlow
+from bot.accounts.tokens import Safe
+from bot.accounts.unconfigured import AccountServices
+from bot.clock import Clock
+from bot.engine import Engine
+from bot.ids import NewId
+from bot.platform import Platform
+from bot.posts import Posts
+from bot.records.database import Database
+from bot.secrets import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """How people get from a link to a connected account, and what they do with it then."""
+
+    connections: Connections
+    codes: Codes
+    flow: SignInFlow
+
+
+def make_accounts(
+    database: Database,
+    engine: Engine,
+    posts: Posts,
+    clock: Clock,
+    *,
+    outside: AccountServices,
+    sealer: Sealer,
+    new_id: NewId,
+    address: Callable[[], str],
+    platforms: Mapping[str, Platform],
+    changed: Changed,
+) -> Accounts:
+    """Everything between a sign-in's link and a connected account; `connections` has to be started and closed.
+
+    `address`: where browsers reach us (scheme, host and port). `platforms`: asked for the addresses they vouch for.
+    `changed`: told that somebody's account is another one now, or gone.
+    """
+    services, safe, changes = outside.services, Safe(sealer), Changes(changed)
+    connecting = Connecting(engine, posts, clock, services=services, safe=safe, changes=changes, new_id=new_id)
+    codes = Codes(database, posts, connecting, safe, clock)
+    connections = Connections(
+        database, engine, posts, clock, services=services, sealer=sealer, codes=codes, changes=changes
+    )
+    flow = SignInFlow(
+        database,
+        connecting,
+        safe,
+        clock,
+        services=services,
+        proofs=outside.proofs,
+        address=address,
+        platforms=platforms,
+    )
+    return Accounts(connections, codes, flow)

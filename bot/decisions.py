@@ -1,0 +1,480 @@
+"""What people do with waiting approvals: decide, edit, reveal, hand over, withdraw.
+
+Each is judged from the records and the policy as they are now; a decision is counted, and settles an approval once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.approvals.directory import Facts
+from bot.approvals.permissions import Known, authority_of, permission_of, requesters_of, stranger
+from bot.approvals.requests import has_expired, is_open
+from bot.audit.log import AuditLog
+from bot.cards import Cards
+from bot.clock import Clock
+from bot.domain import (
+    AlreadySettled,
+    ClickResult,
+    Decision,
+    Form,
+    Handover,
+    Hidden,
+    Invalid,
+    OutcomeChoice,
+    Person,
+    Refused,
+    Settled,
+    Unknown,
+)
+from bot.engine import Engine, resume_thread
+from bot.forms import FormErrors, edit_fields, read_form
+from bot.grants import StandingApprovals, is_offered, name_of
+from bot.masking import PLAIN, hidden_aside, masked_aside
+from bot.posts import Posts
+from bot.records import approvals, attempts, grants, threads
+from bot.records.approvals import ApprovalRow, VoteRow
+from bot.records.database import Database, Transaction
+from bot.views import approval_view
+from graph.calls import digest_of, storable
+from policies.approvers import (
+    CouldNotFindOut,
+    CountedVote,
+    Identity,
+    Permitted,
+    Tally,
+    as_of,
+    edit_needs_no_new_asking,
+    several_may_decide,
+    tally,
+)
+from policies.model import Tool, canonical_json, home_of, model_name
+from policies.redaction import Redactor
+
+NO_SUCH = Unknown("This approval does not exist (any more).")
+EXPIRED = AlreadySettled("This approval has expired.")
+FASTER = AlreadySettled("Somebody was faster: this has been settled already.")
+SOMEBODY_ELSE = "Since you changed it, somebody else has to approve the changed call."
+TOOL_CHANGED = "The tool itself changed since this was asked, so the changed call is asked about once more."
+NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
+NO_OUTCOME = Unknown("This call does not exist (any more).")
+REASON_LIMIT = 2_000
+"""Characters of a reason."""
+PATIENCE = 2.5
+"""Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
+NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Try again in a moment.")
+ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
+NOBODY = Refused("I have met nobody with this address.")
+
+FindTool = Callable[[str], Tool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Arguments as an approver wants them."""
+
+    arguments: dict[str, Any]
+    digest: str | None
+    """`None` when the edited call has to be asked anew, so that nothing can run under this approval."""
+    anew: str = ""
+    """Why it has to be, as a sentence."""
+
+
+class Approvals:
+    """Records what people decide about calls: waiting approvals, standing approvals, attempts that broke off.
+
+    What has to be looked up about a person is looked up first: no transaction waits for a platform.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        posts: Posts,
+        clock: Clock,
+        *,
+        cards: Cards,
+        facts: Facts,
+        standing: StandingApprovals,
+        find_tool: FindTool,
+        audit: AuditLog,
+        redactor: Redactor = PLAIN,
+    ) -> None:
+        self._database = database
+        self._engine = engine
+        self._posts = posts
+        self._cards = cards
+        self._facts = facts
+        self._standing = standing
+        self._clock = clock
+        self._find_tool = find_tool
+        self._audit = audit
+        self._redactor = redactor
+
+    # ------------------------------------------------------------------------------------------- deciding
+
+    async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
+        """Judge and record a click, per approval id; the same click again gets the same answer."""
+        decision = _keepable(decision)
+        person = decision.person
+        self._facts.meet(person)
+        known = await self._facts.for_voting(person.person_id, decision.approval_ids)
+        results: dict[str, ClickResult] = {}
+        settled: dict[str, list[str]] = {}
+        async with self._database.writing_urgently() as tx:
+            await threads.remember(tx, known.described(person), self._clock())
+            for approval_id in sorted(set(decision.approval_ids)):  # in which order `approvals.hold` wants them
+                row = await approvals.hold(tx, approval_id)
+                results[approval_id] = result = await self._judge(tx, row, decision, known) if row else NO_SUCH
+                if row is not None and isinstance(result, Settled) and result.final:
+                    settled.setdefault(row.thread_id, []).append(approval_id)
+                # Statements do not yield, and a hundred approvals may be decided at once.
+                await asyncio.sleep(0)
+            for thread_id, approval_ids in settled.items():
+                await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
+        return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
+
+    async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
+        """The form to edit a waiting call with, for somebody who may decide it."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+        known = await self._facts.for_judging(person.person_id, [row] if row else [])
+        refusal = self._not_decidable(row, person, known)
+        if row is None or refusal is not None:
+            return refusal or NO_SUCH
+        tool = self._tool(row)
+        if tool is None:
+            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
+        asked, editable = row.asked.arguments, row.asked.ask.editable
+        fields, values = edit_fields(
+            tool.input_schema, asked, editable, masked=await masked_aside(asked, self._redactor)
+        )
+        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
+
+    async def reveal(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        """What the masks of a waiting approval's card hide, for somebody who may decide it, and for them alone. The
+        audit log says who asked: that is written down before anything is shown."""
+        person = _keepable_person(person)
+        async with self._database.reading() as tx:
+            found = await approvals.get(tx, approval_id)
+            view = await approval_view(tx, approval_id, now=self._clock())
+        known = await self._facts.for_judging(person.person_id, [found] if found else [])
+        refusal = self._not_decidable(found, person, known)
+        if view is None or refusal is not None:
+            return refusal or NO_SUCH
+        hidden = await hidden_aside(view, self._redactor)
+        async with self._database.writing_urgently() as tx:
+            row = await approvals.get(tx, approval_id)  # as it is by now
+            refusal = self._not_decidable(row, person, known)
+            if row is None or refusal is not None:
+                return refusal or NO_SUCH
+            if not hidden.secrets:
+                return Refused("Nothing is hidden in this.")
+            authority = authority_of(row, person.person_id, known, self._clock())
+            await self._audit.looked(tx, row, person, authority)
+        return hidden
+
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        """Somebody who may decide asks another who may: that person gets the card, and every card says so."""
+        handover = replace(handover, to=storable(handover.to), name=storable(handover.name))
+        person_id, approval_id = handover.person.person_id, handover.approval_id
+        try:
+            async with asyncio.timeout(PATIENCE):  # whose address it is and whether they may are asked in turn
+                of_them, others = await asyncio.gather(
+                    self._facts.for_voting(person_id, [approval_id]), self._meant(handover)
+                )
+        except TimeoutError:
+            return NOT_FOUND_OUT
+        async with self._database.writing_urgently() as tx:
+            row, now = await approvals.hold(tx, approval_id), self._clock()
+            if row is None:
+                return NO_SUCH
+            outside = stranger(row, person_id, now)
+            if outside is not None:
+                return Refused(outside.reason)
+            if not is_open(row, now):
+                return AlreadySettled("This has been settled already.")
+            permission = permission_of(row, person_id, of_them, now)
+            if not isinstance(permission, Permitted):
+                return Refused(permission.reason)
+            if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
+                return ONLY_YOU
+            if person_id in others:
+                return Refused("You may decide this yourself.")
+            if not others:
+                return NOBODY
+            permissions = {to: permission_of(row, to, of_other, now) for to, of_other in others.items()}
+            to = next((to for to, found in permissions.items() if isinstance(found, Permitted)), next(iter(others)))
+            name = handover.name or (await threads.names(tx, [to]))[to]
+            match permissions[to]:
+                case Permitted():
+                    if handover.name and await threads.person(tx, to) is None:
+                        await threads.remember(tx, Person(to, name), now)
+                    return await self._handed(tx, row, to, name)
+                case CouldNotFindOut():
+                    return Refused(f"Whether {name} may decide this could not be found out. Try again in a moment.")
+                case _:
+                    return Refused(f"{name} is not one of the people who may decide this.")
+
+    async def withdraw_request(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        """The requester, under whichever of their accounts, does not want the call any more. `key` names the click."""
+        accounts = await self._requester_accounts(approval_id, person)
+        async with self._database.writing_urgently() as tx:
+            row, now = await approvals.hold(tx, approval_id), self._clock()
+            if row is None:
+                return NO_SUCH
+            if row.asked.requesters[0] not in accounts:
+                return Refused("Only the person who asked for this can withdraw it.")
+            if row.status == "pending" and has_expired(row, now):
+                return EXPIRED
+            if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
+                twice = row.settled_key == key
+                return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
+            await self._posts.show_again(tx, [approval_id])
+            await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
+        return Settled("Withdrawn.")
+
+    async def revoke_standing_approval(self, grant_id: str, person: Person) -> ClickResult:
+        """End a standing approval. Somebody else's does not exist."""
+        grant_id = storable(grant_id)
+        async with self._database.writing_urgently() as tx:
+            if await grants.revoke(tx, grant_id, person.person_id, self._clock()):
+                return Settled("Revoked: you will be asked again.")
+            row = await grants.get(tx, grant_id)
+        if row is None or row.person_id != person.person_id:
+            return NO_STANDING_APPROVAL
+        return AlreadySettled("This permission has ended already.")
+
+    async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
+        """Record what came of an attempt that broke off; its requester only."""
+        async with self._database.writing_urgently() as tx:
+            row = await attempts.get(tx, choice.outcome_id)
+            if row is None:
+                return NO_OUTCOME
+            if row.requester != choice.person.person_id:
+                return Refused("Only the person who asked for this call can say what came of it.")
+            if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
+                twice = row.settled_key == choice.key
+                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+            await self._posts.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
+            await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
+        return Settled("Noted.")
+
+    # ------------------------------------------------------------------------------------------- parts
+
+    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> Refused | Unknown | None:
+        """Why this person may not decide it now, judged as a click on it is; `None`: they may."""
+        if row is None:
+            return NO_SUCH
+        if not is_open(row, self._clock()):
+            return Refused("This has been settled already.")
+        permission = permission_of(row, person.person_id, known, self._clock())
+        return None if isinstance(permission, Permitted) else Refused(permission.reason)
+
+    async def _judge(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
+        """Judge a click on one approval, and record what it changes."""
+        now, person_id = self._clock(), decision.person.person_id
+        outside = stranger(row, person_id, now)
+        if outside is not None:
+            return Refused(outside.reason)
+        if row.status != "pending":
+            return await self._too_late(tx, row, decision)
+        if has_expired(row, now):
+            return EXPIRED
+        permission = permission_of(row, person_id, known, now)
+        if not isinstance(permission, Permitted):
+            return Refused(permission.reason)
+        if decision.verb == "reject" and row.asked.ask.reason_required and not decision.reason.strip():
+            return Invalid({"reason": "Please say why: a rejection of this needs a reason."})
+        if decision.always_for is not None and not _may_be_granted(row, decision):
+            return Refused("This cannot be allowed for a while: please decide it for this once.")
+        if decision.verb == "approve" and decision.arguments is not None:
+            edit = self._edit(row, decision.arguments)
+            if isinstance(edit, _Edit):
+                return await self._change(tx, row, decision, known, edit)
+            if edit is not None:
+                return edit
+        return await self._vote(tx, row, decision, known)
+
+    async def _vote(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
+        vote = self._ballot(row, decision, known)
+        if any(_is_the_same(vote, earlier) for earlier in await approvals.votes_on(tx, row.approval_id)):
+            done = "approved" if vote.verb == "approve" else "rejected"
+            return AlreadySettled(f"You have {done} this already; it waits for others.")
+        await approvals.cast(tx, row.approval_id, vote, decision.key)
+        await self._posts.show_again(tx, [row.approval_id])
+        cast = await approvals.votes_on(tx, row.approval_id)
+        counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
+        count = tally(row.asked.ask, counted, requesters_of(row, known))
+        how: dict[str, Any] = {}
+        match count.settled:
+            case None:
+                return Settled(_so_far(row, vote, count), final=False)
+            case "approved":
+                how = {"approved_digest": row.asked.digest}
+            case "rejected":
+                how = {"reason": _reasons(cast)}
+        now = self._clock()
+        if not await approvals.settle(tx, row.approval_id, count.settled, key=decision.key, now=now, **how):
+            return FASTER
+        if count.settled == "rejected":
+            return Settled("Rejected.")
+        granted = await self._grant(tx, row, decision, row.asked.arguments, row.asked.digest)
+        return Settled(f"Approved{granted}.")
+
+    async def _change(
+        self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known, edit: _Edit
+    ) -> ClickResult:
+        """Whoever edits requests the edited call, and what others said was about another call."""
+        settled = await approvals.settle(
+            tx,
+            row.approval_id,
+            "approved",
+            key=decision.key,
+            now=self._clock(),
+            approved_arguments=edit.arguments,
+            approved_digest=edit.digest,
+            edited_by=decision.person.person_id,
+        )
+        if not settled:
+            return FASTER
+        await approvals.void_votes(tx, row.approval_id)
+        await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
+        await self._posts.show_again(tx, [row.approval_id])
+        if edit.digest is None:
+            return Settled(f"Changed. {edit.anew}")
+        granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)
+        return Settled(f"Approved with changes{granted}.")
+
+    async def _grant(
+        self, tx: Transaction, row: ApprovalRow, decision: Decision, arguments: Mapping[str, Any], digest: str
+    ) -> str:
+        """What was allowed beyond this once, as the end of a sentence."""
+        if decision.always_for is None:
+            return ""
+        await self._standing.give(
+            tx, row, decision.person.person_id, decision.always_for, arguments=arguments, digest=digest
+        )
+        return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"
+
+    def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
+        person, now = decision.person, self._clock()
+        reason = decision.reason.strip()[:REASON_LIMIT] if decision.verb == "reject" else ""
+        authority = authority_of(row, person.person_id, known, now)
+        identity = known.identity(person.person_id)
+        claimed = tuple(sorted(identity.claimed))
+        return VoteRow(person.person_id, person.name, decision.verb, reason, now, identity.human, authority, claimed)
+
+    def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
+        """The edited arguments; `None` when nothing was changed."""
+        tool = self._tool(row)
+        if tool is None:
+            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
+        asked, editable = row.asked.arguments, row.asked.ask.editable
+        arguments = read_form(tool.input_schema, asked, editable, values, masked=self._redactor.for_card(asked))
+        if isinstance(arguments, FormErrors):
+            # What is wrong with a value may be told by repeating it.
+            return Invalid({field: self._redactor.redact(said) for field, said in arguments.errors.items()})
+        if canonical_json(arguments) == canonical_json(row.asked.arguments):
+            return None
+        if not edit_needs_no_new_asking(row.asked.ask, row.asked.ask):
+            return _Edit(arguments, None, SOMEBODY_ELSE)
+        if digest_of(tool, row.asked.arguments) != row.asked.digest:
+            return _Edit(arguments, None, TOOL_CHANGED)
+        return _Edit(arguments, digest_of(tool, arguments))
+
+    async def _meant(self, handover: Handover) -> Mapping[str, Known]:
+        """Each account of whoever is asked, with what is to be known of it; those of the same workspace first."""
+        accounts = [handover.to]
+        if _is_address(handover.to):
+            here = home_of(handover.person.person_id)
+            accounts = sorted(await self._facts.accounts_with(handover.to), key=lambda each: home_of(each) != here)
+        known = await asyncio.gather(*(self._facts.for_voting(each, [handover.approval_id]) for each in accounts))
+        return dict(zip(accounts, known, strict=True))
+
+    async def _handed(self, tx: Transaction, row: ApprovalRow, to: str, name: str) -> ClickResult:
+        people = tuple(dict.fromkeys((*row.handed_to, to)))
+        if people != row.handed_to:
+            if not await approvals.hand_to(tx, row.approval_id, people):
+                return AlreadySettled("This has been settled already.")
+            await self._cards.post_also(tx, row, [to])
+            await self._posts.show_again(tx, [row.approval_id])
+        return Settled(f"{name} was asked to decide. You still may, too.", final=False)
+
+    async def _requester_accounts(self, approval_id: str, person: Person) -> frozenset[str]:
+        """Person ids under which this person may have asked for it; looked up before a transaction, where it must."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+        if row is None or row.asked.requesters[0] == person.person_id:
+            return frozenset([person.person_id])
+        return await self._facts.accounts_of(person.person_id)
+
+    def _tool(self, row: ApprovalRow) -> Tool | None:
+        return self._find_tool(model_name(row.asked.server, row.asked.tool))
+
+    async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
+        if row.settled_key == decision.key:
+            return Settled(f"{row.status.capitalize()}.")
+        cast = await approvals.votes_on(tx, row.approval_id)
+        return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+
+
+def _keepable(decision: Decision) -> Decision:
+    """The click without what no database keeps: NUL characters, and halves of surrogate pairs."""
+    person = _keepable_person(decision.person)
+    arguments = storable(dict(decision.arguments)) if decision.arguments is not None else None
+    return replace(decision, person=person, reason=storable(decision.reason), arguments=arguments)
+
+
+def _keepable_person(person: Person) -> Person:
+    """Somebody, under a name that every database keeps."""
+    return replace(person, name=storable(person.name))
+
+
+def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:
+    return (
+        decision.verb == "approve"
+        and is_offered(row)
+        and decision.always_for is not None
+        and name_of(decision.always_for) is not None
+    )
+
+
+def _identity_of(vote: VoteRow) -> Identity:
+    """Whose account voted. Where that matters, nobody but a full member could vote without an address (`vote_counts`),
+    and platforms vouch for no others' addresses."""
+    return Identity(vote.human, frozenset(vote.claimed), is_member=True)
+
+
+def _is_the_same(vote: VoteRow, earlier: VoteRow) -> bool:
+    """Whether this human has said so before. Where it was not known who they are, and now is, it is worth saying
+    again."""
+    if vote.verb != earlier.verb:
+        return False
+    if vote.human is not None and earlier.human is not None:
+        return vote.human == earlier.human
+    return vote.person_id == earlier.person_id and vote.human is None
+
+
+def _so_far(row: ApprovalRow, vote: VoteRow, count: Tally) -> str:
+    if vote.verb == "reject":
+        return f"Counted: {count.rejections} of {row.asked.ask.rejections} rejections."
+    return f"Counted: {count.approvals} of {row.asked.ask.quorum}."
+
+
+def _reasons(cast: Sequence[VoteRow]) -> str:
+    given = [vote for vote in cast if vote.verb == "reject" and vote.reason]
+    return given[0].reason if len(given) == 1 else "; ".join(f"{vote.name}: {vote.reason}" for vote in given)
+
+
+def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:
+    verb = {"approved": "approve", "rejected": "reject"}.get(row.status)
+    names = [v.name for v in cast if v.verb == verb]
+    return f" by {', '.join(names)}" if names else ""
+
+
+def _is_address(text: str) -> bool:
+    return "@" in text

@@ -1,0 +1,350 @@
+"""Hands deliveries to their handler, one at a time per thread: the port, and the engine of a single process.
+
+The embedded engine has no state "being handled": what is not done is picked up again at the start. The inbox table is
+the only truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+import structlog
+
+from bot.clock import Clock
+from bot.records import deliveries
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+
+log = structlog.get_logger(__name__)
+PAUSE = 1.0
+"""Seconds before a thread is tried again when not even the failure could be recorded."""
+START_PAUSE = 1.0
+"""Seconds before the inbox is taken up again when it could not be read."""
+LONGEST_NAP = 3600.0
+"""Seconds that the timer sleeps at most, so that a changed system clock is noticed within the hour."""
+
+Handler = Callable[[Delivery], Awaitable[None]]
+"""Handles a delivery and marks it as done in the same transaction as its effects."""
+
+
+class Engine(Protocol):
+    """Hands each thread's deliveries to the handler, one at a time, oldest first; threads wait for nobody else."""
+
+    def wake(self, thread_id: str) -> None:
+        """There is something to handle in this thread; returns at once."""
+        ...
+
+    def look_again(self) -> None:
+        """A timer was set: see when the next one is due."""
+        ...
+
+    def held_back(self, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """Within it, nothing is begun in this thread. What is being handled goes on."""
+        ...
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        """Whether the handler was given this delivery, which still waits, or may have been before the last start."""
+        ...
+
+    def interrupt(self, thread_id: str) -> None:
+        """Break off what is being handled in this thread now. What is broken off is not handled again if its delivery
+        is no longer waiting."""
+        ...
+
+
+async def resume_thread(tx: Transaction, engine: Engine, thread_id: str, *settled: str, now: float) -> None:
+    """Let a thread go on, now that these approvals, questions, sign-ins or attempts (ids) are settled for good.
+
+    Keeps one delivery for all of them; it carries nothing but an id. For what an earlier delivery of the same click
+    settled, it is there already.
+    """
+    for each in settled:
+        if await deliveries.add(tx, Delivery(f"resume:{each}", thread_id, "resume", {}, False, now, now)):
+            break
+    tx.afterwards(lambda: engine.wake(thread_id))
+
+
+class EmbeddedEngine:
+    """Handles the inbox in this process, `concurrency` threads at a time."""
+
+    def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
+        self._database = database
+        self._clock = clock
+        self._pace = Pace(concurrency)
+        self._handler: Handler | None = None
+        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._handling: dict[str, asyncio.Task[None]] = {}
+        self._begun: dict[str, str] = {}
+        """By thread, the key of what was begun there last, while there is work in it."""
+        self._held: dict[str, asyncio.Event] = {}
+        """By thread that nothing is begun in for the moment, what tells when that is over."""
+        self._again: set[str] = set()
+        self._interrupted: set[str] = set()
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_set = asyncio.Event()
+        self._stopping = False
+
+    @asynccontextmanager
+    async def running(
+        self, handler: Handler, *, ready: Callable[[], Awaitable[object]], shutdown_seconds: float
+    ) -> AsyncIterator[None]:
+        """Within it, deliveries are handled, the first when `ready` has returned."""
+        starting = asyncio.create_task(self._start_when(handler, ready), name="engine start")
+        try:
+            yield
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await self.stop(shutdown_seconds)
+
+    async def _start_when(self, handler: Handler, ready: Callable[[], Awaitable[object]]) -> None:
+        await ready()
+        while True:
+            try:
+                await self.start(handler)
+            except Exception:
+                # Nobody awaits this task while the application runs: without another try the bot would stay silent.
+                log.exception("engine_not_started")
+                await asyncio.sleep(START_PAUSE)
+            else:
+                return
+
+    async def start(self, handler: Handler) -> None:
+        """Take up whatever was left undone, then go on as deliveries come."""
+        self._handler = handler
+        async with self._database.reading() as tx:
+            left = await deliveries.threads_with_work(tx, self._clock())
+            for thread_id in left:
+                head = await deliveries.head(tx, thread_id, self._clock())
+                if head is not None:  # the process may have ended in the middle of it
+                    self._begun[thread_id] = head.key
+        for thread_id in left:
+            self.wake(thread_id)
+        self._timer = asyncio.create_task(self._watch_timers(), name="timers")
+
+    def wake(self, thread_id: str) -> None:
+        """There is something to handle in this thread."""
+        if self._handler is None or self._stopping:
+            return  # what is on disk is found at the start
+        if thread_id in self._workers:
+            self._again.add(thread_id)
+            return
+        self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=f"thread {thread_id}")
+
+    def look_again(self) -> None:
+        """A timer was set."""
+        self._timer_set.set()
+
+    @asynccontextmanager
+    async def held_back(self, thread_id: str) -> AsyncIterator[None]:
+        """Within it, nothing is begun in this thread. What is being handled goes on."""
+        while (other := self._held.get(thread_id)) is not None:
+            await other.wait()
+        over = self._held[thread_id] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._held[thread_id]
+            over.set()
+
+    def has_begun(self, delivery: Delivery) -> bool:
+        """Whether the handler was given this delivery, which still waits, or may have been before the last start. What
+        was put off, since nobody could begin with it, was not begun."""
+        newest = self._begun.get(delivery.thread_id)
+        if self._handler is None:
+            return True
+        if delivery.thread_id not in self._handling and deliveries.outages(delivery):
+            return False
+        return newest == delivery.key
+
+    def interrupt(self, thread_id: str) -> None:
+        """Break off what is being handled in this thread now."""
+        handling = self._handling.get(thread_id)
+        if handling is not None:
+            self._interrupted.add(thread_id)
+            handling.cancel()
+
+    @property
+    def busy(self) -> int:
+        """How many threads are being handled or wait for a slot."""
+        return len(self._workers)
+
+    async def stop(self, seconds: float) -> None:
+        """Start nothing new, give what runs `seconds` to finish, then break it off. It is taken up again at the next
+        start."""
+        self._stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._timer
+        workers = list(self._workers.values())
+        if not workers:
+            return
+        _, late = await asyncio.wait(workers, timeout=seconds)
+        for worker in late:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        await self._pace.stop()
+        log.info("engine_stopped", broken_off=len(late))
+
+    async def _work(self, thread_id: str) -> None:
+        try:
+            while not self._stopping:
+                self._again.discard(thread_id)
+                async with self._pace.place():
+                    went_on = await self._try_next(thread_id)
+                if not went_on and thread_id not in self._again:
+                    break
+        finally:
+            del self._workers[thread_id]
+            self._begun.pop(thread_id, None)
+
+    async def _try_next(self, thread_id: str) -> bool:
+        try:
+            return await self._handle_next(thread_id)
+        except Exception:
+            # Not even the inbox could be read. Nobody else would come back to this thread.
+            log.exception("inbox_not_read", thread_id=thread_id)
+            await asyncio.sleep(PAUSE)
+            return True
+
+    async def _handle_next(self, thread_id: str) -> bool:
+        while (held := self._held.get(thread_id)) is not None:
+            await held.wait()
+        async with self._database.reading() as tx:
+            delivery = await deliveries.head(tx, thread_id, self._clock())
+        if delivery is None or self._handler is None:
+            return False
+        self._begun[thread_id] = delivery.key
+        handling = asyncio.ensure_future(self._handler(delivery))
+        self._handling[thread_id] = handling
+        try:
+            await asyncio.shield(handling)
+        except asyncio.CancelledError:
+            if self._is_stopped():
+                handling.cancel()
+                await asyncio.gather(handling, return_exceptions=True)
+                raise
+            await asyncio.gather(handling, return_exceptions=True)
+            if thread_id not in self._interrupted:
+                # Nobody asked for it: a library's own cancellation got out. The delivery still waits.
+                log.exception("delivery_cancelled", delivery=delivery.key, thread_id=thread_id)
+                await asyncio.sleep(PAUSE)
+        except Exception:
+            # The handler deals with every failure of a delivery itself; what arrives here is the database failing.
+            log.exception("delivery_not_handled", delivery=delivery.key, thread_id=thread_id)
+            await asyncio.sleep(PAUSE)
+        finally:
+            self._interrupted.discard(thread_id)
+            del self._handling[thread_id]
+        return True
+
+    def _is_stopped(self) -> bool:
+        worker = asyncio.current_task()
+        return worker is not None and worker.cancelling() > 0
+
+    async def _watch_timers(self) -> None:
+        while True:
+            self._timer_set.clear()
+            try:
+                nap = await self._wake_the_due()
+            except Exception:
+                # Without this task nothing would expire or be tried again any more.
+                log.exception("timers_not_read")
+                nap = PAUSE
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._timer_set.wait(), nap)
+
+    async def _wake_the_due(self) -> float:
+        """Seconds until the next timer."""
+        now = self._clock()
+        async with self._database.reading() as tx:
+            due = await deliveries.threads_with_work(tx, now)
+            upcoming = await deliveries.next_due(tx, now)
+        for thread_id in due:
+            self.wake(thread_id)
+        return LONGEST_NAP if upcoming is None else min(max(upcoming - now, 0.01), LONGEST_NAP)
+
+
+FEWEST = 1
+FIRST = 4
+"""Threads at once when there was nothing to do before."""
+LOOK_EVERY = 0.02
+"""Seconds between two looks at how late the event loop is, while there is work."""
+LATE = 0.004
+"""Seconds. A loop that is later than this has too much to do."""
+EASY = 0.001
+"""Seconds. A loop that is no later than this has time for more."""
+
+
+class Pace:
+    """How many threads are worked on at once: a semaphore whose size follows how late the event loop is, up to `most`.
+
+    A fixed number is wrong either way: turns that wait for a slow model may be many, turns that compute may not, since
+    each of their steps holds up everybody who waits for an answer to a request.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit = min(FIRST, most)
+        self._running = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._watch: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Wait for a place, first come first served, and hold it."""
+        await self._enter()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._admit()
+
+    async def stop(self) -> None:
+        """Stop measuring the event loop."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+
+    async def _enter(self) -> None:
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look(), name="pace")
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        self._admit()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._running -= 1
+                self._admit()
+            raise
+
+    def _admit(self) -> None:
+        while self._waiting and self._running < self._limit:
+            place = self._waiting.popleft()
+            if not place.done():
+                self._running += 1
+                place.set_result(None)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._running or self._waiting:
+            due = loop.time() + LOOK_EVERY
+            await asyncio.sleep(LOOK_EVERY)
+            self._limit = next_limit(self._limit, late=loop.time() - due, most=self._most)
+            self._admit()
+        self._limit = min(FIRST, self._most)
+
+
+def next_limit(limit: int, *, late: float, most: int) -> int:
+    """Half as many when the loop is late, one more when it has time. `late` in seconds."""
+    if late > LATE:
+        return max(FEWEST, limit // 2)
+    return min(most, limit + 1) if late < EASY else limit

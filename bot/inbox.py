@@ -1,0 +1,275 @@
+"""What people write to the bot, kept durably before anything is acknowledged: one row, one commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from bot.accounts.codes import Codes
+from bot.clock import Clock
+from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
+from bot.engine import Engine
+from bot.introductions import message_of
+from bot.meaning import is_stop
+from bot.posts import Posts, notice
+from bot.records import concerns, deliveries, places, posts, threads
+from bot.records import feedback as feedback_rows
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
+from bot.turns import is_with_us, requesters
+from bot.waits import Waits
+from graph.calls import storable
+
+BATCH = 64
+"""Messages kept in one commit when many arrive at once: a commit costs the same for one as for all of them."""
+COMMENT_LIMIT = 2_000
+"""Characters of what a person says about an answer."""
+REMOVED = "Countersign was removed from this conversation"
+
+
+class Inbox:
+    """Takes messages, their changes, and the bot's own comings and goings. Nothing here waits for a running turn."""
+
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        posts: Posts,
+        clock: Clock,
+        *,
+        acceptance: Acceptance,
+        codes: Codes,
+        waits: Waits,
+    ) -> None:
+        self._database = database
+        self._acceptance = acceptance
+        self._engine = engine
+        self._posts = posts
+        self._codes = codes
+        self._waits = waits
+        self._clock = clock
+
+    # ------------------------------------------------------------------------------------------- messages
+
+    async def accept(self, message: Message) -> bool:
+        """Keep a message durably; it is handled in its thread's order. "Stop" does not queue, and a one-time code is
+        for no record, model or log.
+
+        Returns False when it was accepted before, or is none of the bot's business: not addressed to it, and not by
+        somebody it is talking with there. Raises what the database raises; then nothing was kept.
+        """
+        if (taken := await self._codes.taken(message)) is not None:
+            return taken
+        if is_stop(message.text):
+            async with self._database.reading() as tx:
+                if await deliveries.exists(tx, message.key):
+                    return False
+                thread_id = await current_thread(tx, message.place, message.author.person_id)
+            if isinstance(await self.stop(message.key, thread_id or "", message.author, text=message.text), Settled):
+                return True
+        accepted = await self._acceptance.accept(message)
+        if accepted.is_new:
+            self._engine.wake(accepted.thread_id)
+        return accepted.is_new
+
+    async def amend(self, key: str, text: str) -> bool:
+        """A message was edited. Returns False when it is being handled or was: then the edit changes nothing."""
+        async with self._not_begun(key) as (tx, message):
+            if message is None:
+                return False
+            thread = await threads.get(tx, message.thread_id)
+            # Edited into a code, it is for no record, model or log, as if it had been written so.
+            if thread is not None and await self._codes.take(tx, message_of(message, thread, text)):
+                await deliveries.drop(tx, [key])
+            else:
+                await deliveries.set_body(tx, key, {**message.body, "text": storable(text)})
+        return True
+
+    async def withdraw(self, key: str) -> bool:
+        """A message was deleted. Returns False when it is being handled or was: then that changes nothing."""
+        async with self._not_begun(key) as (tx, message):
+            if message is not None:
+                await deliveries.drop(tx, [key])
+        return message is not None
+
+    async def stop(self, key: str, thread_id: str, person: Person, text: str = "") -> ClickResult:
+        """End the turn of a thread; its requester only. Breaks off what runs and drops what this person had queued;
+        for anybody else it only does the latter. `key` names the click or message, `text` is what was written."""
+        async with self._database.writing_urgently() as tx:
+            if await deliveries.exists(tx, key):
+                return Settled("Stopped.")
+            asked_by = await requesters(tx, thread_id)
+            queued = await deliveries.waiting_messages(tx, thread_id)
+            mine = [k for k, author in queued if author == person.person_id]
+            if not asked_by:
+                return Refused("Nothing is running here.")
+            if not mine and person.person_id not in asked_by:
+                return Refused("Only the person whose request this is can stop it.")
+            now = self._clock()
+            body = {"person": person.person_id, "name": person.name, "text": text}
+            await deliveries.drop(tx, mine)
+            await deliveries.add(tx, Delivery(key, thread_id, "stop", body, True, now, now))
+            if person.person_id not in asked_by:
+                await deliveries.done(tx, key)
+                return Settled("What you had written here is not handled any more.")
+            await deliveries.drop_resumes(tx, thread_id)
+            tx.afterwards(lambda: self._engine.interrupt(thread_id))
+            tx.afterwards(lambda: self._engine.wake(thread_id))
+        return Settled("Stopped.")
+
+    async def feedback(self, feedback: Feedback) -> ClickResult:
+        """Record what a person thinks of something the bot said."""
+        async with self._database.writing_urgently() as tx:
+            if await posts.get(tx, feedback.post_id) is None:
+                return Unknown("This answer does not exist (any more).")
+            kept = replace(feedback, comment=storable(feedback.comment)[:COMMENT_LIMIT])
+            await feedback_rows.keep(tx, kept, self._clock())
+        return Settled("Thank you for telling.")
+
+    # ------------------------------------------------------------------------------------------- places
+
+    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+        """The bot was brought to a place: greet there, once until it has left. `key` names the event. Returns False
+        when it was there already."""
+        async with self._database.writing_urgently() as tx:
+            is_new = await places.add(tx, place, self._clock())
+            if is_new:
+                hello = notice(f"greeting:{key}", place.key, Notice(greeting), place=place)
+                await self._posts.say(tx, hello)
+        return is_new
+
+    async def left(self, place: Place) -> None:
+        """The bot was removed from a place: what waits there is given up, cards of it elsewhere show that, and nothing
+        more is posted there."""
+        async with self._database.writing_urgently() as tx:
+            await places.remove(tx, place)
+            here = await places.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
+            for thread_id in here:
+                await self._waits.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+            await posts.give_up_lanes(tx, [place.key, *here])
+
+    @asynccontextmanager
+    async def _not_begun(self, key: str) -> AsyncIterator[tuple[Transaction, Delivery | None]]:
+        """A transaction in which nobody begins with the message; `None`: somebody has, or there is no such message."""
+        async with self._database.reading() as tx:
+            known = await deliveries.waiting_message(tx, key)
+        async with self._engine.held_back(known.thread_id if known else ""), self._database.writing_urgently() as tx:
+            message = await deliveries.waiting_message(tx, key)
+            begun = message is not None and (message.tries > 0 or self._engine.has_begun(message))
+            yield tx, None if begun else message
+
+
+async def _unfinished(tx: Transaction, within: str) -> set[str]:
+    """The threads, whose ids begin with `within`, in which anything waits for people, for us, or to be shown: few of
+    all that there ever were."""
+    waiting = [*await concerns.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
+    return {*waiting, *await posts.lanes_with_unsent(tx)}
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of a message that arrived."""
+
+    thread_id: str
+    is_new: bool
+
+
+_Arrival = tuple[Message, asyncio.Future[Accepted]]
+
+
+class Acceptance:
+    """Keeps messages as deliveries. Those that arrive while a commit is under way share the next one."""
+
+    def __init__(self, database: Database, clock: Clock, *, quiet_seconds: float = QUIET_SECONDS) -> None:
+        self._database = database
+        self._clock = clock
+        self._quiet_seconds = quiet_seconds
+        self._arrived: list[_Arrival] = []
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def accept(self, message: Message) -> Accepted:
+        """Keep a message; returns when it is on disk. Raises what the database raises."""
+        kept: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
+        self._arrived.append((_keepable(message), kept))
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep(), name="acceptance")
+        return await kept
+
+    async def _keep(self) -> None:
+        while self._arrived:
+            batch: list[_Arrival] = []
+            try:
+                async with self._database.writing_urgently() as tx:
+                    batch, self._arrived = self._arrived[:BATCH], self._arrived[BATCH:]
+                    results = [await self._keep_one(tx, message) for message, _ in batch]
+            except Exception as cause:  # noqa: BLE001  # every waiting caller gets it; nobody else could
+                await self._keep_apart(batch, cause)
+                continue
+            for (_, kept), accepted in zip(batch, results, strict=True):
+                if not kept.done():
+                    kept.set_result(accepted)
+
+    async def _keep_apart(self, batch: list[_Arrival], cause: Exception) -> None:
+        """The commit for all of them failed: one of them may be at fault, so each is kept by itself."""
+        if not batch:  # not even the transaction could be begun
+            batch, self._arrived = self._arrived, []
+        for message, kept in batch:
+            if kept.done():
+                continue
+            if len(batch) == 1:
+                kept.set_exception(cause)
+                continue
+            try:
+                async with self._database.writing_urgently() as tx:
+                    accepted = await self._keep_one(tx, message)
+            except Exception as own_cause:  # noqa: BLE001  # as above
+                kept.set_exception(own_cause)
+            else:
+                kept.set_result(accepted)
+
+    async def _keep_one(self, tx: Transaction, message: Message) -> Accepted:
+        now = self._clock()
+        if not message.place.has_threads and await deliveries.exists(tx, message.key):
+            return Accepted("", is_new=False)
+        thread = await thread_for(tx, message, now, quiet_seconds=self._quiet_seconds)
+        thread_id = thread.thread_id
+        if not message.addressed and not await is_with_us(tx, thread_id, message.author.person_id):
+            return Accepted("", is_new=False)  # people talking to each other: not ours to keep
+        is_new = await deliveries.add(tx, message_delivery(message, thread, now))
+        if is_new:
+            requester = message.author.person_id if message.addressed else None
+            await threads.ensure(tx, thread_id, message.place, message.text, now, requester=requester)
+        if message.author.name:  # without a name they are introduced later
+            await threads.remember(tx, message.author, now)
+        return Accepted(thread_id, is_new)
+
+
+def _keepable(message: Message) -> Message:
+    """The message without what no database and no model takes: NUL characters, and halves of surrogate pairs."""
+    author = replace(message.author, name=storable(message.author.name))
+    return replace(message, author=author, text=storable(message.text))
+
+
+def message_delivery(message: Message, thread: ThreadForMessage, now: float) -> Delivery:
+    """A message as a row of the inbox."""
+    return Delivery(
+        key=message.key,
+        thread_id=thread.thread_id,
+        kind="message",
+        body={
+            "person": message.author.person_id,
+            "name": message.author.name,
+            "time_zone": message.author.time_zone,
+            "text": message.text,
+            "addressed": message.addressed,
+            "origin": dict(message.origin),
+            "at": message.at,
+            "begins": thread.begins,
+        },
+        urgent=False,
+        accepted_at=now,
+        due_at=now,
+    )

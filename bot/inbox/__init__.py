@@ -1,1 +1,0 @@
-"""Deliveries: accepted durably, handled once, one at a time per thread."""

@@ -1,0 +1,181 @@
+"""What people are shown: an approval, what waits for them, a thread. Read-only; nothing here waits for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from bot.approvals.directory import Facts
+from bot.approvals.permissions import is_shown_within, permission_of
+from bot.clock import Clock
+from bot.domain import (
+    ApprovalView,
+    GrantView,
+    MessageView,
+    Overview,
+    Person,
+    Place,
+    Post,
+    Shown,
+    ThreadSummary,
+    ThreadView,
+    Unknown,
+)
+from bot.masking import redacted_aside, redacted_post
+from bot.platform import Reference
+from bot.records import approvals, concerns, deliveries, grants, posts, threads
+from bot.records.approvals import ApprovalRow
+from bot.records.database import Database, Transaction
+from bot.records.posts import PostRow
+from bot.turns import turns_of
+from bot.views import approval_view, post_of
+from policies.approvers import Permitted
+from policies.redaction import Redactor
+
+SHOWN = 300
+"""Messages and posts of a thread that are shown, the newest of each."""
+RECENT = 10
+"""Outcomes that an overview shows."""
+REMEMBERED_ANSWERS = 200
+"""Answers at one place that a reaction is looked for in, the newest."""
+NO_APPROVAL = Unknown("This approval does not exist (any more).")
+
+
+class Queries:
+    """Everything that only reads. What it gives out is masked as on the cards."""
+
+    def __init__(self, database: Database, facts: Facts, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._facts = facts
+        self._clock = clock
+        self._redactor = redactor
+
+    async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
+        """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within` (a
+        platform, or one workspace of it)."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+            if row is None or not is_shown_within(row, within):
+                return NO_APPROVAL
+            view = await approval_view(tx, approval_id, within, now=self._clock())
+        return await redacted_aside(view, self._redactor) if view else NO_APPROVAL
+
+    async def is_ours(self, message: str, within: str) -> bool:
+        """Whether a message, by the platform's id for it in a reference, is recorded as a post in a place whose key
+        begins with `within`."""
+        async with self._database.reading() as tx:
+            return await posts.is_in_a_reference(tx, message, within)
+
+    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+        """The approvals that wait in the same thread and that this person may decide, oldest first."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+            rows = await approvals.pending_in(tx, row.thread_id) if row else []
+        theirs = await self._to_decide(rows, person)
+        async with self._database.reading() as tx:
+            views = [await approval_view(tx, each, now=self._clock()) for each in theirs]
+        return tuple([await redacted_aside(view, self._redactor) for view in views if view is not None])
+
+    async def permitted(self, approval_id: str, person: Person) -> bool:
+        """Whether this person may decide it now; no, where that could not be found out."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+        return row is not None and row.status == "pending" and bool(await self._to_decide([row], person))
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        """Where the card of an approval, a question, a sign-in or a broken attempt is shown, in every place; the one in
+        its own thread first."""
+        async with self._database.reading() as tx:
+            rows = (await posts.of_subjects(tx, [subject])).get(subject, ())
+            found = [await self._shown(tx, row) for row in rows]
+        return tuple(each for each in found if each is not None)
+
+    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+        """Id of the answer, among the newest at a place, whose reference fits: for reactions, which name a message."""
+        async with self._database.reading() as tx:
+            rows = await posts.answers_at(tx, place.key, REMEMBERED_ANSWERS)
+        return next((row.key for row in rows if row.reference is not None and is_it(row.reference)), None)
+
+    async def overview(self, person: Person, within: str) -> Overview:
+        """What this person may decide, waits for, and had settled lately, in threads whose id begins with `within` (a
+        platform, or one workspace of it)."""
+        async with self._database.reading() as tx:
+            pending = await concerns.pending_approvals(tx, within)
+            mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
+            mine += await concerns.open_questions(tx, person.person_id, within)
+            lately = await concerns.settled_lately(tx, person.person_id, within, RECENT)
+        settled = [row.approval_id for row in lately]
+        theirs = await self._to_decide(pending, person)
+        async with self._database.reading() as tx:
+            cards = await self._cards(tx, dict.fromkeys([*theirs, *mine, *settled]), within)
+        to_decide, waiting, recent = (
+            tuple(cards[subject] for subject in subjects if subject in cards) for subjects in (theirs, mine, settled)
+        )
+        return Overview(to_decide, waiting, recent)
+
+    async def asked(self, person: Person) -> tuple[Post, ...]:
+        """The cards of approvals that others have asked this person, where they are reached directly, to decide, and
+        that they may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
+        async with self._database.reading() as tx:
+            pending = await concerns.asked_at(tx, person.person_id)
+        theirs = await self._to_decide(pending, person) if pending else []
+        async with self._database.reading() as tx:
+            cards = await self._cards(tx, theirs, person.person_id)
+        found = [cards[subject].post for subject in theirs if subject in cards]
+        return tuple(post for post in found if post.place.key == person.person_id)
+
+    async def standing_approvals(self, person: Person) -> tuple[GrantView, ...]:
+        """What this person always allows themselves now, the one that ends last first."""
+        async with self._database.reading() as tx:
+            rows = await grants.of_person(tx, person.person_id, self._clock())
+        views = (GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until) for row in rows)
+        return tuple([await redacted_aside(view, self._redactor) for view in views])
+
+    async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
+        """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
+        async with self._database.reading() as tx:
+            return await turns_of(tx, person.person_id, within)
+
+    async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
+        """The newest threads of a platform."""
+        async with self._database.reading() as tx:
+            return await threads.newest(tx, platform, limit)
+
+    async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
+        """A thread as this person may see it, oldest first; `None`: there is none."""
+        async with self._database.reading() as tx:
+            row = await threads.get(tx, thread_id)
+            if row is None:
+                return None
+            messages = await deliveries.messages_of(tx, thread_id, SHOWN)
+            kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
+            here, now = [p for p in kept if p.place is None], self._clock()
+            posts_here = [await post_of(tx, p, row.place, now) for p in here]
+        shown = [await redacted_post(post, self._redactor) for post in posts_here if post is not None]
+        entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
+        return ThreadView(thread_id, row.title, tuple(entries))
+
+    async def _to_decide(self, rows: Sequence[ApprovalRow], person: Person) -> list[str]:
+        """Ids of those that this person may decide now; not those of which that could not be found out."""
+        known, now = await self._facts.for_judging(person.person_id, rows), self._clock()
+        permissions = [(row.approval_id, permission_of(row, person.person_id, known, now)) for row in rows]
+        return [approval_id for approval_id, permission in permissions if isinstance(permission, Permitted)]
+
+    async def _cards(self, tx: Transaction, subjects: Collection[str], within: str) -> Mapping[str, Shown]:
+        """The card of each of them that has one: of several, the first that is shown `within`."""
+        rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
+        found: dict[str, Shown] = {}
+        for subject, cards in rows.items():
+            shown = await self._shown(tx, next((row for row in cards if row.lane.startswith(within)), cards[0]))
+            if shown is not None:
+                found[subject] = shown
+        return found
+
+    async def _shown(self, tx: Transaction, row: PostRow) -> Shown | None:
+        thread = await threads.get(tx, row.thread_id) if row.place is None else None
+        place = row.place or (thread.place if thread else None)
+        post = await post_of(tx, row, place, self._clock()) if place else None
+        return Shown(await redacted_post(post, self._redactor), row.reference) if post else None
+
+
+def _time(entry: MessageView | Post) -> float:
+    return entry.at

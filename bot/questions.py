@@ -1,0 +1,161 @@
+"""Questions to the requester, of the model or of a tool, answered by a form or by a plain reply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.clock import Clock
+from bot.domain import (
+    AlreadySettled,
+    ClickResult,
+    Dismissal,
+    Form,
+    FormAnswer,
+    Invalid,
+    Person,
+    Refused,
+    Settled,
+    Unknown,
+)
+from bot.engine import Engine, resume_thread
+from bot.forms import FormErrors, read_answers, read_elicited
+from bot.ids import NewId
+from bot.posts import Posts
+from bot.records import approvals, clarifications
+from bot.records.clarifications import ClarificationRow
+from bot.records.database import Database, Transaction
+from bot.records.posts import NewPost
+from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
+
+NO_SUCH = Unknown("This question does not exist (any more).")
+SOMEBODY_ELSES = Refused("This question is for somebody else.")
+TOO_LATE = AlreadySettled("This question was settled already.")
+
+
+class Questions:
+    """Records questions and their answers; each lets its thread go on once it is settled."""
+
+    def __init__(self, database: Database, engine: Engine, posts: Posts, clock: Clock, new_id: NewId) -> None:
+        self._database = database
+        self._engine = engine
+        self._posts = posts
+        self._clock = clock
+        self._new_id = new_id
+
+    # ------------------------------------------------------------------------------------------- for people
+
+    async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
+        """The form to answer an open question with, for whom it was put to."""
+        async with self._database.reading() as tx:
+            row = await clarifications.get(tx, clarification_id)
+        if row is None:
+            return NO_SUCH
+        if row.requester != person.person_id:
+            return SOMEBODY_ELSES
+        if row.status != "open":
+            return Refused("This question was settled already.")
+        defaults = {field.name: field.default for field in row.fields if field.default is not None}
+        return Form(row.question, row.fields, defaults)
+
+    async def answer(self, answer: FormAnswer) -> ClickResult:
+        """Record a submitted form."""
+        async with self._database.writing_urgently() as tx:
+            row = await clarifications.get(tx, answer.clarification_id)
+            if row is None:
+                return NO_SUCH
+            if row.requester != answer.person.person_id:
+                return SOMEBODY_ELSES
+            values = _read(row, answer.values)
+            if isinstance(values, FormErrors):
+                return Invalid(values.errors)
+            if row.settled_key == answer.key:  # the same form, delivered twice
+                return Settled("Thank you.")
+            if not await self._settle(tx, row, "answered", answer.key, {"values": values}):
+                return TOO_LATE
+            await self._resume(tx, row)
+        return Settled("Thank you.")
+
+    async def dismiss(self, dismissal: Dismissal) -> ClickResult:
+        """Record that the requester does not answer a tool's question."""
+        async with self._database.writing_urgently() as tx:
+            row = await clarifications.get(tx, dismissal.clarification_id)
+            if row is None:
+                return NO_SUCH
+            if row.requester != dismissal.person.person_id:
+                return SOMEBODY_ELSES
+            if row.server is None:
+                return Refused("This question has to be answered. To go on without, write something else.")
+            status = _DISMISSED[dismissal.action]
+            if row.settled_key == dismissal.key:  # the same click, delivered twice
+                return Settled("Noted.")
+            if not await self._settle(tx, row, status, dismissal.key, None):
+                return TOO_LATE
+            await self._resume(tx, row)
+        return Settled("All right, no answer." if status == "declined" else "Cancelled.")
+
+    # ------------------------------------------------------------------------------------------- for turns
+
+    async def record(self, tx: Transaction, thread_id: str, asked: ClarificationAsked | ElicitationAsked) -> None:
+        """Record a question and post its card; what is recorded already stays as it is."""
+        clarification_id = self._new_id()
+        if await clarifications.add(tx, clarification_id, thread_id, asked, self._clock()):
+            key = f"clarification:{clarification_id}"
+            await self._posts.say(tx, NewPost(key, thread_id, "clarification", subject=clarification_id))
+            # The card of the call that asks says what it waits for.
+            await self._posts.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
+
+    async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool | FormErrors:
+        """Record a plain reply; false when the question was settled before. A tool's question has to be answered as
+        its schema wants, which a plain reply can do only where it asks for one thing."""
+        if row.server is None:
+            return await self._settle(tx, row, "answered", key, {"text": text})
+        if len(row.fields) != 1:
+            return FormErrors({"": f"{row.server} asks for several things. Please answer with the form."})
+        values = _read(row, {row.fields[0].name: text})
+        if isinstance(values, FormErrors):
+            return values
+        return await self._settle(tx, row, "answered", key, {"values": values})
+
+    async def supersede(self, tx: Transaction, row: ClarificationRow, key: str) -> None:
+        """The turn went on without it."""
+        await self._settle(tx, row, "superseded", key, None)
+
+    async def _settle(
+        self, tx: Transaction, row: ClarificationRow, status: str, key: str, answer: dict[str, object] | None
+    ) -> bool:
+        settled = await clarifications.settle(
+            tx, row.clarification_id, status, key=key, now=self._clock(), answer=answer
+        )
+        if settled:
+            await self._posts.show_again(tx, [row.clarification_id])
+        return settled
+
+    async def _resume(self, tx: Transaction, row: ClarificationRow) -> None:
+        await resume_thread(tx, self._engine, row.thread_id, row.clarification_id, now=self._clock())
+
+
+_DISMISSED = {"decline": "declined", "cancel": "cancelled"}
+
+
+def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:
+    """What was typed, as values that the asker can take."""
+    if row.server is None:
+        return read_answers(row.fields, values)
+    return read_elicited(row.fields, row.schema or {}, values)
+
+
+def answer_of(row: ClarificationRow) -> Answer | None:
+    """What a settled question tells the graph; `None` while it is open."""
+    match row.status:
+        case "open":
+            return None
+        case "answered":
+            answer = row.answer or {}
+            return Answered(text=answer.get("text", ""), values=answer.get("values", {}))
+        case "declined":
+            return Dismissed(action="decline")
+        case "cancelled":
+            return Dismissed(action="cancel")
+        case _:
+            return Superseded()

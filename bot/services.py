@@ -1,0 +1,32 @@
+"""What the receiving half of a platform is given: who does what its people ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.accounts.connections import Connections
+from bot.accounts.sign_ins import SignInLinks
+from bot.decisions import Approvals
+from bot.inbox import Inbox
+from bot.queries import Queries
+from bot.questions import Questions
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Three lanes, none of which waits for a running turn: messages are kept for their turn (`inbox`), people's clicks
+    and forms are judged and recorded at once, and everything that is shown is read (`queries`).
+    """
+
+    inbox: Inbox
+    """Messages and their changes, stop, opinions; where the bot is brought to and removed from."""
+    approvals: Approvals
+    """Decisions about calls: approvals, standing approvals, attempts that broke off."""
+    questions: Questions
+    """Answers to what the model or a tool asks its requester."""
+    connections: Connections
+    """Accounts at outside services: codes, replies to sign-ins, the list, the end of one."""
+    sign_in_links: SignInLinks
+    """The link of a sign-in, for its owner."""
+    queries: Queries
+    """Everything that only reads."""
