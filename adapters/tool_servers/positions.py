@@ -1,7 +1,7 @@
 """Where things stand in a JSON text, so that a mistake in a file can be reported with its line.
 
-The standard library's parser reads the text and reports what is no JSON; the walk here only follows text that is
-known to be JSON and notes lines.
+The standard library's parser reads the text and reports what is no JSON; here its tokens are only followed, to note
+their lines.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ DEEPEST = 32
 LONGEST_SCALAR = 100
 """Characters of a number."""
 
-_BLANK = re.compile(r"[ \t\n\r]*")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_SCALAR = re.compile(r"[^ \t\n\r,\]}]+")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^ \t\n\r,:{}\[\]"]+')
 
 
 class NotJsonError(Exception):
@@ -61,83 +59,42 @@ def locate(text: str) -> LocatedJson:
         raise NotJsonError(error.lineno, f"not valid JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
         raise NotJsonError(1, "nested too deeply") from None
-    walk = _Walk(text)
-    walk.value((), walk.skip(0))
-    return LocatedJson(value, walk.keys, walk.values)
+    keys: dict[Path, int] = {}
+    values: dict[Path, int] = {}
+    path: list[str | int] = []  # to the value that is read; its last step belongs to the innermost list or object
+    open_brackets: list[str] = []
+    line, counted = 1, 0
+    is_key = False
+    for found in _TOKEN.finditer(text):
+        part = found.group()
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        if part in "}]":
+            open_brackets.pop()
+            path.pop()
+        elif part == ",":
+            is_key = open_brackets[-1] == "{"
+        elif is_key:
+            path[-1] = key = json.loads(part)
+            if tuple(path) in keys:
+                first = keys[tuple(path)]
+                raise NotJsonError(line, f'"{key}" is here for the second time (first on line {first})')
+            keys[tuple(path)] = line
+        elif part != ":":
+            if open_brackets and open_brackets[-1] == "[":
+                path[-1] = int(path[-1]) + 1
+            values[tuple(path)] = line
+            if len(path) > DEEPEST:
+                raise NotJsonError(line, "nested too deeply")
+            if part.endswith(("NaN", "Infinity")) or (part[0] != '"' and len(part) > LONGEST_SCALAR):
+                raise NotJsonError(line, f"{part[:20]} is not a number that JSON knows")
+            if part in "{[":
+                open_brackets.append(part)
+                path.append(-1)
+        is_key = part == "{" or (is_key and part == ",")
+    return LocatedJson(value, keys, values)
 
 
 def _integer(digits: str) -> int:
-    # Python refuses to read thousands of digits without saying where: the walk does
+    # Python refuses to read thousands of digits without saying where; that is found out afterwards.
     return int(digits) if len(digits) <= LONGEST_SCALAR else 0
-
-
-class _Walk:
-    """Follows valid JSON from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._counted = 0
-        self._line = 1
-        self.keys: dict[Path, int] = {}
-        self.values: dict[Path, int] = {}
-
-    def skip(self, at: int) -> int:
-        match = _BLANK.match(self._text, at)
-        return match.end() if match else at
-
-    def value(self, path: Path, at: int) -> int:
-        """Note the value that begins at `at`; returns where it ends."""
-        self.values[path] = self._line_at(at)
-        if len(path) > DEEPEST:
-            raise NotJsonError(self.values[path], "nested too deeply")
-        match self._text[at]:
-            case "{":
-                return self._object(path, at)
-            case "[":
-                return self._array(path, at)
-            case '"':
-                return self._string(at)[1]
-            case _:
-                return self._scalar(path, at)
-
-    def _string(self, at: int) -> tuple[str, int]:
-        match = _STRING.match(self._text, at)
-        if match is None:  # the parser has accepted the text, so this is a mistake of ours
-            raise NotJsonError(self._line_at(at), "a text is expected here")
-        return json.loads(match.group()), match.end()
-
-    def _scalar(self, path: Path, at: int) -> int:
-        match = _SCALAR.match(self._text, at)
-        scalar = match.group() if match else ""
-        if scalar.endswith(("NaN", "Infinity")) or len(scalar) > LONGEST_SCALAR:
-            raise NotJsonError(self.values[path], f"{scalar[:20]} is not a number that JSON knows")
-        return at + len(scalar)
-
-    def _object(self, path: Path, at: int) -> int:
-        at = self.skip(at + 1)
-        while self._text[at] != "}":
-            line = self._line_at(at)
-            key, at = self._string(at)
-            member = (*path, key)
-            if member in self.keys:
-                raise NotJsonError(line, f'"{key}" is here for the second time (first on line {self.keys[member]})')
-            self.keys[member] = line
-            at = self.skip(self.value(member, self.skip(self.skip(at) + 1)))
-            if self._text[at] == ",":
-                at = self.skip(at + 1)
-        return at + 1
-
-    def _array(self, path: Path, at: int) -> int:
-        at = self.skip(at + 1)
-        index = 0
-        while self._text[at] != "]":
-            at = self.skip(self.value((*path, index), at))
-            index += 1
-            if self._text[at] == ",":
-                at = self.skip(at + 1)
-        return at + 1
-
-    def _line_at(self, at: int) -> int:
-        self._line += self._text.count("\n", self._counted, at)
-        self._counted = at
-        return self._line
