@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page
 
 from tests.support.house import HouseFolder, house_here
-from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, Window, chromium, window_of
+from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, Window, chromium, tab_of, window_in
 
 
 @dataclass
@@ -37,8 +38,15 @@ async def house(tmp_path: Path, chrome: Chromium) -> AsyncIterator[Served]:
         yield Served(url)
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tab(chrome: Chromium) -> AsyncIterator[Page]:
+    """Ana's tab."""
+    async with tab_of(chrome, timezone_id="Europe/Berlin") as tab:
+        yield tab
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def window(house: Served, chrome: Chromium) -> AsyncIterator[Window]:
+async def window(house: Served, tab: Page) -> AsyncIterator[Window]:
     """Ana's window, open on the page."""
-    async with window_of(house, chrome, timezone_id="Europe/Berlin") as window:  # type: ignore[arg-type]
+    async with window_in(tab, house) as window:  # type: ignore[arg-type]
         yield window

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, ConsoleMessage, Error, Locator, Page, async_playwright, expect
 
 from tests.web.serving import House
 
@@ -48,8 +48,20 @@ class Window:
         self.house = house
         self.page = page
         self.complaints: list[str] = []
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", self._failed)
+        page.on("console", self._logged)
+
+    def let_go(self) -> None:
+        """Remember nothing more of this page."""
+        self.page.remove_listener("pageerror", self._failed)
+        self.page.remove_listener("console", self._logged)
+
+    def _failed(self, error: Error) -> None:
+        self.complaints.append(str(error))
+
+    def _logged(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.complaints.append(line.text)
 
     async def open(self, thread_id: str = "") -> None:
         """Open the page, or a thread in it, and wait until it is there."""
@@ -96,5 +108,35 @@ async def window_of(house: House, browser: Browser, **options: Any) -> AsyncIter
         await window.open()
         yield window
         assert window.complaints == [], "the page has no errors of its own"
+    finally:
+        await context.close()
+
+
+@asynccontextmanager
+async def window_in(page: Page, house: House) -> AsyncIterator[Window]:
+    """A window in a tab that is used again, which costs a third of a new one; nothing is left in it."""
+    window = Window(house, page)
+    try:
+        await window.open()
+        yield window
+        assert window.complaints == [], "the page has no errors of its own"
+    finally:
+        window.let_go()
+        for other in page.context.pages:
+            if other is not page:
+                await other.close()
+        await page.unroute_all(behavior="ignoreErrors")
+        await page.context.set_offline(False)
+        await page.goto("about:blank")
+        await page.context.clear_cookies()
+
+
+@asynccontextmanager
+async def tab_of(browser: Browser, **options: Any) -> AsyncIterator[Page]:
+    """A tab with a session of its own, for one window after the other."""
+    context = await browser.new_context(viewport={"width": 1200, "height": 800}, **options)
+    context.set_default_timeout(PATIENCE)
+    try:
+        yield await context.new_page()
     finally:
         await context.close()
