@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
+from graph.models import close_model
 from graph.models.openai import create_openai_model
 from graph.models.streaming import Retry
 from tests.fakes.openai_server import FakeOpenAI
@@ -19,10 +20,15 @@ ONCE = Retry(times=0)
 
 
 @pytest.fixture
-def connect() -> Connect:
-    """Makes a model that talks to a fake server."""
+async def connect() -> AsyncIterator[Connect]:
+    """Makes a model that talks to a fake server; its connections are closed in the end."""
+    made: list[BaseChatModel] = []
 
     def connect(server: FakeOpenAI, *, timeout: float = 10.0) -> BaseChatModel:
-        return create_openai_model("gpt-test", base_url=server.base_url, api_key=SecretStr(KEY), timeout=timeout)
+        model = create_openai_model("gpt-test", base_url=server.base_url, api_key=SecretStr(KEY), timeout=timeout)
+        made.append(model)
+        return model
 
-    return connect
+    yield connect
+    for model in made:
+        await close_model(model)

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from pydantic import SecretStr
 
+from graph.models import close_model
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
@@ -91,6 +92,7 @@ async def service(events: list[dict[str, Any]], journal: list[dict[str, Any]]) -
         address = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         model = create_openai_model("gpt-test", base_url=address, api_key=SecretStr("k"), timeout=10)
         yield model.model_copy(update={"use_responses_api": True, "store": False})
+        await close_model(model)
     finally:
         await runner.cleanup()
 
