@@ -29,16 +29,15 @@ from adapters.tool_servers.servers import ToolServers, look_up
 from bot.accounts.opening import make_accounts
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
 from bot.accounts.unconfigured import AccountServices
-from bot.approvals.directory import Directory, Facts
-from bot.approvals.requests import ApprovalBook
+from bot.approvals.decisions import Approvals
+from bot.approvals.directory import PeopleDirectory
+from bot.approvals.requests import ApprovalRequests
+from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
-from bot.cards import Cards
 from bot.clock import system_clock
 from bot.conversation import Conversation, Surroundings
 from bot.data_folder import FolderInUseError, folder_lock
-from bot.decisions import Approvals
 from bot.engine import EmbeddedEngine
-from bot.grants import StandingApprovals
 from bot.ids import random_id
 from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
@@ -119,10 +118,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         posts = Posts(database, clock, platforms, redactor=redactor)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
-        directory = Directory(platforms, database, clock)
+        directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)
-        facts = Facts(database, directory, clock)
-        cards = Cards(posts, platforms)
         common = database, engine, posts, clock
         questions = Questions(*common, new_id)
         sign_ins = SignIns(
@@ -152,8 +149,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
 
         # The graph, and the turns that run it.
         audit = AuditLog(database, clock, redactor)
-        requests = ApprovalBook(
-            database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
+        requests = ApprovalRequests(
+            database, posts, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
         )
         standing = StandingApprovals(database, clock, new_id)
         retry = Retry(times=settings.model_retries)
@@ -192,8 +189,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         acceptance = Acceptance(database, clock, quiet_seconds=settings.session_quiet_hours * 3600)
         approvals = Approvals(
             *common,
-            cards=cards,
-            facts=facts,
+            requests=requests,
+            directory=directory,
             standing=standing,
             find_tool=tools.find,
             audit=audit,
@@ -205,7 +202,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             questions=questions,
             connections=accounts.connections,
             sign_in_links=links,
-            queries=Queries(database, facts, clock, redactor),
+            queries=Queries(database, directory, clock, redactor),
         )
         await posts.start()
         stack.push_async_callback(posts.stop, 1.0)

@@ -217,7 +217,7 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
         return [
             structlog.processors.format_exc_info,
             structlog.processors.EventRenamer("message"),
-            lambda _logger, _method, event: _Masking(mask).within(event),
+            lambda _logger, _method, event: _LineMask(mask).within(event),
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
     # The plain traceback: the pretty ones show the local variables.
@@ -225,7 +225,7 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
     return [console, lambda _logger, _method, line: mask(_shortened(str(line), MOST_LOOKED_THROUGH))]
 
 
-class _Masking:
+class _LineMask:
     """Masks the values of one line, as many of their characters as a line may have."""
 
     def __init__(self, mask: Mask) -> None:

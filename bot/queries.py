@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bot.approvals.directory import Facts
+from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import is_shown_within, permission_of
 from bot.clock import Clock
 from bot.domain import (
@@ -43,9 +43,9 @@ NO_APPROVAL = Unknown("This approval does not exist (any more).")
 class Queries:
     """Everything that only reads. What it gives out is masked as on the cards."""
 
-    def __init__(self, database: Database, facts: Facts, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, database: Database, directory: PeopleDirectory, clock: Clock, redactor: Redactor) -> None:
         self._database = database
-        self._facts = facts
+        self._directory = directory
         self._clock = clock
         self._redactor = redactor
 
@@ -156,7 +156,7 @@ class Queries:
 
     async def _to_decide(self, rows: Sequence[ApprovalRow], person: Person) -> list[str]:
         """Ids of those that this person may decide now; not those of which that could not be found out."""
-        known, now = await self._facts.for_judging(person.person_id, rows), self._clock()
+        known, now = await self._directory.for_judging(person.person_id, rows), self._clock()
         permissions = [(row.approval_id, permission_of(row, person.person_id, known, now)) for row in rows]
         return [approval_id for approval_id, permission in permissions if isinstance(permission, Permitted)]
 

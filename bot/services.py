@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.accounts.connections import Connections
 from bot.accounts.sign_ins import SignInLinks
-from bot.decisions import Approvals
+from bot.approvals.decisions import Approvals
 from bot.inbox import Inbox
 from bot.queries import Queries
 from bot.questions import Questions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from bot.approvals.permissions import is_shown_within
+from bot.approvals.standing_approvals import is_offered
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -17,7 +18,6 @@ from bot.domain import (
     SignInView,
     Vote,
 )
-from bot.grants import is_offered
 from bot.records import approvals, attempts, authorizations, clarifications, sign_ins, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow

@@ -9,7 +9,7 @@ from bot import questions as clarification_book
 from bot.accounts import sign_ins as sign_in_book
 from bot.accounts.sign_ins import SignIns
 from bot.approvals import requests as approval_book
-from bot.approvals.requests import ApprovalBook
+from bot.approvals.requests import ApprovalRequests
 from bot.posts import Posts
 from bot.questions import Questions
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
@@ -41,7 +41,7 @@ class Settlement:
 class Waits:
     """The open questions of all kinds, treated alike."""
 
-    def __init__(self, approvals: ApprovalBook, clarifications: Questions, sign_ins: SignIns, posts: Posts) -> None:
+    def __init__(self, approvals: ApprovalRequests, clarifications: Questions, sign_ins: SignIns, posts: Posts) -> None:
         self._approvals = approvals
         self._clarifications = clarifications
         self._sign_ins = sign_ins
@@ -65,7 +65,7 @@ class Waits:
 
     async def ring(self, tx: Transaction, timer: Delivery) -> bool:
         """A timer of an approval is due. Whether its thread goes on now."""
-        return await self._approvals.ring(tx, timer)
+        return await self._approvals.on_timer(tx, timer)
 
     async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Nothing of a thread can go on: its approvals are void, and everything else that is open is given up."""

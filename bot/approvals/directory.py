@@ -13,7 +13,7 @@ from typing import Literal
 
 import structlog
 
-from bot.approvals.permissions import Known, Needs, needs_of
+from bot.approvals.permissions import Known, needs_of
 from bot.clock import Clock
 from bot.domain import AccountFacts, Person
 from bot.platform import Platform
@@ -25,6 +25,7 @@ from policies.model import home_of
 from policies.spellings import unmarked
 
 log = structlog.get_logger(__name__)
+
 PATIENCE = 2.0
 """Seconds that somebody who clicks waits for look-ups: Slack and Teams wait 3 and 5 for the answer to a click."""
 REMEMBERED = 300.0
@@ -58,77 +59,16 @@ class _Account:
     until: float
 
 
-class Facts:
-    """Asks the directory once per person, group and channel, however many approvals need it."""
-
-    def __init__(self, database: Database, directory: Directory, clock: Clock) -> None:
-        self._database = database
-        self._directory = directory
-        self._clock = clock
-
-    def meet(self, person: Person) -> None:
-        """What a platform has just said of somebody."""
-        self._directory.meet(person)
-
-    async def introduce(self, person_ids: Iterable[str]) -> None:
-        """Ask the platforms for the names of those, among them, whom nobody has met: cards say who may decide."""
-        wanted = list(dict.fromkeys(person_ids))
-        async with self._database.reading() as tx:
-            known = await threads.known_names(tx, wanted)
-        found = await self._directory.names([person_id for person_id in wanted if person_id not in known])
-        if not found:
-            return
-        async with self._database.writing() as tx:
-            for person_id in found.keys() - (await threads.known_names(tx, found)).keys():
-                await threads.remember(tx, Person(person_id, found[person_id]), self._clock())
-
-    async def accounts_of(self, person_id: str) -> frozenset[str]:
-        """All person ids, as far as they can be found out, of the human that this is one of."""
-        return frozenset([person_id, *await self._directory.other_accounts(person_id)])
-
-    async def accounts_with(self, email: str) -> Sequence[str]:
-        """The person ids, as far as they can be found out, of whoever has this address."""
-        return await self._directory.accounts_with(email)
-
-    async def for_voting(self, person_id: str, approval_ids: Iterable[str]) -> Known:
-        """What these approvals, as they are now, need to know about somebody who decides."""
-        async with self._database.reading() as tx:
-            found = [await approvals.get(tx, approval_id) for approval_id in dict.fromkeys(approval_ids)]
-        pending = [row for row in found if row is not None and row.status == "pending"]
-        now = self._clock()
-        return await self._look_up(person_id, [(row, needs_of(row, person_id, now)) for row in pending])
-
-    async def for_judging(self, person_id: str, rows: Sequence[ApprovalRow]) -> Known:
-        """What these need to know to say whether somebody may decide; at once where nothing has to be looked up."""
-        pending = [row for row in rows if row.status == "pending"]
-        now = self._clock()
-        return await self._look_up(person_id, [(row, needs_of(row, person_id, now)) for row in pending])
-
-    async def _look_up(self, person_id: str, needs: Sequence[tuple[ApprovalRow, Needs]]) -> Known:
-        groups, in_channel, identities = await asyncio.gather(
-            self._directory.groups_of(person_id, {group for _, need in needs for group in need.groups}),
-            self._channels(person_id, [row for row, need in needs if need.channel]),
-            self._directory.identities({person for _, need in needs for person in need.people}),
-        )
-        return Known(groups, in_channel, identities)
-
-    async def _channels(self, person_id: str, rows: Sequence[ApprovalRow]) -> Mapping[str, bool | None]:
-        """By thread id. In a direct chat with the bot there is nobody but the requester."""
-        async with self._database.reading() as tx:
-            places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
-        direct = {row.thread_id: row.asked.requesters[0] == person_id for row in rows}
-        wanted = {thread: place.channel or place.key for thread, place in places.items() if not place.direct}
-        channels = list(dict.fromkeys(wanted.values()))
-        answers = await asyncio.gather(*(self._directory.in_channel(person_id, channel) for channel in channels))
-        found = dict(zip(channels, answers, strict=True))
-        return {thread: found[wanted[thread]] if thread in wanted else direct[thread] for thread in places}
+_Answer = bool | str | AccountFacts | None
 
 
-Answer = bool | str | AccountFacts | None
+class PeopleDirectory:
+    """Looks people up on all platforms. The same question put twice at a time is asked once.
 
-
-class Directory:
-    """Asks all platforms; the same question put twice at a time is asked once."""
+    Args:
+        platforms: by the name that begins the ids of their people.
+        patience: seconds after which a look-up counts as "could not be found out".
+    """
 
     def __init__(
         self, platforms: Mapping[str, Platform], database: Database, clock: Clock, *, patience: float = PATIENCE
@@ -139,45 +79,91 @@ class Directory:
         self._patience = patience
         self._addresses: dict[str, _Address] = {}
         self._accounts: dict[str, _Account] = {}
-        self._asking: dict[_Question, asyncio.Task[Answer]] = {}
+        self._asking: dict[_Question, asyncio.Task[_Answer]] = {}
+
+    async def for_voting(self, person_id: str, approval_ids: Iterable[str]) -> Known:
+        """Returns what these approvals, as they are now, need to know about somebody who decides."""
+        async with self._database.reading() as tx:
+            found = [await approvals.get(tx, approval_id) for approval_id in dict.fromkeys(approval_ids)]
+        return await self.for_judging(person_id, [row for row in found if row is not None])
+
+    async def for_judging(self, person_id: str, rows: Sequence[ApprovalRow]) -> Known:
+        """Returns what these approvals need to know to say whether somebody may decide; at once where nothing has to be
+        looked up."""
+        now = self._clock()
+        needs = [(row, needs_of(row, person_id, now)) for row in rows if row.status == "pending"]
+        groups, in_channel, identities = await asyncio.gather(
+            self.groups_of(person_id, {group for _, need in needs for group in need.groups}),
+            self._channels(person_id, [row for row, need in needs if need.channel]),
+            self.identities({person for _, need in needs for person in need.people}),
+        )
+        return Known(groups, in_channel, identities)
+
+    async def learn_names(self, person_ids: Iterable[str]) -> None:
+        """Asks the platforms for the names of those, among them, whom the bot does not know: cards say who may decide.
+        Groups are passed over."""
+        wanted = list(dict.fromkeys(person_ids))
+        async with self._database.reading() as tx:
+            known = await threads.known_names(tx, wanted)
+        questions = [_Question("name", person_id.partition(":")[0], person_id) for person_id in wanted]
+        unknown = [question for question in questions if question.person_id not in known]
+        answers = await self._answers(unknown, self._deadline())
+        found = {question.person_id: name for question, name in answers.items() if isinstance(name, str) and name}
+        if not found:
+            return
+        async with self._database.writing() as tx:
+            for person_id in found.keys() - (await threads.known_names(tx, found)).keys():
+                await threads.remember(tx, Person(person_id, found[person_id]), self._clock())
+
+    def remember_person(self, person: Person) -> None:
+        """Believes for a while what a platform has just said of somebody."""
+        if person.email:
+            self._remember(person.person_id, person.email)
 
     async def groups_of(self, person_id: str, groups: Iterable[str]) -> Mapping[str, bool | None]:
-        """Group reference → whether this person is in it, with any account of theirs."""
+        """Returns group reference → whether this person is in it, with any account of theirs."""
         return await self._memberships("group", person_id, groups)
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
-        """Whether this person is in a channel (`Place.channel`), with any account of theirs."""
+        """Returns whether this person is in a channel (`Place.channel`), with any account of theirs."""
         return (await self._memberships("channel", person_id, [channel]))[channel]
 
-    async def humans(self, person_ids: Iterable[str]) -> Mapping[str, str | None]:
-        """Person id → who that is: the same for all accounts for which platforms vouch for the same address."""
-        return await self._humans(person_ids, self._deadline())
+    async def humans(self, person_ids: Iterable[str], *, until: float | None = None) -> Mapping[str, str | None]:
+        """Returns person id → who that is: the same for all accounts for which platforms vouch for the same address.
+
+        Args:
+            until: the time of the event loop at which the answers have to be there; the patience from now by default.
+        """
+        wanted = list(dict.fromkeys(person_ids))
+        unknown = [person_id for person_id in wanted if self._remembered(person_id) is None]
+        await self._accounts_of(unknown, self._deadline() if until is None else until)
+        return {person_id: self._remembered(person_id) for person_id in wanted}
 
     async def identities(self, person_ids: Iterable[str]) -> Mapping[str, Identity]:
-        """Person id → whose that is, with what nobody vouches for: to tell whether two accounts are two humans."""
+        """Returns person id → whose that is, also by addresses that nobody vouches for: to tell two humans apart."""
         wanted = list(dict.fromkeys(person_ids))
         found = await self._accounts_of(wanted, self._deadline())
         return {person_id: self._identity(person_id, found[person_id]) for person_id in wanted}
 
-    async def other_accounts(self, person_id: str) -> tuple[str, ...]:
-        """The person ids, of those that were ever seen, of the same human."""
-        return await self._other_accounts(person_id, self._deadline())
+    async def accounts_of(self, person_id: str) -> frozenset[str]:
+        """Returns all person ids, as far as they can be found out, of the human that this is one of."""
+        return frozenset([person_id, *await self.other_accounts(person_id)])
+
+    async def other_accounts(self, person_id: str, *, until: float | None = None) -> tuple[str, ...]:
+        """Returns the other person ids, of those that were ever seen, of the same human. `until` as for `humans`."""
+        until = self._deadline() if until is None else until
+        human = (await self.humans([person_id], until=until))[person_id]
+        if human is None:
+            return ()
+        others = [other for other in await self._confirmed_with(human, until) if other != person_id]
+        homes = [home_of(account) for account in (person_id, *others)]
+        # Two in one workspace with the same address are two people, and nobody knows which of them has the others.
+        return tuple(others) if len(set(homes)) == len(homes) else ()
 
     async def accounts_with(self, email: str) -> tuple[str, ...]:
-        """The person ids, of those that were ever seen, for which a platform vouches for this address."""
+        """Returns the person ids, of those that were ever seen, for which a platform vouches for this address."""
         address = proof_of_identity(email)
-        return await self._accounts_with(address, self._deadline()) if address else ()
-
-    async def names(self, person_ids: Iterable[str]) -> Mapping[str, str]:
-        """Names by person id, as far as their platforms tell them."""
-        questions = [_Question("name", person_id.partition(":")[0], person_id) for person_id in person_ids]
-        answers = await self._answers(questions, self._deadline())
-        return {question.person_id: name for question, name in answers.items() if isinstance(name, str) and name}
-
-    def meet(self, person: Person) -> None:
-        """What a platform has just said of somebody."""
-        if person.email:
-            self._remember(person.person_id, person.email)
+        return await self._confirmed_with(address, self._deadline()) if address else ()
 
     async def close(self) -> None:
         """Gives up what is being looked up."""
@@ -195,7 +181,7 @@ class Directory:
         wanted, until = list(dict.fromkeys(things)), self._deadline()
         found = await self._memberships_of([person_id], kind, wanted, until)
         open_ = [thing for thing in wanted if found[thing] is None]
-        others = await self._other_accounts(person_id, until) if open_ else ()
+        others = await self.other_accounts(person_id, until=until) if open_ else ()
         return {**found, **await self._memberships_of(others, kind, open_, until)}
 
     async def _memberships_of(
@@ -210,13 +196,18 @@ class Directory:
         answers = await self._answers(questions, until)
         return {thing: _any_of([answers[q] for q in questions if q.about == thing]) for thing in things}
 
-    # ------------------------------------------------------------------------------------------- who is who
+    async def _channels(self, person_id: str, rows: Sequence[ApprovalRow]) -> Mapping[str, bool | None]:
+        """By thread id. In a direct chat with the bot there is nobody but the requester."""
+        async with self._database.reading() as tx:
+            places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
+        direct = {row.thread_id: row.asked.requesters[0] == person_id for row in rows}
+        wanted = {thread: place.channel or place.key for thread, place in places.items() if not place.direct}
+        channels = list(dict.fromkeys(wanted.values()))
+        answers = await asyncio.gather(*(self.in_channel(person_id, channel) for channel in channels))
+        found = dict(zip(channels, answers, strict=True))
+        return {thread: found[wanted[thread]] if thread in wanted else direct[thread] for thread in places}
 
-    async def _humans(self, person_ids: Iterable[str], until: float) -> Mapping[str, str | None]:
-        wanted = list(dict.fromkeys(person_ids))
-        unknown = [person_id for person_id in wanted if self._remembered(person_id) is None]
-        await self._accounts_of(unknown, until)
-        return {person_id: self._remembered(person_id) for person_id in wanted}
+    # ------------------------------------------------------------------------------------------- who is who
 
     async def _accounts_of(self, person_ids: Sequence[str], until: float) -> Mapping[str, AccountFacts]:
         """What platforms know of these accounts. Their addresses are remembered, unless another was said just now."""
@@ -240,20 +231,11 @@ class Directory:
         claimed = frozenset(filter(None, map(claimed_address, said)))
         return Identity(human, claimed, True if human is not None else facts.is_member)
 
-    async def _other_accounts(self, person_id: str, until: float) -> tuple[str, ...]:
-        human = (await self._humans([person_id], until))[person_id]
-        if human is None:
-            return ()
-        others = [other for other in await self._accounts_with(human, until) if other != person_id]
-        homes = [home_of(account) for account in (person_id, *others)]
-        # Two in one workspace with the same address are two people, and nobody knows which of them has the others.
-        return tuple(others) if len(set(homes)) == len(homes) else ()
-
-    async def _accounts_with(self, email: str, until: float) -> tuple[str, ...]:
+    async def _confirmed_with(self, email: str, until: float) -> tuple[str, ...]:
         async with self._database.reading() as tx:
             seen = await threads.with_address(tx, email)
         # What was said of them once may be somebody else's address by now.
-        confirmed = await self._humans(seen, until)
+        confirmed = await self.humans(seen, until=until)
         return tuple(person_id for person_id in seen if confirmed[person_id] == email)
 
     def _remember(self, person_id: str, email: str) -> None:
@@ -272,7 +254,7 @@ class Directory:
     def _deadline(self) -> float:
         return asyncio.get_running_loop().time() + self._patience
 
-    async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, Answer]:
+    async def _answers(self, questions: Iterable[_Question], until: float) -> Mapping[_Question, _Answer]:
         """What is known by then; later answers are not waited for."""
         tasks = {question: self._asked(question) for question in questions}
         if tasks:
@@ -280,7 +262,7 @@ class Directory:
             await asyncio.wait(tasks.values(), timeout=max(left, 0.0))
         return {question: _result(task) for question, task in tasks.items()}
 
-    def _asked(self, question: _Question) -> asyncio.Task[Answer]:
+    def _asked(self, question: _Question) -> asyncio.Task[_Answer]:
         task = self._asking.get(question)
         if task is None:
             task = asyncio.create_task(self._ask(question), name=f"directory {question.kind}")
@@ -288,7 +270,7 @@ class Directory:
             task.add_done_callback(lambda _: self._asking.pop(question, None))
         return task
 
-    async def _ask(self, question: _Question) -> Answer:
+    async def _ask(self, question: _Question) -> _Answer:
         platform = self._platforms.get(question.platform)
         if platform is None:
             return None
@@ -333,12 +315,12 @@ def claimed_address(email: str) -> str | None:
     return f"{name}@{host}" if name and at and host else None
 
 
-def _any_of(answers: Sequence[Answer]) -> bool | None:
+def _any_of(answers: Sequence[_Answer]) -> bool | None:
     """One answer of those of all platforms: only one knows a thing, the others say nothing of it."""
     if any(answer is True for answer in answers):
         return True
     return False if any(answer is False for answer in answers) else None
 
 
-def _result(task: asyncio.Task[Answer]) -> Answer:
+def _result(task: asyncio.Task[_Answer]) -> _Answer:
     return task.result() if task.done() and not task.cancelled() else None

@@ -101,7 +101,7 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
         now: seconds since the epoch.
     """
     ask = as_of(row.asked.ask, row.asked_at, now)
-    outside = stranger(row, person_id, now)
+    outside = outsider_refusal(row, person_id, now)
     if outside is not None:
         return outside
     permission = may_decide(ask, _decider(row, person_id, known))
@@ -133,7 +133,7 @@ def requesters_of(row: ApprovalRow, known: Known) -> dict[str, Identity]:
     return {person_id: known.identity(person_id) for person_id in row.asked.requesters}
 
 
-def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
+def outsider_refusal(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | None:
     """Returns why nothing is said of it to this person, also when it is settled; `None` when something may be.
 
     On the local page everybody says for themselves who they are, so its people count in its own threads only. "any"
@@ -152,7 +152,7 @@ def stranger(row: ApprovalRow, person_id: str, now: float) -> NotPermitted | Non
 
 def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
     """Returns what has to be looked up before `permission_of`."""
-    if stranger(row, person_id, now) is not None:
+    if outsider_refusal(row, person_id, now) is not None:
         return Needs()
     ask = as_of(row.asked.ask, row.asked_at, now)
     themselves = frozenset({person_id, *row.asked.requesters})

@@ -1,135 +1,224 @@
-"""The life of an approval beside its votes: asked, reminded of, escalated, expired, superseded."""
+"""Approvals that the graph asks for: recorded, shown wherever they have to be, and settled where people do not decide.
+
+What people decide about them is `bot.approvals.decisions`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
-from bot.cards import Cards
+import structlog
+
 from bot.clock import Clock
+from bot.domain import Notice, Place
 from bot.ids import NewId
-from bot.posts import Posts, said
-from bot.records import approvals, deliveries, threads
+from bot.platform import Platform
+from bot.posts import Posts, notice, said
+from bot.records import approvals, deliveries, posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.records.posts import NewPost
+from bot.views import deciders_in_words
 from graph.interrupts import Answer, ApprovalAsked, Approved, Expired, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
 from policies.model import Ask
 
-Bell = Literal["remind", "escalate", "expire"]
+log = structlog.get_logger(__name__)
 
-Introduce = Callable[[Iterable[str]], Awaitable[None]]
-"""Sees to it that people (and groups, which it passes over) who were never met have names, where these can be found
-out."""
+TimerKind = Literal["remind", "escalate", "expire"]
+
+LearnNames = Callable[[Iterable[str]], Awaitable[None]]
+"""Finds out, where that can be done, the names of those people among these ids who have none yet."""
 
 
-class ApprovalBook:
-    """Asks, and settles what people do not. Fills `graph.ports.Approvals`."""
+class ApprovalRequests:
+    """Records approvals and posts their cards. Fills `graph.ports.Approvals`.
+
+    A place has one card of an approval, however often it is named.
+
+    Args:
+        platforms: of which each may know the places that a policy names.
+        learn_names: of those who may decide, since cards name them.
+        timer_set: called when a timer was kept, once that is committed.
+    """
 
     def __init__(
         self,
         database: Database,
-        posts: Posts,
-        cards: Cards,
+        outbox: Posts,
+        platforms: Mapping[str, Platform],
         clock: Clock,
         new_id: NewId,
         *,
-        introduce: Introduce,
+        learn_names: LearnNames,
         timer_set: Callable[[], None],
     ) -> None:
         self._database = database
-        self._posts = posts
-        self._cards = cards
+        self._posts = outbox
+        self._platforms = platforms
         self._clock = clock
         self._new_id = new_id
-        self._introduce = introduce
+        self._learn_names = learn_names
         self._timer_set = timer_set
 
+    # ------------------------------------------------------------------------------------------- asking
+
     async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
-        """Say what was said before it, record the approval, post its cards and set its timers, in one
-        transaction."""
-        await self._introduce([*asked.ask.approvers, *asked.ask.escalate_to])
+        """Keeps what the model said before the call, and `record`s the approval, in one transaction."""
+        await self._learn_names([*asked.ask.approvers, *asked.ask.escalate_to])
         async with self._database.writing() as tx:
             for each in spoken:
                 await self._posts.say(tx, said(thread_id, each))
             await self.record(tx, thread_id, asked)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:
-        """The same within a transaction; what is recorded already stays as it is."""
+        """Records an approval, posts its cards, in its thread and in each place that the rule routes it to, and sets
+        its timers. What is recorded already stays as it is."""
         now, approval_id = self._clock(), self._new_id()
         expires_at = None if asked.ask.expires_in is None else now + asked.ask.expires_in
         if not await approvals.add(tx, approval_id, thread_id, asked, now=now, expires_at=expires_at):
             return
         await self._posts.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
-        await self._cards.post(tx, thread_id, approval_id, asked)
+        await self._posts.say(tx, _card(thread_id, approval_id))
+        await self._show_elsewhere(tx, thread_id, approval_id, asked, asked.ask.route_to)
         for timer in timers_of(approval_id, thread_id, asked.ask, now):
             await deliveries.add(tx, timer)
             tx.afterwards(self._timer_set)
 
-    async def ring(self, tx: Transaction, timer: Delivery) -> bool:
-        """A timer is due. Whether its thread goes on now; a timer of something settled does nothing."""
+    async def show_to(self, tx: Transaction, row: ApprovalRow, references: Iterable[str]) -> None:
+        """Posts a card in each of these places and direct chats that has none yet."""
+        await self._show_elsewhere(tx, row.thread_id, row.approval_id, row.asked, references)
+
+    async def _show_elsewhere(
+        self, tx: Transaction, thread_id: str, approval_id: str, asked: ApprovalAsked, references: Iterable[str]
+    ) -> None:
+        own = _card(thread_id, approval_id)
+        thread = await threads.get(tx, thread_id)
+        here = {thread.place.channel or thread.place.key} if thread else set()
+        if thread and thread.place.direct:
+            here.add(asked.requesters[0])
+        for key, place in self._places(references, asked).items():
+            if key not in here:
+                await self._posts.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
+
+    def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, Place]:
+        places: dict[str, Place] = {}
+        for reference in references:
+            named = (platform.named_place(reference) for platform in self._platforms.values())
+            place = next((place for place in named if place is not None), None)
+            if place is None:
+                log.warning("route_not_known", rule=asked.ask.rule, place=reference)
+            else:
+                places.setdefault(place.key, place)
+        return places
+
+    # ------------------------------------------------------------------------------------------- timers
+
+    async def on_timer(self, tx: Transaction, timer: Delivery) -> bool:
+        """Reminds, escalates or expires, unless the approval is settled. Returns whether its thread goes on now."""
         approval_id = timer.body["approval"]
-        match bell_of(timer):
+        match timer_kind(timer):
             case "remind":
                 await self._remind(tx, approval_id)
             case "escalate":
                 await self._escalate(tx, approval_id)
             case "expire":
-                return await self.expire(tx, approval_id, timer.key)
+                return await self._expire(tx, approval_id, timer.key)
         return False
 
-    async def expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
-        """Settle as expired; also true when the same timer did so before; false when somebody was earlier."""
+    async def _remind(self, tx: Transaction, approval_id: str) -> None:
+        """Says beside each card that it still waits."""
+        row = await self._still_open(tx, approval_id)
+        if row is None:
+            return
+        asked_by = (await threads.names(tx, row.asked.requesters[:1]))[row.asked.requesters[0]]
+        waits = f"{row.asked.server}: {row.asked.tool}, which {asked_by} asked for, still waits for a decision"
+        text = Notice(f"Reminder: {waits}. May decide: {await deciders_in_words(tx, row, self._clock())}.")
+        for card in (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ()):
+            key = f"remind:{row.approval_id}" + (f"@{card.place.key}" if card.place else "")
+            await self._posts.say(tx, notice(key, row.thread_id, text, place=card.place))
+
+    async def _escalate(self, tx: Transaction, approval_id: str) -> None:
+        """From now on others may decide too: they get the card, and every card says so."""
+        row = await self._still_open(tx, approval_id)
+        if row is not None:
+            await self.show_to(tx, row, row.asked.ask.escalate_to)
+            await self._posts.show_again(tx, [approval_id])
+
+    async def _expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
+        """Whether it has expired by this timer, now or when the timer was handled before."""
         if await approvals.settle(tx, approval_id, "expired", key=key, now=self._clock()):
             await self._posts.show_again(tx, [approval_id])
             return True
         row = await approvals.get(tx, approval_id)
         return row is not None and row.settled_key == key
 
-    async def _remind(self, tx: Transaction, approval_id: str) -> None:
-        row = await self._still_open(tx, approval_id)
-        if row is not None:
-            await self._cards.remind(tx, row, self._clock())
-
-    async def _escalate(self, tx: Transaction, approval_id: str) -> None:
-        """From now on others may decide too: they get the card, and every card says so."""
-        row = await self._still_open(tx, approval_id)
-        if row is not None:
-            await self._cards.post_also(tx, row, row.asked.ask.escalate_to)
-            await self._posts.show_again(tx, [approval_id])
-
     async def _still_open(self, tx: Transaction, approval_id: str) -> ApprovalRow | None:
         row = await approvals.hold(tx, approval_id)
         return row if row is not None and is_open(row, self._clock()) else None
 
+    # ------------------------------------------------------------------------------------------- no longer wanted
+
     async def supersede(self, tx: Transaction, row: ApprovalRow, key: str, why: str) -> None:
-        """Settle as superseded, if it is still pending."""
+        """Supersedes an approval, if it is still pending.
+
+        Args:
+            key: of the delivery that does it.
+            why: shown on the card.
+        """
         if await approvals.settle(tx, row.approval_id, "superseded", key=key, now=self._clock(), reason=why):
             await self._posts.show_again(tx, [row.approval_id])
 
     async def supersede_unused(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """What was approved and shall not be started any more."""
+        """Supersedes what was approved in a thread and is not to be started any more."""
         given_up = await approvals.supersede_unused(tx, thread_id, key=key, now=self._clock(), reason=why)
         await self._posts.show_again(tx, given_up)
 
     async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """What waits or was approved in a thread that does not know of it any more."""
+        """Voids what waits or was approved in a thread that does not know of it any more."""
         await self._posts.show_again(tx, await approvals.void_in(tx, thread_id, key=key, now=self._clock(), reason=why))
 
 
+def timers_of(approval_id: str, thread_id: str, ask: Ask, now: float) -> Sequence[Delivery]:
+    """Returns what is to happen when nobody decides, as rows of the inbox that are due later and outlive restarts. What
+    would come after the end is left out."""
+    after: dict[TimerKind, float | None] = {
+        "remind": ask.remind_after,
+        "escalate": ask.escalate_after if ask.escalate_to else None,
+        "expire": ask.expires_in,
+    }
+    end = float("inf") if ask.expires_in is None else ask.expires_in
+    return [
+        Delivery(f"{kind}:{approval_id}", thread_id, "timer", {"approval": approval_id}, False, now, now + seconds)
+        for kind, seconds in after.items()
+        if seconds is not None and (seconds < end or kind == "expire")
+    ]
+
+
+def timer_kind(timer: Delivery) -> TimerKind:
+    """Returns what a timer of an approval is for. Raises `ValueError` when it is for nothing of this."""
+    match timer.key.partition(":")[0]:
+        case ("remind" | "escalate" | "expire") as kind:
+            return kind
+        case other:
+            raise ValueError(f"unknown kind of timer: {other}")
+
+
 def is_open(row: ApprovalRow, now: float) -> bool:
-    """Whether it can still be decided."""
+    """Returns whether it can still be decided. `now`: seconds since the epoch."""
     return row.status == "pending" and not has_expired(row, now)
 
 
 def has_expired(row: ApprovalRow, now: float) -> bool:
-    """Whether its time is over, though its timer may not have been handled yet."""
+    """Returns whether its time is over, though its timer may not have been handled yet."""
     return row.expires_at is not None and row.expires_at <= now
 
 
 async def answer_of(tx: Transaction, row: ApprovalRow) -> Answer | None:
-    """What a settled approval tells the graph; `None` while it is pending."""
+    """Returns what a settled approval tells the graph; `None` while it is pending."""
     cast = await approvals.votes_on(tx, row.approval_id)
     match row.status:
         case "pending":
@@ -150,26 +239,5 @@ async def answer_of(tx: Transaction, row: ApprovalRow) -> Answer | None:
             return Superseded(reason=row.reason)
 
 
-def timers_of(approval_id: str, thread_id: str, ask: Ask, now: float) -> Sequence[Delivery]:
-    """Returns what is to happen when nobody decides, as rows of the inbox that are due later and outlive restarts.
-    What would come after the end is left out."""
-    after: dict[Bell, float | None] = {
-        "remind": ask.remind_after,
-        "escalate": ask.escalate_after if ask.escalate_to else None,
-        "expire": ask.expires_in,
-    }
-    end = float("inf") if ask.expires_in is None else ask.expires_in
-    return [
-        Delivery(f"{bell}:{approval_id}", thread_id, "timer", {"approval": approval_id}, False, now, now + seconds)
-        for bell, seconds in after.items()
-        if seconds is not None and (seconds < end or bell == "expire")
-    ]
-
-
-def bell_of(timer: Delivery) -> Bell:
-    """Returns which of them a timer is. Raises `ValueError` when it is none."""
-    match timer.key.partition(":")[0]:
-        case ("remind" | "escalate" | "expire") as bell:
-            return bell
-        case other:
-            raise ValueError(f"unknown kind of timer: {other}")
+def _card(thread_id: str, approval_id: str) -> NewPost:
+    return NewPost(f"approval:{approval_id}", thread_id, "approval", subject=approval_id)

@@ -11,15 +11,14 @@ from bot.accounts.connecting import Changed
 from bot.accounts.opening import Accounts, make_accounts
 from bot.accounts.sign_ins import SignInLinks, SignIns
 from bot.accounts.unconfigured import AccountServices
-from bot.approvals.directory import Directory, Facts
-from bot.approvals.requests import ApprovalBook
+from bot.approvals.decisions import Approvals, FindTool
+from bot.approvals.directory import PeopleDirectory
+from bot.approvals.requests import ApprovalRequests
+from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
-from bot.cards import Cards
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
-from bot.decisions import Approvals, FindTool
 from bot.engine import Engine
-from bot.grants import StandingApprovals
 from bot.ids import NewId
 from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
@@ -114,9 +113,9 @@ class Parts:
     """What the services are made of, and the services."""
 
     services: Services
-    requests: ApprovalBook
+    requests: ApprovalRequests
     standing: StandingApprovals
-    facts: Facts
+    directory: PeopleDirectory
     sign_ins: SignIns
     accounts: Accounts
     waits: Waits
@@ -146,9 +145,9 @@ def make_parts(
     sealer = sealer or Sealer(KEY)
     common = database, engine, posts, clock
     links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=links_an_hour)
-    cards, facts = Cards(posts, platforms), Facts(database, Directory(platforms, database, clock), clock)
-    requests = ApprovalBook(
-        database, posts, cards, clock, new_id, introduce=facts.introduce, timer_set=engine.look_again
+    directory = PeopleDirectory(platforms, database, clock)
+    requests = ApprovalRequests(
+        database, posts, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
     )
     standing, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)
@@ -164,16 +163,18 @@ def make_parts(
     )
     waits = Waits(requests, questions, sign_ins, posts)
     acceptance = Acceptance(database, clock)
-    approvals = Approvals(*common, cards=cards, facts=facts, standing=standing, find_tool=find_tool, audit=audit)
+    approvals = Approvals(
+        *common, requests=requests, directory=directory, standing=standing, find_tool=find_tool, audit=audit
+    )
     services = Services(
         inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
         approvals=approvals,
         questions=questions,
         connections=accounts.connections,
         sign_in_links=links,
-        queries=Queries(database, facts, clock, PLAIN),
+        queries=Queries(database, directory, clock, PLAIN),
     )
-    return Parts(services, requests, standing, facts, sign_ins, accounts, waits)
+    return Parts(services, requests, standing, directory, sign_ins, accounts, waits)
 
 
 def make_conversation(

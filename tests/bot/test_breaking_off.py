@@ -25,7 +25,7 @@ class BrokenOffError(Exception):
 async def ring(desks: Desks, approval_id: str, bell: str) -> None:
     async with desks.database.writing() as tx:
         timer = Delivery(f"{bell}:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        await desks.parts.requests.ring(tx, timer)
+        await desks.parts.requests.on_timer(tx, timer)
 
 
 ACTS: Mapping[str, Act] = {

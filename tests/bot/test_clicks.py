@@ -226,7 +226,7 @@ async def test_a_timer_whose_process_died_after_it_expired_something_still_resum
     await counter.ask("a1")
     agent, timer = WatchedAgent(), await due_timer(counter, "a1")
     async with counter.database.writing() as tx:
-        assert await counter.parts.requests.expire(tx, "a1", timer.key)
+        assert await counter.parts.requests.on_timer(tx, timer)
     await handle(counter, agent, timer)
     assert agent.looked == [THREAD]
     assert await counter.waiting() == []

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.approvals.directory import REMEMBERED, Directory
+from bot.approvals.directory import REMEMBERED, PeopleDirectory
 from bot.domain import Person
 from bot.records import threads
 from bot.records.database import Database
@@ -31,8 +31,8 @@ def mail() -> RecordingPlatform:
 @pytest.fixture
 async def directory(
     database: Database, clock: SetClock, chat: RecordingPlatform, mail: RecordingPlatform
-) -> AsyncIterator[Directory]:
-    made = Directory({"chat": chat, "mail": mail}, database, clock, patience=0.2)
+) -> AsyncIterator[PeopleDirectory]:
+    made = PeopleDirectory({"chat": chat, "mail": mail}, database, clock, patience=0.2)
     yield made
     await made.close()
 
@@ -44,7 +44,7 @@ async def seen(database: Database, *people: Person) -> None:
 
 
 async def test_the_same_question_put_twice_at_a_time_is_asked_once(
-    directory: Directory, chat: RecordingPlatform
+    directory: PeopleDirectory, chat: RecordingPlatform
 ) -> None:
     chat.groups[FINANCE] = {ANA.person_id: True}
     answers = await asyncio.gather(*(directory.groups_of(ANA.person_id, [FINANCE]) for _ in range(5)))
@@ -53,7 +53,7 @@ async def test_the_same_question_put_twice_at_a_time_is_asked_once(
 
 
 async def test_a_platform_that_does_not_answer_in_time_is_not_waited_for(
-    directory: Directory, chat: RecordingPlatform
+    directory: PeopleDirectory, chat: RecordingPlatform
 ) -> None:
     chat.silent = asyncio.Event()
     chat.groups[FINANCE] = {ANA.person_id: True}
@@ -64,7 +64,7 @@ async def test_a_platform_that_does_not_answer_in_time_is_not_waited_for(
 
 
 async def test_a_platform_that_breaks_its_word_could_not_find_out(
-    directory: Directory, chat: RecordingPlatform, monkeypatch: pytest.MonkeyPatch
+    directory: PeopleDirectory, chat: RecordingPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: str) -> bool:
         raise RuntimeError("no idea")
@@ -79,7 +79,7 @@ async def test_a_platform_that_breaks_its_word_could_not_find_out(
 
 
 async def test_an_address_is_remembered_for_minutes_and_no_longer(
-    directory: Directory, chat: RecordingPlatform, clock: SetClock
+    directory: PeopleDirectory, chat: RecordingPlatform, clock: SetClock
 ) -> None:
     chat.emails[ANA.person_id] = " Ana@Example.com"
     for _ in range(3):
@@ -90,14 +90,14 @@ async def test_an_address_is_remembered_for_minutes_and_no_longer(
     assert await directory.humans([ANA.person_id]) == {ANA.person_id: None}
 
 
-async def test_what_could_not_be_found_out_is_asked_again(directory: Directory, chat: RecordingPlatform) -> None:
+async def test_what_could_not_be_found_out_is_asked_again(directory: PeopleDirectory, chat: RecordingPlatform) -> None:
     assert await directory.humans([ANA.person_id]) == {ANA.person_id: None}
     chat.emails[ANA.person_id] = "ana@example.com"
     assert await directory.humans([ANA.person_id]) == {ANA.person_id: "ana@example.com"}
 
 
 async def test_other_accounts_are_those_for_which_platforms_vouch_now(
-    directory: Directory, database: Database, chat: RecordingPlatform, mail: RecordingPlatform, clock: SetClock
+    directory: PeopleDirectory, database: Database, chat: RecordingPlatform, mail: RecordingPlatform, clock: SetClock
 ) -> None:
     await seen(database, Person(ANA_BY_MAIL.person_id, "Ana", email="ana@example.com"))
     chat.emails[ANA.person_id] = "ana@example.com"
@@ -115,10 +115,10 @@ async def test_an_address_that_was_said_once_is_kept_when_none_is_said(database:
         assert await threads.with_address(tx, "ben@example.com") == [BEN.person_id]
 
 
-async def test_of_a_platform_that_is_not_connected_nothing_is_known(directory: Directory) -> None:
+async def test_of_a_platform_that_is_not_connected_nothing_is_known(directory: PeopleDirectory) -> None:
     assert await directory.humans(["pigeon:w1:ana"]) == {"pigeon:w1:ana": None}
     assert await directory.groups_of("pigeon:w1:ana", ["pigeon-group:x"]) == {"pigeon-group:x": None}
 
 
-async def test_nothing_asked_is_nothing_answered(directory: Directory) -> None:
+async def test_nothing_asked_is_nothing_answered(directory: PeopleDirectory) -> None:
     assert (await directory.groups_of(ANA.person_id, []), await directory.humans([])) == ({}, {})

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from bot.approvals.decisions import NOBODY, ONLY_YOU
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.requests import answer_of
-from bot.decisions import NOBODY, ONLY_YOU
 from bot.domain import AlreadySettled, ApprovalView, Person, Refused, Settled, Unknown
 from bot.records import threads
 from graph.interrupts import Withdrawn

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.approvals.directory import Directory, proof_of_identity
+from bot.approvals.directory import PeopleDirectory, proof_of_identity
 from bot.domain import AccountFacts, Person, Refused, Settled
 from bot.records import threads
 from bot.records.database import Database
@@ -90,7 +90,7 @@ async def test_an_address_of_two_people_lends_neither_of_them_a_third_account(
     database: Database, clock: SetClock
 ) -> None:
     chat, mail = RecordingPlatform("chat"), RecordingPlatform("mail")
-    directory = Directory({"chat": chat, "mail": mail}, database, clock)
+    directory = PeopleDirectory({"chat": chat, "mail": mail}, database, clock)
     chat.groups[FINANCE] = {BEN.person_id: True}
     shared = "purchasing@example.com"
     mail.emails = {BEN_BY_MAIL.person_id: shared, CARA.person_id: shared}
@@ -122,7 +122,7 @@ async def test_what_is_recorded_of_somebody_is_what_was_said_last(desks: Desks) 
 
 async def test_a_question_that_never_gets_an_answer_is_put_again(database: Database, clock: SetClock) -> None:
     chat = RecordingPlatform("chat", silent=asyncio.Event(), groups={FINANCE: {ANA.person_id: True}})
-    directory = Directory({"chat": chat}, database, clock, patience=0.1)
+    directory = PeopleDirectory({"chat": chat}, database, clock, patience=0.1)
     assert await directory.groups_of(ANA.person_id, [FINANCE]) == {FINANCE: None}
     chat.silent = None  # the platform answers again, though never what was asked before
     async with asyncio.timeout(5):

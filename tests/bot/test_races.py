@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from bot.decisions import TOOL_CHANGED
+from bot.approvals.decisions import TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
@@ -47,7 +47,7 @@ async def expire(desks: Desks, approval_id: str) -> Any:
     """As the timer does, once it is due."""
     async with desks.database.writing() as tx:
         timer = Delivery(f"expire:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        settled = await desks.parts.requests.ring(tx, timer)
+        settled = await desks.parts.requests.on_timer(tx, timer)
     return Settled("Expired.") if settled else AlreadySettled("")
 
 
@@ -75,7 +75,7 @@ async def test_what_is_settled_is_handed_to_nobody_and_escalated_to_nobody(desks
     desks.clock.move(10)
     async with desks.database.writing() as tx:
         timer = Delivery(f"escalate:{approval_id}", THREAD, "timer", {"approval": approval_id}, False, 0.0, 0.0)
-        assert not await desks.parts.requests.ring(tx, timer)
+        assert not await desks.parts.requests.on_timer(tx, timer)
     assert len(await desks.services.queries.shown(approval_id)) == 1
 
 
@@ -274,5 +274,5 @@ async def test_whoever_compares_before_they_write_holds_the_row(desks: Desks) ->
     await desks.services.approvals.withdraw_request("k2", ids[1], ANA)
     async with desks.database.writing() as tx:
         timer = Delivery(f"remind:{ids[2]}", THREAD, "timer", {"approval": ids[2]}, False, 0.0, 0.0)
-        await desks.parts.requests.ring(tx, timer)
+        await desks.parts.requests.on_timer(tx, timer)
     assert held[3:] == ids

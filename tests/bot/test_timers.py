@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.approvals.requests import answer_of, bell_of, timers_of
+from bot.approvals.requests import answer_of, timer_kind, timers_of
 from bot.domain import AlreadySettled, ApprovalView, Refused, Settled
 from bot.ids import NewId
 from bot.records import deliveries
@@ -32,7 +32,7 @@ async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
         rung.append(head.key)
         if dying:
             async with desks.database.writing() as tx:
-                await desks.parts.requests.ring(tx, head)
+                await desks.parts.requests.on_timer(tx, head)
             return rung
         await conversation.handle(head)
 
@@ -164,7 +164,7 @@ async def test_whoever_it_escalates_to_may_decide_though_no_platform_knows_where
 )
 def test_only_what_can_still_happen_gets_a_timer(how: dict[str, Any], bells: list[str]) -> None:
     timers = timers_of("a", "t", Ask(rule="a rule", **how), 1_000.0)
-    assert [bell_of(timer) for timer in timers] == bells
+    assert [timer_kind(timer) for timer in timers] == bells
     assert all(timer.due_at > 1_000.0 for timer in timers)
 
 

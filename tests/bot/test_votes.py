@@ -332,12 +332,12 @@ async def test_what_changed_while_it_was_looked_up_is_judged_with_what_is_known(
 ) -> None:
     """Asked of nobody's groups when the click came: the row is read again in the transaction, and refuses."""
     approval_id = await desks.ask(approvers=(FINANCE,))
-    known = await desks.parts.facts.for_voting(BEN.person_id, [])
+    known = await desks.parts.directory.for_voting(BEN.person_id, [])
 
     async def looked_up_before(*_: object) -> Known:
         return known
 
-    monkeypatch.setattr(desks.parts.facts, "for_voting", looked_up_before)
+    monkeypatch.setattr(desks.parts.directory, "for_voting", looked_up_before)
     assert isinstance(await desks.click(BEN, approval_id), Refused)
 
 

@@ -12,7 +12,7 @@ from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
 from adapters.teams.render.entries import entries
-from bot.decisions import Approvals
+from bot.approvals.decisions import Approvals
 from bot.domain import (
     ApprovalView,
     ClickResult,

@@ -8,7 +8,7 @@ from adapters.teams import actions
 from adapters.teams.ids import Spot, is_object_id
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.reading import words
-from bot.decisions import Approvals
+from bot.approvals.decisions import Approvals
 from bot.domain import ClickResult, Handover, Invalid, Person, Unwelcome
 
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."

@@ -35,26 +35,31 @@ class StandingApprovals:
         arguments: Mapping[str, Any],
         digest: str,
     ) -> None:
-        """Whoever approves this may request the same call without being asked, for so many seconds."""
-        now = self._clock()
-        server, tool = row.asked.server, row.asked.tool
-        until = now + seconds
-        await grants.add(
-            tx, GrantRow(self._new_id(), person_id, row.approval_id, server, tool, arguments, digest, now, until)
+        """Lets whoever approves this request the same call without being asked.
+
+        Args:
+            row: the approval with which it is given.
+            seconds: for how long, from now.
+            arguments: of the call as approved; `digest` is the call's.
+        """
+        now, asked = self._clock(), row.asked
+        kept = GrantRow(
+            self._new_id(), person_id, row.approval_id, asked.server, asked.tool, arguments, digest, now, now + seconds
         )
+        await grants.add(tx, kept)
 
     async def grants_of(self, person_id: str) -> Sequence[Grant]:
-        """What somebody allows themselves now, for `policies.approvers.under_grants`."""
+        """Returns what somebody allows themselves now, for `policies.approvers.under_grants`."""
         async with self._database.reading() as tx:
             rows = await grants.of_person(tx, person_id, self._clock())
         return [Grant(row.person_id, row.server, row.tool, row.digest, row.until) for row in rows]
 
 
 def is_offered(row: ApprovalRow) -> bool:
-    """Whether whoever approves may tick “always allow”."""
+    """Returns whether whoever approves may tick “always allow”."""
     return grant_offered(row.asked.ask, row.asked.risk)
 
 
 def name_of(seconds: float) -> str | None:
-    """A duration as it is offered, such as “8 h”; `None`: it is not."""
+    """Returns a duration in seconds as it is offered, such as “8 h”; `None` when it is not."""
     return next((name for name, length in DURATIONS.items() if length == seconds), None)

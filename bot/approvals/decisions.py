@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.approvals.directory import Facts
-from bot.approvals.permissions import Known, authority_of, permission_of, requesters_of, stranger
-from bot.approvals.requests import has_expired, is_open
+from bot.approvals.directory import PeopleDirectory
+from bot.approvals.permissions import Known, authority_of, outsider_refusal, permission_of, requesters_of
+from bot.approvals.requests import ApprovalRequests, has_expired, is_open
+from bot.approvals.standing_approvals import StandingApprovals, is_offered, name_of
 from bot.audit.log import AuditLog
-from bot.cards import Cards
 from bot.clock import Clock
 from bot.domain import (
     AlreadySettled,
@@ -32,7 +32,6 @@ from bot.domain import (
 )
 from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, edit_fields, read_form
-from bot.grants import StandingApprovals, is_offered, name_of
 from bot.masking import PLAIN, hidden_aside, masked_aside
 from bot.posts import Posts
 from bot.records import approvals, attempts, grants, threads
@@ -62,7 +61,7 @@ TOOL_CHANGED = "The tool itself changed since this was asked, so the changed cal
 NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 REASON_LIMIT = 2_000
-"""Characters of a reason."""
+"""Characters of a reason that are kept."""
 PATIENCE = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
 NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Try again in a moment.")
@@ -70,6 +69,7 @@ ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
 NOBODY = Refused("I have met nobody with this address.")
 
 FindTool = Callable[[str], Tool | None]
+"""Returns the tool that models know by this name; `None` while its server is not available."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class Approvals:
         posts: Posts,
         clock: Clock,
         *,
-        cards: Cards,
-        facts: Facts,
+        requests: ApprovalRequests,
+        directory: PeopleDirectory,
         standing: StandingApprovals,
         find_tool: FindTool,
         audit: AuditLog,
@@ -106,8 +106,8 @@ class Approvals:
         self._database = database
         self._engine = engine
         self._posts = posts
-        self._cards = cards
-        self._facts = facts
+        self._requests = requests
+        self._directory = directory
         self._standing = standing
         self._clock = clock
         self._find_tool = find_tool
@@ -117,11 +117,16 @@ class Approvals:
     # ------------------------------------------------------------------------------------------- deciding
 
     async def decide(self, decision: Decision) -> Mapping[str, ClickResult]:
-        """Judge and record a click, per approval id; the same click again gets the same answer."""
+        """Judges and records a click on one or several approvals. The same click again gets the same answer.
+
+        Returns:
+            By approval id: `Settled` (not `final` while it waits for others), `AlreadySettled`, `Refused`, `Unknown`,
+            or `Invalid` with what is wrong, by field.
+        """
         decision = _keepable(decision)
         person = decision.person
-        self._facts.meet(person)
-        known = await self._facts.for_voting(person.person_id, decision.approval_ids)
+        self._directory.remember_person(person)
+        known = await self._directory.for_voting(person.person_id, decision.approval_ids)
         results: dict[str, ClickResult] = {}
         settled: dict[str, list[str]] = {}
         async with self._database.writing_urgently() as tx:
@@ -137,147 +142,10 @@ class Approvals:
                 await resume_thread(tx, self._engine, thread_id, *approval_ids, now=self._clock())
         return {approval_id: results[approval_id] for approval_id in decision.approval_ids}
 
-    async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
-        """The form to edit a waiting call with, for somebody who may decide it."""
-        async with self._database.reading() as tx:
-            row = await approvals.get(tx, approval_id)
-        known = await self._facts.for_judging(person.person_id, [row] if row else [])
-        refusal = self._not_decidable(row, person, known)
-        if row is None or refusal is not None:
-            return refusal or NO_SUCH
-        tool = self._tool(row)
-        if tool is None:
-            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
-        asked, editable = row.asked.arguments, row.asked.ask.editable
-        fields, values = edit_fields(
-            tool.input_schema, asked, editable, masked=await masked_aside(asked, self._redactor)
-        )
-        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
-
-    async def reveal(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
-        """What the masks of a waiting approval's card hide, for somebody who may decide it, and for them alone. The
-        audit log says who asked: that is written down before anything is shown."""
-        person = _keepable_person(person)
-        async with self._database.reading() as tx:
-            found = await approvals.get(tx, approval_id)
-            view = await approval_view(tx, approval_id, now=self._clock())
-        known = await self._facts.for_judging(person.person_id, [found] if found else [])
-        refusal = self._not_decidable(found, person, known)
-        if view is None or refusal is not None:
-            return refusal or NO_SUCH
-        hidden = await hidden_aside(view, self._redactor)
-        async with self._database.writing_urgently() as tx:
-            row = await approvals.get(tx, approval_id)  # as it is by now
-            refusal = self._not_decidable(row, person, known)
-            if row is None or refusal is not None:
-                return refusal or NO_SUCH
-            if not hidden.secrets:
-                return Refused("Nothing is hidden in this.")
-            authority = authority_of(row, person.person_id, known, self._clock())
-            await self._audit.looked(tx, row, person, authority)
-        return hidden
-
-    async def hand_over(self, handover: Handover) -> ClickResult:
-        """Somebody who may decide asks another who may: that person gets the card, and every card says so."""
-        handover = replace(handover, to=storable(handover.to), name=storable(handover.name))
-        person_id, approval_id = handover.person.person_id, handover.approval_id
-        try:
-            async with asyncio.timeout(PATIENCE):  # whose address it is and whether they may are asked in turn
-                of_them, others = await asyncio.gather(
-                    self._facts.for_voting(person_id, [approval_id]), self._meant(handover)
-                )
-        except TimeoutError:
-            return NOT_FOUND_OUT
-        async with self._database.writing_urgently() as tx:
-            row, now = await approvals.hold(tx, approval_id), self._clock()
-            if row is None:
-                return NO_SUCH
-            outside = stranger(row, person_id, now)
-            if outside is not None:
-                return Refused(outside.reason)
-            if not is_open(row, now):
-                return AlreadySettled("This has been settled already.")
-            permission = permission_of(row, person_id, of_them, now)
-            if not isinstance(permission, Permitted):
-                return Refused(permission.reason)
-            if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
-                return ONLY_YOU
-            if person_id in others:
-                return Refused("You may decide this yourself.")
-            if not others:
-                return NOBODY
-            permissions = {to: permission_of(row, to, of_other, now) for to, of_other in others.items()}
-            to = next((to for to, found in permissions.items() if isinstance(found, Permitted)), next(iter(others)))
-            name = handover.name or (await threads.names(tx, [to]))[to]
-            match permissions[to]:
-                case Permitted():
-                    if handover.name and await threads.person(tx, to) is None:
-                        await threads.remember(tx, Person(to, name), now)
-                    return await self._handed(tx, row, to, name)
-                case CouldNotFindOut():
-                    return Refused(f"Whether {name} may decide this could not be found out. Try again in a moment.")
-                case _:
-                    return Refused(f"{name} is not one of the people who may decide this.")
-
-    async def withdraw_request(self, key: str, approval_id: str, person: Person) -> ClickResult:
-        """The requester, under whichever of their accounts, does not want the call any more. `key` names the click."""
-        accounts = await self._requester_accounts(approval_id, person)
-        async with self._database.writing_urgently() as tx:
-            row, now = await approvals.hold(tx, approval_id), self._clock()
-            if row is None:
-                return NO_SUCH
-            if row.asked.requesters[0] not in accounts:
-                return Refused("Only the person who asked for this can withdraw it.")
-            if row.status == "pending" and has_expired(row, now):
-                return EXPIRED
-            if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
-                twice = row.settled_key == key
-                return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
-            await self._posts.show_again(tx, [approval_id])
-            await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
-        return Settled("Withdrawn.")
-
-    async def revoke_standing_approval(self, grant_id: str, person: Person) -> ClickResult:
-        """End a standing approval. Somebody else's does not exist."""
-        grant_id = storable(grant_id)
-        async with self._database.writing_urgently() as tx:
-            if await grants.revoke(tx, grant_id, person.person_id, self._clock()):
-                return Settled("Revoked: you will be asked again.")
-            row = await grants.get(tx, grant_id)
-        if row is None or row.person_id != person.person_id:
-            return NO_STANDING_APPROVAL
-        return AlreadySettled("This permission has ended already.")
-
-    async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
-        """Record what came of an attempt that broke off; its requester only."""
-        async with self._database.writing_urgently() as tx:
-            row = await attempts.get(tx, choice.outcome_id)
-            if row is None:
-                return NO_OUTCOME
-            if row.requester != choice.person.person_id:
-                return Refused("Only the person who asked for this call can say what came of it.")
-            if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
-                twice = row.settled_key == choice.key
-                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
-            await self._posts.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
-            await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
-        return Settled("Noted.")
-
-    # ------------------------------------------------------------------------------------------- parts
-
-    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> Refused | Unknown | None:
-        """Why this person may not decide it now, judged as a click on it is; `None`: they may."""
-        if row is None:
-            return NO_SUCH
-        if not is_open(row, self._clock()):
-            return Refused("This has been settled already.")
-        permission = permission_of(row, person.person_id, known, self._clock())
-        return None if isinstance(permission, Permitted) else Refused(permission.reason)
-
     async def _judge(self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known) -> ClickResult:
-        """Judge a click on one approval, and record what it changes."""
+        """Judges a click on one approval, and records what it changes."""
         now, person_id = self._clock(), decision.person.person_id
-        outside = stranger(row, person_id, now)
+        outside = outsider_refusal(row, person_id, now)
         if outside is not None:
             return Refused(outside.reason)
         if row.status != "pending":
@@ -328,7 +196,7 @@ class Approvals:
     async def _change(
         self, tx: Transaction, row: ApprovalRow, decision: Decision, known: Known, edit: _Edit
     ) -> ClickResult:
-        """Whoever edits requests the edited call, and what others said was about another call."""
+        """Records an edited call: whoever edits requests it, and votes cast before were about another call."""
         settled = await approvals.settle(
             tx,
             row.approval_id,
@@ -360,14 +228,6 @@ class Approvals:
         )
         return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"
 
-    def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
-        person, now = decision.person, self._clock()
-        reason = decision.reason.strip()[:REASON_LIMIT] if decision.verb == "reject" else ""
-        authority = authority_of(row, person.person_id, known, now)
-        identity = known.identity(person.person_id)
-        claimed = tuple(sorted(identity.claimed))
-        return VoteRow(person.person_id, person.name, decision.verb, reason, now, identity.human, authority, claimed)
-
     def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
         """The edited arguments; `None` when nothing was changed."""
         tool = self._tool(row)
@@ -386,13 +246,125 @@ class Approvals:
             return _Edit(arguments, None, TOOL_CHANGED)
         return _Edit(arguments, digest_of(tool, arguments))
 
+    def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
+        person, now = decision.person, self._clock()
+        reason = decision.reason.strip()[:REASON_LIMIT] if decision.verb == "reject" else ""
+        authority = authority_of(row, person.person_id, known, now)
+        identity = known.identity(person.person_id)
+        claimed = tuple(sorted(identity.claimed))
+        return VoteRow(person.person_id, person.name, decision.verb, reason, now, identity.human, authority, claimed)
+
+    async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
+        if row.settled_key == decision.key:
+            return Settled(f"{row.status.capitalize()}.")
+        cast = await approvals.votes_on(tx, row.approval_id)
+        return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+
+    # ------------------------------------------------------------------------------------------- before deciding
+
+    async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
+        """Returns the form to edit a waiting call with, for somebody who may decide it."""
+        async with self._database.reading() as tx:
+            row = await approvals.get(tx, approval_id)
+        known = await self._directory.for_judging(person.person_id, [row] if row else [])
+        refusal = self._not_decidable(row, person, known)
+        if row is None or refusal is not None:
+            return refusal or NO_SUCH
+        tool = self._tool(row)
+        if tool is None:
+            return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
+        asked, editable = row.asked.arguments, row.asked.ask.editable
+        fields, values = edit_fields(
+            tool.input_schema, asked, editable, masked=await masked_aside(asked, self._redactor)
+        )
+        return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
+
+    async def reveal(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
+        """Returns what the masks of a waiting approval's card hide, for somebody who may decide it, and for them alone.
+        The audit log says who asked: that is written before anything is shown."""
+        person = _keepable_person(person)
+        async with self._database.reading() as tx:
+            found = await approvals.get(tx, approval_id)
+            view = await approval_view(tx, approval_id, now=self._clock())
+        known = await self._directory.for_judging(person.person_id, [found] if found else [])
+        refusal = self._not_decidable(found, person, known)
+        if view is None or refusal is not None:
+            return refusal or NO_SUCH
+        hidden = await hidden_aside(view, self._redactor)
+        async with self._database.writing_urgently() as tx:
+            row = await approvals.get(tx, approval_id)  # as it is by now
+            refusal = self._not_decidable(row, person, known)
+            if row is None or refusal is not None:
+                return refusal or NO_SUCH
+            if not hidden.secrets:
+                return Refused("Nothing is hidden in this.")
+            authority = authority_of(row, person.person_id, known, self._clock())
+            await self._audit.looked(tx, row, person, authority)
+        return hidden
+
+    def _not_decidable(self, row: ApprovalRow | None, person: Person, known: Known) -> Refused | Unknown | None:
+        """Why this person may not decide it now, judged as a click on it is; `None`: they may."""
+        if row is None:
+            return NO_SUCH
+        if not is_open(row, self._clock()):
+            return Refused("This has been settled already.")
+        permission = permission_of(row, person.person_id, known, self._clock())
+        return None if isinstance(permission, Permitted) else Refused(permission.reason)
+
+    def _tool(self, row: ApprovalRow) -> Tool | None:
+        return self._find_tool(model_name(row.asked.server, row.asked.tool))
+
+    # ------------------------------------------------------------------------------------------- delegation
+
+    async def hand_over(self, handover: Handover) -> ClickResult:
+        """Lets somebody who may decide ask another who may: that person gets the card, and every card says so."""
+        handover = replace(handover, to=storable(handover.to), name=storable(handover.name))
+        person_id, approval_id = handover.person.person_id, handover.approval_id
+        try:
+            async with asyncio.timeout(PATIENCE):  # whose address it is and whether they may are asked in turn
+                of_them, others = await asyncio.gather(
+                    self._directory.for_voting(person_id, [approval_id]), self._meant(handover)
+                )
+        except TimeoutError:
+            return NOT_FOUND_OUT
+        async with self._database.writing_urgently() as tx:
+            row, now = await approvals.hold(tx, approval_id), self._clock()
+            if row is None:
+                return NO_SUCH
+            outside = outsider_refusal(row, person_id, now)
+            if outside is not None:
+                return Refused(outside.reason)
+            if not is_open(row, now):
+                return AlreadySettled("This has been settled already.")
+            permission = permission_of(row, person_id, of_them, now)
+            if not isinstance(permission, Permitted):
+                return Refused(permission.reason)
+            if not several_may_decide(as_of(row.asked.ask, row.asked_at, now), row.asked.requesters):
+                return ONLY_YOU
+            if person_id in others:
+                return Refused("You may decide this yourself.")
+            if not others:
+                return NOBODY
+            permissions = {to: permission_of(row, to, of_other, now) for to, of_other in others.items()}
+            to = next((to for to, found in permissions.items() if isinstance(found, Permitted)), next(iter(others)))
+            name = handover.name or (await threads.names(tx, [to]))[to]
+            match permissions[to]:
+                case Permitted():
+                    if handover.name and await threads.person(tx, to) is None:
+                        await threads.remember(tx, Person(to, name), now)
+                    return await self._handed(tx, row, to, name)
+                case CouldNotFindOut():
+                    return Refused(f"Whether {name} may decide this could not be found out. Try again in a moment.")
+                case _:
+                    return Refused(f"{name} is not one of the people who may decide this.")
+
     async def _meant(self, handover: Handover) -> Mapping[str, Known]:
         """Each account of whoever is asked, with what is to be known of it; those of the same workspace first."""
         accounts = [handover.to]
         if _is_address(handover.to):
             here = home_of(handover.person.person_id)
-            accounts = sorted(await self._facts.accounts_with(handover.to), key=lambda each: home_of(each) != here)
-        known = await asyncio.gather(*(self._facts.for_voting(each, [handover.approval_id]) for each in accounts))
+            accounts = sorted(await self._directory.accounts_with(handover.to), key=lambda each: home_of(each) != here)
+        known = await asyncio.gather(*(self._directory.for_voting(each, [handover.approval_id]) for each in accounts))
         return dict(zip(accounts, known, strict=True))
 
     async def _handed(self, tx: Transaction, row: ApprovalRow, to: str, name: str) -> ClickResult:
@@ -400,9 +372,33 @@ class Approvals:
         if people != row.handed_to:
             if not await approvals.hand_to(tx, row.approval_id, people):
                 return AlreadySettled("This has been settled already.")
-            await self._cards.post_also(tx, row, [to])
+            await self._requests.show_to(tx, row, [to])
             await self._posts.show_again(tx, [row.approval_id])
         return Settled(f"{name} was asked to decide. You still may, too.", final=False)
+
+    # ------------------------------------------------------------------------------------------- afterwards
+
+    async def withdraw_request(self, key: str, approval_id: str, person: Person) -> ClickResult:
+        """Withdraws a call that its requester, under whichever of their accounts, does not want any more.
+
+        Args:
+            key: of the click; the same click again gets the same answer.
+        """
+        accounts = await self._requester_accounts(approval_id, person)
+        async with self._database.writing_urgently() as tx:
+            row, now = await approvals.hold(tx, approval_id), self._clock()
+            if row is None:
+                return NO_SUCH
+            if row.asked.requesters[0] not in accounts:
+                return Refused("Only the person who asked for this can withdraw it.")
+            if row.status == "pending" and has_expired(row, now):
+                return EXPIRED
+            if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
+                twice = row.settled_key == key
+                return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
+            await self._posts.show_again(tx, [approval_id])
+            await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
+        return Settled("Withdrawn.")
 
     async def _requester_accounts(self, approval_id: str, person: Person) -> frozenset[str]:
         """Person ids under which this person may have asked for it; looked up before a transaction, where it must."""
@@ -410,16 +406,33 @@ class Approvals:
             row = await approvals.get(tx, approval_id)
         if row is None or row.asked.requesters[0] == person.person_id:
             return frozenset([person.person_id])
-        return await self._facts.accounts_of(person.person_id)
+        return await self._directory.accounts_of(person.person_id)
 
-    def _tool(self, row: ApprovalRow) -> Tool | None:
-        return self._find_tool(model_name(row.asked.server, row.asked.tool))
+    async def revoke_standing_approval(self, grant_id: str, person: Person) -> ClickResult:
+        """Ends a standing approval of this person's. Somebody else's is `Unknown`."""
+        grant_id = storable(grant_id)
+        async with self._database.writing_urgently() as tx:
+            if await grants.revoke(tx, grant_id, person.person_id, self._clock()):
+                return Settled("Revoked: you will be asked again.")
+            row = await grants.get(tx, grant_id)
+        if row is None or row.person_id != person.person_id:
+            return NO_STANDING_APPROVAL
+        return AlreadySettled("This permission has ended already.")
 
-    async def _too_late(self, tx: Transaction, row: ApprovalRow, decision: Decision) -> ClickResult:
-        if row.settled_key == decision.key:
-            return Settled(f"{row.status.capitalize()}.")
-        cast = await approvals.votes_on(tx, row.approval_id)
-        return AlreadySettled(f"This was {row.status} already{_by(row, cast)}.")
+    async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
+        """Records what came of an attempt that broke off, as its requester says, and nobody else."""
+        async with self._database.writing_urgently() as tx:
+            row = await attempts.get(tx, choice.outcome_id)
+            if row is None:
+                return NO_OUTCOME
+            if row.requester != choice.person.person_id:
+                return Refused("Only the person who asked for this call can say what came of it.")
+            if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
+                twice = row.settled_key == choice.key
+                return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
+            await self._posts.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
+            await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
+        return Settled("Noted.")
 
 
 def _keepable(decision: Decision) -> Decision:
@@ -430,7 +443,7 @@ def _keepable(decision: Decision) -> Decision:
 
 
 def _keepable_person(person: Person) -> Person:
-    """Somebody, under a name that every database keeps."""
+    """The person, under a name that every database keeps."""
     return replace(person, name=storable(person.name))
 
 
@@ -444,7 +457,7 @@ def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:
 
 
 def _identity_of(vote: VoteRow) -> Identity:
-    """Whose account voted. Where that matters, nobody but a full member could vote without an address (`vote_counts`),
+    """Whose account has voted. Where that matters, only a full member could vote without an address (`vote_counts`),
     and platforms vouch for no others' addresses."""
     return Identity(vote.human, frozenset(vote.claimed), is_member=True)
 
