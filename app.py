@@ -45,9 +45,9 @@ from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
 from bot.masking import log_redactor_of, redactor_of
+from bot.outbox import Outbox
 from bot.platform import NotConnected
 from bot.policy_in_force import PolicyInForce
-from bot.posts import Posts
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records import connections, deliveries
@@ -116,11 +116,11 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         senders = make_senders(settings, database_file(settings), key, links)
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
-        posts = Posts(database, clock, platforms, redactor=redactor)
+        outbox = Outbox(database, clock, platforms, redactor=redactor)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
         directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)
-        common = database, engine, posts, clock
+        common = database, engine, outbox, clock
         questions = Questions(*common, new_id)
         sign_ins = SignIns(
             *common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address
@@ -150,7 +150,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         # The graph, and the turns that run it.
         audit = AuditLog(database, clock, redactor)
         requests = ApprovalRequests(
-            database, posts, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
+            database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
         )
         standing = StandingApprovals(database, clock, new_id)
         retry = Retry(times=settings.model_retries)
@@ -163,7 +163,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             model=model,
             router=create_router(router_model, retry),
             tools=tools,
-            ledger=AttemptLedger(database, posts, clock, new_id, audit),
+            ledger=AttemptLedger(database, outbox, clock, new_id, audit),
             approvals=requests,
             sign_ins=sign_ins,
             policy=policy,
@@ -176,13 +176,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             calls_a_turn=settings.limit_calls_per_turn,
         )
         agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
-        waits = Waits(requests, questions, sign_ins, posts)
+        waits = Waits(requests, questions, sign_ins, outbox)
         introductions = Introductions(database, platforms, clock, accounts.codes)
         turn_limit = TurnLimit(
             clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
         )
         conversation = Conversation(
-            Surroundings(database, agent, posts, waits, questions, introductions, platforms, clock, turn_limit), engine
+            Surroundings(database, agent, outbox, waits, questions, introductions, platforms, clock, turn_limit), engine
         )
 
         # Services: what people may ask for, from now on.
@@ -204,8 +204,8 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             sign_in_links=links,
             queries=Queries(database, directory, clock, redactor),
         )
-        await posts.start()
-        stack.push_async_callback(posts.stop, 1.0)
+        await outbox.start()
+        stack.push_async_callback(outbox.stop, 1.0)
         await accounts.connections.start()
         ready = partial(tools.settled, FIRST_CONNECTION)
         handling = engine.running(conversation.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.domain import Notice
-from bot.posts import notice
+from bot.outbox import notice
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 

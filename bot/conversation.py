@@ -20,8 +20,8 @@ from bot.introductions import Introductions
 from bot.limits import TurnLimit
 from bot.logs import log_context
 from bot.meaning import AnswersClarification, Ignored, NewTurn, Supersedes, ToldToWait, meaning, told_to_wait
+from bot.outbox import Outbox, notice
 from bot.platform import Platform, PostFailed
-from bot.posts import Posts, notice
 from bot.questions import Questions
 from bot.records import clarifications, deliveries, threads, waiting
 from bot.records.database import Database
@@ -43,7 +43,7 @@ class Surroundings:
 
     database: Database
     agent: Agent
-    posts: Posts
+    outbox: Outbox
     waits: Waits
     clarifications: Questions
     introductions: Introductions
@@ -57,8 +57,8 @@ class Conversation:
 
     def __init__(self, surroundings: Surroundings, engine: Engine) -> None:
         self._s = s = surroundings
-        self._endings = Endings(s.database, s.agent, s.posts, s.waits)
-        self._failing = Failing(self._endings, s.database, s.posts, s.waits, engine=engine, clock=s.clock)
+        self._endings = Endings(s.database, s.agent, s.outbox, s.waits)
+        self._failing = Failing(self._endings, s.database, s.outbox, s.waits, engine=engine, clock=s.clock)
 
         self._broken_off: dict[str, Spoken] = {}
         """By thread, what was being said when its run was broken off, until the next delivery is handled there."""
@@ -130,7 +130,7 @@ class Conversation:
                 await self._endings.conclude(delivery, look, announced)
                 return
             async with self._s.database.writing() as tx:
-                await self._s.posts.say(tx, announced)
+                await self._s.outbox.say(tx, announced)
         settled = await self._settled(look)
         settler = any(s.key == key for s in settled.values())
         tried_before = settler or look.delivery == key or not look.at_rest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.posts import Posts, said
+from bot.outbox import Outbox, said
 from bot.records import deliveries, threads
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
@@ -15,10 +15,10 @@ from graph.running import Agent, Look
 class Endings:
     """Concludes deliveries and settles threads."""
 
-    def __init__(self, database: Database, agent: Agent, posts: Posts, waits: Waits) -> None:
+    def __init__(self, database: Database, agent: Agent, outbox: Outbox, waits: Waits) -> None:
         self._database = database
         self._agent = agent
-        self._posts = posts
+        self._outbox = outbox
         self._waits = waits
 
     async def settle(self, delivery: Delivery, why: str, *, unfinished: Unfinished | None = None) -> Look:
@@ -32,7 +32,7 @@ class Endings:
         async with self._database.writing() as tx:
             await self.say(tx, delivery.thread_id, look)
             for post in more:
-                await self._posts.say(tx, post)
+                await self._outbox.say(tx, post)
             await self._waits.record(tx, delivery.thread_id, look.waits)
             if look.turn is not None:
                 await threads.set_turn(tx, delivery.thread_id, look.turn["requester"], look.turn["delivery"])
@@ -43,11 +43,11 @@ class Endings:
         """Its author may not use the bot: they are told so, and what they go on saying in the thread is not to us. What
         there is in the thread is others', and stays as it is."""
         async with self._database.writing() as tx:
-            await self._posts.say(tx, told)
+            await self._outbox.say(tx, told)
             await threads.let_go(tx, delivery.thread_id, delivery.body["person"])
             await deliveries.done(tx, delivery.key)
 
     async def say(self, tx: Transaction, thread_id: str, look: Look) -> None:
         """Keep what the model said in the turn; what was kept before stays as it is."""
         for spoken in look.spoken:
-            await self._posts.say(tx, said(thread_id, spoken))
+            await self._outbox.say(tx, said(thread_id, spoken))

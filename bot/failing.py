@@ -8,8 +8,8 @@ from bot.clock import Clock
 from bot.endings import Endings
 from bot.engine import Engine
 from bot.failures import MAX_OUTAGE_TRIES, MAX_TRIES, PAUSES, cause_of, reference_of, regret
+from bot.outbox import Outbox, pause_between
 from bot.platform import PostFailed
-from bot.posts import Posts, pause_between
 from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
@@ -28,11 +28,11 @@ class Failing:
     """Sees to it that no failure is swallowed and none holds up its thread for good."""
 
     def __init__(
-        self, endings: Endings, database: Database, posts: Posts, waits: Waits, *, engine: Engine, clock: Clock
+        self, endings: Endings, database: Database, outbox: Outbox, waits: Waits, *, engine: Engine, clock: Clock
     ) -> None:
         self._endings = endings
         self._database = database
-        self._posts = posts
+        self._outbox = outbox
         self._waits = waits
         self._engine = engine
         self._clock = clock
@@ -69,7 +69,7 @@ class Failing:
         log.error("thread_state_lost", reference=reference_of(delivery))
         async with self._database.writing() as tx:
             await self._waits.void(tx, delivery.thread_id, delivery.key, STATE_LOST)
-            await self._posts.say(tx, regret(delivery, f"{STATE_LOST}, so nothing was run. Please ask again."))
+            await self._outbox.say(tx, regret(delivery, f"{STATE_LOST}, so nothing was run. Please ask again."))
             await deliveries.done(tx, delivery.key)
 
     async def park(self, delivery: Delivery, thread: ThreadRow | None, cause: str) -> None:
@@ -85,7 +85,7 @@ class Failing:
                 settled_too = False
         async with self._database.writing() as tx:
             if thread is not None:
-                await self._posts.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
+                await self._outbox.say(tx, regret(delivery, "Something went wrong on my side, and I gave up."))
             await deliveries.park(tx, delivery.key, cause)
             if not settled_too:
                 await threads.leave_unsettled(tx, delivery.thread_id)

@@ -6,7 +6,7 @@ import hashlib
 
 from bot.domain import Notice
 from bot.logs import Mask
-from bot.posts import notice
+from bot.outbox import notice
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 

@@ -13,7 +13,7 @@ from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Re
 from bot.engine import Engine
 from bot.introductions import message_of
 from bot.meaning import is_stop
-from bot.posts import Posts, notice
+from bot.outbox import Outbox, notice
 from bot.records import concerns, deliveries, places, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
@@ -37,7 +37,7 @@ class Inbox:
         self,
         database: Database,
         engine: Engine,
-        posts: Posts,
+        outbox: Outbox,
         clock: Clock,
         *,
         acceptance: Acceptance,
@@ -47,7 +47,7 @@ class Inbox:
         self._database = database
         self._acceptance = acceptance
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._codes = codes
         self._waits = waits
         self._clock = clock
@@ -138,7 +138,7 @@ class Inbox:
             is_new = await places.add(tx, place, self._clock())
             if is_new:
                 hello = notice(f"greeting:{key}", place.key, Notice(greeting), place=place)
-                await self._posts.say(tx, hello)
+                await self._outbox.say(tx, hello)
         return is_new
 
     async def left(self, place: Place) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bot.audit.log import AuditLog
 from bot.clock import Clock
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
@@ -34,9 +34,9 @@ _LOST = BrokeOff("")
 class AttemptLedger:
     """Fills `graph.ports.Ledger` from the `attempts` table. Each public method is one transaction."""
 
-    def __init__(self, database: Database, posts: Posts, clock: Clock, new_id: NewId, audit: AuditLog) -> None:
+    def __init__(self, database: Database, outbox: Outbox, clock: Clock, new_id: NewId, audit: AuditLog) -> None:
         self._database = database
-        self._posts = posts
+        self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
         self._audit = audit
@@ -116,13 +116,13 @@ class AttemptLedger:
             row = await attempts.of_call(tx, call_id, attempt)
             if row is not None:
                 await attempts.move(tx, row.attempt_id, "started", "asking")
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
     async def did_nothing(self, call_id: str, attempt: int) -> None:
         """Records that nothing was done: the server said so by its protocol, or the request never left."""
         async with self._database.writing() as tx:
             await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
         """Ends a call that is not to be started, or to go on, any more. Returns what is known of it; `None` when it was
@@ -150,7 +150,7 @@ class AttemptLedger:
                     return _undecided(latest)
                 case _:
                     # Its card says what it waited for: it waits no more.
-                    await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+                    await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
                     return None
 
     async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotPermitted:
@@ -196,7 +196,7 @@ class AttemptLedger:
         if isinstance(approval_id, NotPermitted):
             return approval_id
         await attempts.move(tx, latest.attempt_id, "asking", "started")
-        await self._posts.show_again(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_again(tx, [approval_id] if approval_id else [])
         return Begun(latest.number)
 
     async def _right(self, tx: Transaction, record: CallRecord) -> str | NotPermitted | None:
@@ -213,7 +213,7 @@ class AttemptLedger:
     async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
         judged = await self._audit.begun(tx, record)
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
-        await self._posts.show_again(tx, [approval_id] if approval_id else [])
+        await self._outbox.show_again(tx, [approval_id] if approval_id else [])
 
     async def _finish(self, tx: Transaction, call_id: str, attempt: int, outcome: Succeeded | Failed) -> None:
         row = await attempts.of_call(tx, call_id, attempt)
@@ -226,7 +226,7 @@ class AttemptLedger:
         is_new = await attempts.end(tx, call_id, attempt, status, now=self._clock(), **kept)
         if row is not None and is_new:
             await self._audit.ended(tx, row, status, output)
-        await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
         """Writes what a person said of a lost attempt into the audit log, before anything follows from it."""
@@ -239,8 +239,8 @@ class AttemptLedger:
         await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock(), **kept)
         await self._audit.ended(tx, attempt, "unknown", outcome.text or None)
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
-        await self._posts.say(tx, card)
-        await self._posts.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))
+        await self._outbox.say(tx, card)
+        await self._outbox.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))
         return Undecided(attempt.number, outcome.text, outcome.owner)
 
 

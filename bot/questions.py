@@ -21,7 +21,7 @@ from bot.domain import (
 from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, read_answers, read_elicited
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
@@ -36,10 +36,10 @@ TOO_LATE = AlreadySettled("This question was settled already.")
 class Questions:
     """Records questions and their answers; each lets its thread go on once it is settled."""
 
-    def __init__(self, database: Database, engine: Engine, posts: Posts, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, database: Database, engine: Engine, outbox: Outbox, clock: Clock, new_id: NewId) -> None:
         self._database = database
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
 
@@ -101,9 +101,9 @@ class Questions:
         clarification_id = self._new_id()
         if await clarifications.add(tx, clarification_id, thread_id, asked, self._clock()):
             key = f"clarification:{clarification_id}"
-            await self._posts.say(tx, NewPost(key, thread_id, "clarification", subject=clarification_id))
+            await self._outbox.say(tx, NewPost(key, thread_id, "clarification", subject=clarification_id))
             # The card of the call that asks says what it waits for.
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
+            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
 
     async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool | FormErrors:
         """Record a plain reply; false when the question was settled before. A tool's question has to be answered as
@@ -128,7 +128,7 @@ class Questions:
             tx, row.clarification_id, status, key=key, now=self._clock(), answer=answer
         )
         if settled:
-            await self._posts.show_again(tx, [row.clarification_id])
+            await self._outbox.show_again(tx, [row.clarification_id])
         return settled
 
     async def _resume(self, tx: Transaction, row: ClarificationRow) -> None:

@@ -10,7 +10,7 @@ from bot.accounts import sign_ins as sign_in_book
 from bot.accounts.sign_ins import SignIns
 from bot.approvals import requests as approval_book
 from bot.approvals.requests import ApprovalRequests
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.questions import Questions
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
 from bot.records.attempts import AttemptRow
@@ -41,11 +41,13 @@ class Settlement:
 class Waits:
     """The open questions of all kinds, treated alike."""
 
-    def __init__(self, approvals: ApprovalRequests, clarifications: Questions, sign_ins: SignIns, posts: Posts) -> None:
+    def __init__(
+        self, approvals: ApprovalRequests, clarifications: Questions, sign_ins: SignIns, outbox: Outbox
+    ) -> None:
         self._approvals = approvals
         self._clarifications = clarifications
         self._sign_ins = sign_ins
-        self._posts = posts
+        self._outbox = outbox
 
     async def record(self, tx: Transaction, thread_id: str, waits: Iterable[Wait]) -> None:
         """Make the rows that are missing: those of interrupts can always be made from the checkpoint."""
@@ -84,7 +86,7 @@ class Waits:
             await self._sign_ins.supersede(tx, sign_in, key)
         for attempt in open_.outcomes:
             await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=key)
-            await self._posts.show_again(tx, [attempt.attempt_id])
+            await self._outbox.show_again(tx, [attempt.attempt_id])
 
 
 async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:

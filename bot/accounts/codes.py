@@ -13,7 +13,7 @@ from bot.accounts.connecting import Connecting, account_label
 from bot.accounts.tokens import Safe
 from bot.clock import Clock
 from bot.domain import ClickResult, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
-from bot.posts import Posts, notice
+from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
@@ -39,9 +39,9 @@ class Codes:
     as a message that nobody but us may read: no record, no model, no log.
     """
 
-    def __init__(self, database: Database, posts: Posts, connecting: Connecting, safe: Safe, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, connecting: Connecting, safe: Safe, clock: Clock) -> None:
         self._database = database
-        self._posts = posts
+        self._outbox = outbox
         self._connecting = connecting
         self._safe = safe
         self._clock = clock
@@ -62,7 +62,7 @@ class Codes:
         if code is None:
             return False
         result = await self.enter(tx, CodeEntry(message.key, message.author, code))
-        await self._posts.say(tx, await _told(tx, message, result))
+        await self._outbox.say(tx, await _told(tx, message, result))
         return True
 
     async def without_codes(self, quotes: Sequence[Quote]) -> tuple[Quote, ...]:

@@ -12,7 +12,7 @@ from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
 from bot.engine import Engine, resume_thread
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
@@ -34,7 +34,7 @@ class Connecting:
     def __init__(
         self,
         engine: Engine,
-        posts: Posts,
+        outbox: Outbox,
         clock: Clock,
         *,
         services: OutsideServices,
@@ -43,7 +43,7 @@ class Connecting:
         new_id: NewId,
     ) -> None:
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._services = services
         self._safe = safe
         self._changes = changes
@@ -71,13 +71,13 @@ class Connecting:
         for waiting in await sign_ins.open_for(tx, person_id, connection):
             key = f"connected:{way.authorization_id}"
             if await sign_ins.settle(tx, waiting.sign_in_id, "done", key=key, now=now):
-                await self._posts.show_again(tx, [waiting.sign_in_id])
+                await self._outbox.show_again(tx, [waiting.sign_in_id])
                 await resume_thread(tx, self._engine, waiting.thread_id, waiting.sign_in_id, now=now)
 
     async def show_waiting(self, tx: Transaction, way: AuthorizationRow) -> None:
         """Something changed on the way that the cards of what waits for it tell."""
         rows = await sign_ins.open_for(tx, way.person_id, way.connection)
-        await self._posts.show_again(tx, [row.sign_in_id for row in rows])
+        await self._outbox.show_again(tx, [row.sign_in_id for row in rows])
 
     def label(self, connection: str) -> str:
         """Name of a connection's service for people."""

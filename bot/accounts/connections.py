@@ -24,7 +24,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.engine import Engine, resume_thread
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import authorizations, connections, oauth_clients, sign_ins
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
@@ -53,7 +53,7 @@ class Connections:
         self,
         database: Database,
         engine: Engine,
-        posts: Posts,
+        outbox: Outbox,
         clock: Clock,
         *,
         services: OutsideServices,
@@ -64,7 +64,7 @@ class Connections:
     ) -> None:
         self._database = database
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._services = services
         self._codes = codes
         self._sealer = sealer
@@ -120,7 +120,7 @@ class Connections:
             if not await sign_ins.settle(tx, reply.sign_in_id, status, key=reply.key, now=now):
                 twice = row.settled_key == reply.key
                 return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
-            await self._posts.show_again(tx, [reply.sign_in_id])
+            await self._outbox.show_again(tx, [reply.sign_in_id])
             await resume_thread(tx, self._engine, row.thread_id, reply.sign_in_id, now=now)
         return Settled("Thank you, going on." if reply.done else "All right, without it.")
 

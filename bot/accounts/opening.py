@@ -14,8 +14,8 @@ from bot.accounts.unconfigured import AccountServices
 from bot.clock import Clock
 from bot.engine import Engine
 from bot.ids import NewId
+from bot.outbox import Outbox
 from bot.platform import Platform
-from bot.posts import Posts
 from bot.records.database import Database
 from bot.secrets import Sealer
 
@@ -32,7 +32,7 @@ class Accounts:
 def make_accounts(
     database: Database,
     engine: Engine,
-    posts: Posts,
+    outbox: Outbox,
     clock: Clock,
     *,
     outside: AccountServices,
@@ -48,10 +48,10 @@ def make_accounts(
     `changed`: told that somebody's account is another one now, or gone.
     """
     services, safe, changes = outside.services, Safe(sealer), Changes(changed)
-    connecting = Connecting(engine, posts, clock, services=services, safe=safe, changes=changes, new_id=new_id)
-    codes = Codes(database, posts, connecting, safe, clock)
+    connecting = Connecting(engine, outbox, clock, services=services, safe=safe, changes=changes, new_id=new_id)
+    codes = Codes(database, outbox, connecting, safe, clock)
     connections = Connections(
-        database, engine, posts, clock, services=services, sealer=sealer, codes=codes, changes=changes
+        database, engine, outbox, clock, services=services, sealer=sealer, codes=codes, changes=changes
     )
     flow = SignInFlow(
         database,

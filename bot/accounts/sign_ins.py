@@ -13,7 +13,7 @@ from bot.domain import Refused, Unknown
 from bot.engine import Engine, resume_thread
 from bot.ids import NewId
 from bot.limits import Windows
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import approvals, attempts, authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
@@ -44,7 +44,7 @@ class SignIns:
         self,
         database: Database,
         engine: Engine,
-        posts: Posts,
+        outbox: Outbox,
         clock: Clock,
         *,
         new_id: NewId,
@@ -55,7 +55,7 @@ class SignIns:
     ) -> None:
         self._database = database
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._clock = clock
         self._new_id = new_id
         self._services = services
@@ -83,8 +83,8 @@ class SignIns:
                     return row.sign_in_id
                 await self._links.begin(tx, person, needed.connection, needed.challenge)
             card = NewPost(f"sign_in:{row.sign_in_id}", thread_id, "sign_in", subject=row.sign_in_id)
-            await self._posts.say(tx, card)
-            await self._posts.show_again(tx, await approvals.ids_of_call(tx, call_id))
+            await self._outbox.say(tx, card)
+            await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
         return row.sign_in_id
 
     def _is_for(self, known: SignInRow, needed: SignInNeeded | AccountNeeded) -> bool:
@@ -138,13 +138,13 @@ class SignIns:
                 return
             key = f"completed:{row.sign_in_id}"
             if await sign_ins.settle(tx, row.sign_in_id, "done", key=key, now=self._clock()):
-                await self._posts.show_again(tx, [row.sign_in_id])
+                await self._outbox.show_again(tx, [row.sign_in_id])
                 await resume_thread(tx, self._engine, row.thread_id, row.sign_in_id, now=self._clock())
 
     async def supersede(self, tx: Transaction, row: SignInRow, key: str) -> None:
         """The turn went on without it."""
         if await sign_ins.settle(tx, row.sign_in_id, "superseded", key=key, now=self._clock()):
-            await self._posts.show_again(tx, [row.sign_in_id])
+            await self._outbox.show_again(tx, [row.sign_in_id])
 
 
 def answer_of(row: SignInRow) -> Answer | None:

@@ -33,7 +33,7 @@ from bot.domain import (
 from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.masking import PLAIN, hidden_aside, masked_aside
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import approvals, attempts, grants, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
@@ -93,7 +93,7 @@ class Approvals:
         self,
         database: Database,
         engine: Engine,
-        posts: Posts,
+        outbox: Outbox,
         clock: Clock,
         *,
         requests: ApprovalRequests,
@@ -105,7 +105,7 @@ class Approvals:
     ) -> None:
         self._database = database
         self._engine = engine
-        self._posts = posts
+        self._outbox = outbox
         self._requests = requests
         self._directory = directory
         self._standing = standing
@@ -173,7 +173,7 @@ class Approvals:
             done = "approved" if vote.verb == "approve" else "rejected"
             return AlreadySettled(f"You have {done} this already; it waits for others.")
         await approvals.cast(tx, row.approval_id, vote, decision.key)
-        await self._posts.show_again(tx, [row.approval_id])
+        await self._outbox.show_again(tx, [row.approval_id])
         cast = await approvals.votes_on(tx, row.approval_id)
         counted = [CountedVote(v.person_id, _identity_of(v), v.verb) for v in cast]
         count = tally(row.asked.ask, counted, requesters_of(row, known))
@@ -211,7 +211,7 @@ class Approvals:
             return FASTER
         await approvals.void_votes(tx, row.approval_id)
         await approvals.cast(tx, row.approval_id, self._ballot(row, decision, known), decision.key)
-        await self._posts.show_again(tx, [row.approval_id])
+        await self._outbox.show_again(tx, [row.approval_id])
         if edit.digest is None:
             return Settled(f"Changed. {edit.anew}")
         granted = await self._grant(tx, row, decision, edit.arguments, edit.digest)
@@ -373,7 +373,7 @@ class Approvals:
             if not await approvals.hand_to(tx, row.approval_id, people):
                 return AlreadySettled("This has been settled already.")
             await self._requests.show_to(tx, row, [to])
-            await self._posts.show_again(tx, [row.approval_id])
+            await self._outbox.show_again(tx, [row.approval_id])
         return Settled(f"{name} was asked to decide. You still may, too.", final=False)
 
     # ------------------------------------------------------------------------------------------- afterwards
@@ -396,7 +396,7 @@ class Approvals:
             if not await approvals.settle(tx, approval_id, "withdrawn", key=key, now=now):
                 twice = row.settled_key == key
                 return Settled("Withdrawn.") if twice else AlreadySettled(f"This was {row.status} already.")
-            await self._posts.show_again(tx, [approval_id])
+            await self._outbox.show_again(tx, [approval_id])
             await resume_thread(tx, self._engine, row.thread_id, approval_id, now=now)
         return Settled("Withdrawn.")
 
@@ -430,7 +430,7 @@ class Approvals:
             if not await attempts.choose(tx, row.attempt_id, choice.choice, choice.person.name, key=choice.key):
                 twice = row.settled_key == choice.key
                 return Settled("Noted.") if twice else AlreadySettled("This was settled already.")
-            await self._posts.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
+            await self._outbox.show_again(tx, [row.attempt_id, *await approvals.ids_of_call(tx, row.call_id)])
             await resume_thread(tx, self._engine, row.thread_id, row.attempt_id, now=self._clock())
         return Settled("Noted.")
 

@@ -14,8 +14,8 @@ import structlog
 from bot.clock import Clock
 from bot.domain import Notice, Place
 from bot.ids import NewId
+from bot.outbox import Outbox, notice, said
 from bot.platform import Platform
-from bot.posts import Posts, notice, said
 from bot.records import approvals, deliveries, posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
@@ -48,7 +48,7 @@ class ApprovalRequests:
     def __init__(
         self,
         database: Database,
-        outbox: Posts,
+        outbox: Outbox,
         platforms: Mapping[str, Platform],
         clock: Clock,
         new_id: NewId,
@@ -57,7 +57,7 @@ class ApprovalRequests:
         timer_set: Callable[[], None],
     ) -> None:
         self._database = database
-        self._posts = outbox
+        self._outbox = outbox
         self._platforms = platforms
         self._clock = clock
         self._new_id = new_id
@@ -71,7 +71,7 @@ class ApprovalRequests:
         await self._learn_names([*asked.ask.approvers, *asked.ask.escalate_to])
         async with self._database.writing() as tx:
             for each in spoken:
-                await self._posts.say(tx, said(thread_id, each))
+                await self._outbox.say(tx, said(thread_id, each))
             await self.record(tx, thread_id, asked)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:
@@ -81,8 +81,8 @@ class ApprovalRequests:
         expires_at = None if asked.ask.expires_in is None else now + asked.ask.expires_in
         if not await approvals.add(tx, approval_id, thread_id, asked, now=now, expires_at=expires_at):
             return
-        await self._posts.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
-        await self._posts.say(tx, _card(thread_id, approval_id))
+        await self._outbox.show_again(tx, await approvals.void_unused(tx, asked.call_id, asked.round))
+        await self._outbox.say(tx, _card(thread_id, approval_id))
         await self._show_elsewhere(tx, thread_id, approval_id, asked, asked.ask.route_to)
         for timer in timers_of(approval_id, thread_id, asked.ask, now):
             await deliveries.add(tx, timer)
@@ -102,7 +102,7 @@ class ApprovalRequests:
             here.add(asked.requesters[0])
         for key, place in self._places(references, asked).items():
             if key not in here:
-                await self._posts.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
+                await self._outbox.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
 
     def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, Place]:
         places: dict[str, Place] = {}
@@ -139,19 +139,19 @@ class ApprovalRequests:
         text = Notice(f"Reminder: {waits}. May decide: {await deciders_in_words(tx, row, self._clock())}.")
         for card in (await posts.of_subjects(tx, [row.approval_id])).get(row.approval_id, ()):
             key = f"remind:{row.approval_id}" + (f"@{card.place.key}" if card.place else "")
-            await self._posts.say(tx, notice(key, row.thread_id, text, place=card.place))
+            await self._outbox.say(tx, notice(key, row.thread_id, text, place=card.place))
 
     async def _escalate(self, tx: Transaction, approval_id: str) -> None:
         """From now on others may decide too: they get the card, and every card says so."""
         row = await self._still_open(tx, approval_id)
         if row is not None:
             await self.show_to(tx, row, row.asked.ask.escalate_to)
-            await self._posts.show_again(tx, [approval_id])
+            await self._outbox.show_again(tx, [approval_id])
 
     async def _expire(self, tx: Transaction, approval_id: str, key: str) -> bool:
         """Whether it has expired by this timer, now or when the timer was handled before."""
         if await approvals.settle(tx, approval_id, "expired", key=key, now=self._clock()):
-            await self._posts.show_again(tx, [approval_id])
+            await self._outbox.show_again(tx, [approval_id])
             return True
         row = await approvals.get(tx, approval_id)
         return row is not None and row.settled_key == key
@@ -170,16 +170,18 @@ class ApprovalRequests:
             why: shown on the card.
         """
         if await approvals.settle(tx, row.approval_id, "superseded", key=key, now=self._clock(), reason=why):
-            await self._posts.show_again(tx, [row.approval_id])
+            await self._outbox.show_again(tx, [row.approval_id])
 
     async def supersede_unused(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Supersedes what was approved in a thread and is not to be started any more."""
         given_up = await approvals.supersede_unused(tx, thread_id, key=key, now=self._clock(), reason=why)
-        await self._posts.show_again(tx, given_up)
+        await self._outbox.show_again(tx, given_up)
 
     async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Voids what waits or was approved in a thread that does not know of it any more."""
-        await self._posts.show_again(tx, await approvals.void_in(tx, thread_id, key=key, now=self._clock(), reason=why))
+        await self._outbox.show_again(
+            tx, await approvals.void_in(tx, thread_id, key=key, now=self._clock(), reason=why)
+        )
 
 
 def timers_of(approval_id: str, thread_id: str, ask: Ask, now: float) -> Sequence[Delivery]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records.database import Database
 from tests.accounts.stage import Stage
 from tests.bot.conftest import RecordingPlatform, SetClock, clock, database, new_id, platform, platforms
@@ -25,7 +25,7 @@ async def stage(
     platform: RecordingPlatform,
     tmp_path: Path,
 ) -> AsyncIterator[Stage]:
-    outbox = Posts(database, clock, platforms, pause=lambda *_: 0.0)
+    outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
     made = Stage(database, outbox, clock, new_id, platform, tmp_path / "records.db")
     await made.set_up()
     yield made

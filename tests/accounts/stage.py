@@ -15,7 +15,7 @@ from bot.accounts.tokens import Safe, TokenStore
 from bot.accounts.unconfigured import AccountServices
 from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
 from bot.secrets import Sealer
@@ -71,7 +71,7 @@ class Stage:
     def __init__(
         self,
         database: Database,
-        outbox: Posts,
+        outbox: Outbox,
         clock: SetClock,
         new_id: NewId,
         platform: RecordingPlatform,

@@ -15,7 +15,7 @@ from bot.audit.entries import faults
 from bot.audit.log import AuditLog
 from bot.domain import Place
 from bot.ledger import AttemptLedger
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
@@ -36,8 +36,8 @@ class Records:
         self.file = file
         self.database = database
         self.audit = AuditLog(database, lambda: NOON, Redactor())
-        posts = Posts(database, lambda: NOON, {})
-        self.ledger = AttemptLedger(database, posts, lambda: NOON, lambda: f"id{next(numbers)}", self.audit)
+        outbox = Outbox(database, lambda: NOON, {})
+        self.ledger = AttemptLedger(database, outbox, lambda: NOON, lambda: f"id{next(numbers)}", self.audit)
 
     def entries(self) -> list[dict[str, Any]]:
         with sqlite_audit(self.file) as reader:

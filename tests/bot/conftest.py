@@ -13,8 +13,8 @@ import pytest
 
 from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
 from bot.ids import NewId
+from bot.outbox import Outbox
 from bot.platform import Reference
-from bot.posts import Posts
 from bot.records import threads
 from bot.records.database import Database, sqlite_database
 from graph.state import Silent
@@ -180,7 +180,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 async def counter(
     database: Database, clock: SetClock, new_id: NewId, platforms: Mapping[str, RecordingPlatform]
 ) -> AsyncIterator[Counter]:
-    outbox = Posts(database, clock, platforms, pause=lambda *_: 0.0)
+    outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.0)
     async with database.writing() as tx:
         await threads.ensure(tx, THREAD, HERE, "hello", clock())
     yield Counter(database, outbox, clock, new_id)

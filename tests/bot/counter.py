@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.clock import Clock
 from bot.domain import Message, Person, Place
 from bot.ids import NewId
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import approvals, deliveries
 from bot.records.database import Database
 from tests.bot.rows import asked
@@ -19,7 +19,7 @@ HERE = Place("chat", THREAD, {"room": THREAD})
 class Counter:
     """The services on real records, with an engine that only notes what it is told."""
 
-    def __init__(self, database: Database, outbox: Posts, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, database: Database, outbox: Outbox, clock: Clock, new_id: NewId) -> None:
         self.database, self.outbox, self.clock = database, outbox, clock
         self.engine = NotedEngine()
         self.parts = make_parts(database, outbox, clock, new_id, engine=self.engine)

@@ -8,8 +8,8 @@ from typing import Any
 
 from bot.domain import ApprovalView, Decision, Handover, Notice, Person, Place, Post
 from bot.ids import NewId
+from bot.outbox import Outbox
 from bot.platform import PostFailed
-from bot.posts import Posts
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database
@@ -70,7 +70,7 @@ class Desks:
         self.chat, self.mail = Routed("chat"), Routed("mail")
         platforms = {platform.name: platform for platform in (self.chat, self.mail)}
         self.database, self.clock, self.engine = database, clock, NotedEngine()
-        self.outbox = Posts(database, clock, platforms, pause=lambda *_: 0.005)
+        self.outbox = Outbox(database, clock, platforms, pause=lambda *_: 0.005)
         self.parts = make_parts(
             database,
             self.outbox,

@@ -24,8 +24,8 @@ from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.masking import PLAIN
+from bot.outbox import Outbox
 from bot.platform import Platform
-from bot.posts import Posts
 from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database
@@ -127,7 +127,7 @@ async def nobody(person_id: str, connection: str) -> None:
 
 def make_parts(
     database: Database,
-    posts: Posts,
+    outbox: Outbox,
     clock: Clock,
     new_id: NewId,
     *,
@@ -143,11 +143,11 @@ def make_parts(
     """The services on real records; `platforms` are asked about people."""
     platforms, engine, outside = platforms or {}, engine or NotedEngine(), outside or AccountServices()
     sealer = sealer or Sealer(KEY)
-    common = database, engine, posts, clock
+    common = database, engine, outbox, clock
     links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=links_an_hour)
     directory = PeopleDirectory(platforms, database, clock)
     requests = ApprovalRequests(
-        database, posts, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
+        database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
     )
     standing, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)
@@ -161,7 +161,7 @@ def make_parts(
         platforms=platforms,
         changed=changed,
     )
-    waits = Waits(requests, questions, sign_ins, posts)
+    waits = Waits(requests, questions, sign_ins, outbox)
     acceptance = Acceptance(database, clock)
     approvals = Approvals(
         *common, requests=requests, directory=directory, standing=standing, find_tool=find_tool, audit=audit
@@ -179,7 +179,7 @@ def make_parts(
 
 def make_conversation(
     database: Database,
-    posts: Posts,
+    outbox: Outbox,
     clock: Clock,
     parts: Parts,
     agent: FragileAgent,
@@ -192,7 +192,7 @@ def make_conversation(
     surroundings = Surroundings(
         database,
         cast("Agent", agent),
-        posts,
+        outbox,
         parts.waits,
         parts.services.questions,
         introductions,

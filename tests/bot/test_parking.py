@@ -14,7 +14,7 @@ from bot.engine import EmbeddedEngine
 from bot.failures import MAX_TRIES, PAUSES, reference_of
 from bot.ids import NewId
 from bot.inbox import Acceptance, message_delivery
-from bot.posts import Posts
+from bot.outbox import Outbox
 from bot.records import tables
 from bot.records.database import Database
 from bot.sessions import ThreadForMessage
@@ -61,13 +61,13 @@ async def inbox(
     platforms: Mapping[str, RecordingPlatform],
     agent: FragileAgent,
 ) -> AsyncIterator[Inbox]:
-    posts = Posts(database, clock, platforms)
+    outbox = Outbox(database, clock, platforms)
     engine = EmbeddedEngine(database, clock, concurrency=4)
-    parts = make_parts(database, posts, clock, new_id)
-    await engine.start(make_conversation(database, posts, clock, parts, agent, engine).handle)
+    parts = make_parts(database, outbox, clock, new_id)
+    await engine.start(make_conversation(database, outbox, clock, parts, agent, engine).handle)
     yield Inbox(database, clock, engine)
     await engine.stop(5.0)
-    await posts.stop(1.0)
+    await outbox.stop(1.0)
 
 
 async def give_up_on(inbox: Inbox, agent: FragileAgent, text: str) -> None:

@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from bot import posts as outbox
+from bot import outbox
 from bot.clock import Clock
 from bot.domain import Notice
+from bot.outbox import Outbox, notice
 from bot.platform import PostFailed
-from bot.posts import Posts, notice
 from bot.records import posts, tables, threads
 from bot.records.database import Database
 from bot.records.posts import NewPost, PostRow
@@ -34,16 +34,16 @@ def make_outbox(
     clock: SetClock,
     platforms: Mapping[str, RecordingPlatform],
     pauses: list[tuple[int, float | None]],
-) -> Callable[[], Posts]:
+) -> Callable[[], Outbox]:
     def pause(attempt: int, retry_after: float | None) -> float:
         pauses.append((attempt, retry_after))
         return 0.0
 
-    return lambda: Posts(database, clock, platforms, pause=pause)
+    return lambda: Outbox(database, clock, platforms, pause=pause)
 
 
 @pytest.fixture
-async def box(make_outbox: Callable[[], Posts], database: Database, clock: Clock) -> AsyncIterator[Posts]:
+async def box(make_outbox: Callable[[], Outbox], database: Database, clock: Clock) -> AsyncIterator[Outbox]:
     async with database.writing() as tx:
         for thread_id in (THREAD, "chat:T2"):
             await threads.ensure(tx, thread_id, place(thread_id), "hello", clock())
@@ -52,7 +52,7 @@ async def box(make_outbox: Callable[[], Posts], database: Database, clock: Clock
     await made.stop(1.0)
 
 
-async def say(database: Database, box: Posts, *keys: str, thread_id: str = THREAD) -> None:
+async def say(database: Database, box: Outbox, *keys: str, thread_id: str = THREAD) -> None:
     async with database.writing() as tx:
         for key in keys:
             await box.say(tx, notice(key, thread_id, Notice(key)))
@@ -76,7 +76,7 @@ async def until_nothing_is_unsent(database: Database) -> None:
 
 
 async def test_posts_of_one_thread_are_shown_in_the_order_they_were_said(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say(database, box, "one", "two")
     await say(database, box, "three")
@@ -84,7 +84,7 @@ async def test_posts_of_one_thread_are_shown_in_the_order_they_were_said(
     assert platform.done == [("send", "one", 1), ("send", "two", 1), ("send", "three", 1)]
 
 
-async def test_the_same_thing_is_said_once(database: Database, box: Posts, platform: RecordingPlatform) -> None:
+async def test_the_same_thing_is_said_once(database: Database, box: Outbox, platform: RecordingPlatform) -> None:
     await say(database, box, "one")
     await say(database, box, "one", "two")
     await until(lambda: len(platform.done) == 2)
@@ -92,7 +92,7 @@ async def test_the_same_thing_is_said_once(database: Database, box: Posts, platf
 
 
 async def test_nothing_is_said_when_the_transaction_fails(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     with pytest.raises(ZeroDivisionError):
         async with database.writing() as tx:
@@ -104,7 +104,7 @@ async def test_nothing_is_said_when_the_transaction_fails(
 
 
 async def test_a_refused_post_is_tried_again_after_what_the_platform_asks_and_holds_back_those_after_it(
-    database: Database, box: Posts, platform: RecordingPlatform, pauses: list[tuple[int, float | None]]
+    database: Database, box: Outbox, platform: RecordingPlatform, pauses: list[tuple[int, float | None]]
 ) -> None:
     platform.failures = [PostFailed("too fast", retry_after=30.0), PostFailed("busy")]
     await say(database, box, "one", "two")
@@ -127,7 +127,7 @@ def test_pauses_grow_up_to_a_minute() -> None:
 
 
 async def test_a_platform_that_is_down_for_an_hour_costs_no_post(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.failures = [PostFailed("down")] * 90
     await say(database, box, "one")
@@ -136,7 +136,7 @@ async def test_a_platform_that_is_down_for_an_hour_costs_no_post(
 
 
 async def test_what_can_never_be_shown_is_given_up_with_a_log_and_the_next_is_shown(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.failures = [PostFailed("the room is gone", permanent=True)]
     with capture_logs() as logs:
@@ -151,7 +151,7 @@ async def test_what_can_never_be_shown_is_given_up_with_a_log_and_the_next_is_sh
 
 
 async def test_a_card_that_was_given_up_is_sent_whole_when_it_changes(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.failures = [PostFailed("not now", permanent=True)]
     async with database.writing() as tx:
@@ -165,7 +165,7 @@ async def test_a_card_that_was_given_up_is_sent_whole_when_it_changes(
 
 
 async def test_an_adapter_that_fails_on_one_post_does_not_silence_the_thread(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.failures = [KeyError("blocks")] * outbox.MAX_DEFECTS
     await say(database, box, "one", "two")
@@ -175,7 +175,7 @@ async def test_an_adapter_that_fails_on_one_post_does_not_silence_the_thread(
 
 
 async def test_a_post_that_cannot_be_understood_does_not_silence_the_thread(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     async with database.writing() as tx:
         await box.say(tx, NewPost("odd", THREAD, "of a later release"))
@@ -185,7 +185,7 @@ async def test_a_post_that_cannot_be_understood_does_not_silence_the_thread(
 
 
 async def test_a_thread_that_has_to_wait_holds_up_no_other(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.held[THREAD] = asyncio.Event()
     await say(database, box, "one")
@@ -198,7 +198,7 @@ async def test_a_thread_that_has_to_wait_holds_up_no_other(
 
 
 async def test_what_was_sent_just_before_a_crash_is_found_again_and_not_sent_twice(
-    make_outbox: Callable[[], Posts], database: Database, box: Posts, platform: RecordingPlatform
+    make_outbox: Callable[[], Outbox], database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say(database, box, "one")
     await until(lambda: platform.done)
@@ -213,7 +213,7 @@ async def test_what_was_sent_just_before_a_crash_is_found_again_and_not_sent_twi
 
 
 async def test_what_was_kept_and_not_sent_before_a_crash_is_sent_at_the_start(
-    make_outbox: Callable[[], Posts], database: Database, box: Posts, platform: RecordingPlatform
+    make_outbox: Callable[[], Outbox], database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     async with database.writing() as tx:
         await posts.add(tx, notice("one", THREAD, Notice("one")), 0.0)
@@ -225,7 +225,7 @@ async def test_what_was_kept_and_not_sent_before_a_crash_is_sent_at_the_start(
 
 
 async def test_a_post_whose_answer_was_lost_is_looked_for_before_it_is_sent_again(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     platform.lost_answers = 1
     await say(database, box, "one")
@@ -235,7 +235,7 @@ async def test_a_post_whose_answer_was_lost_is_looked_for_before_it_is_sent_agai
 
 
 async def test_a_newer_revision_wins_over_one_that_is_still_on_its_way(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     async with database.writing() as tx:
         await box.say(tx, NewPost("card", THREAD, "notice", subject="s1", content={"text": "a", "tone": "info"}))
@@ -251,7 +251,7 @@ async def test_a_newer_revision_wins_over_one_that_is_still_on_its_way(
 
 
 async def test_a_late_word_of_an_older_revision_changes_nothing(
-    database: Database, box: Posts, platform: RecordingPlatform
+    database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
     await say(database, box, "one")
     await until_sent(database, "one")
@@ -260,7 +260,7 @@ async def test_a_late_word_of_an_older_revision_changes_nothing(
     assert (await row_of(database, "one")).reference == {"number": "1", "messages": ["1"]}
 
 
-async def show_again(database: Database, box: Posts) -> None:
+async def show_again(database: Database, box: Outbox) -> None:
     async with database.writing() as tx:
         await box.show_again(tx, ["s1"])
 

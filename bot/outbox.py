@@ -23,7 +23,6 @@ from graph.ports import Spoken
 from policies.redaction import Redactor
 
 log = structlog.get_logger(__name__)
-
 MAX_TRIES = 200
 """Times a post is tried before it is given up, over about two and a half hours: platforms have such outages, and posts
 are made at least once (rule 1)."""
@@ -34,7 +33,6 @@ LONGEST_PAUSE = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
-
 Pause = Callable[[int, float | None], float]
 """Seconds before the next try, from the number of the last (0, 1, …) and what the platform asked for."""
 
@@ -58,7 +56,7 @@ def said(thread_id: str, spoken: Spoken) -> NewPost:
     return NewPost(f"said:{spoken.message_id}", thread_id, "said", content={"text": spoken.text, "final": spoken.final})
 
 
-class Posts:
+class Outbox:
     """Keeps posts in the caller's transaction and sends them once it is committed.
 
     Args:
