@@ -36,9 +36,9 @@ from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.clock import system_clock
 from bot.conversation import Conversation, Surroundings
+from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.engine import EmbeddedEngine
-from bot.ids import random_id
 from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
 from bot.ledger import AttemptLedger
@@ -53,7 +53,6 @@ from bot.questions import Questions
 from bot.records import connections, deliveries
 from bot.records.database import Database
 from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
-from bot.secrets import KeyFileError, Sealer, kept_key
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
 from bot.waits import Waits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bot.audit.log import AuditLog
 from bot.clock import Clock
-from bot.ids import NewId
+from bot.crypto import NewId
 from bot.outbox import Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.clock import Clock
+from bot.crypto import NewId
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -20,7 +21,6 @@ from bot.domain import (
 )
 from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, read_answers, read_elicited
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow

@@ -20,8 +20,8 @@ from adapters.oauth.services import OAuthServices
 from bot.accounts.tokens import CatalogueStore, ClientStore, Safe, TokenStore
 from bot.accounts.unconfigured import AccountServices
 from bot.clock import Clock
+from bot.crypto import Sealer
 from bot.records.database import Database
-from bot.secrets import Sealer
 from bot.settings import Settings
 
 

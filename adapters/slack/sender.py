@@ -20,7 +20,7 @@ from adapters.slack.web_api.standing import Standing
 from adapters.slack.web_api.user_groups import UserGroups
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
-from bot.secrets import Sealer
+from bot.crypto import Sealer
 from bot.settings import Settings
 
 

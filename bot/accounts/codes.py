@@ -12,13 +12,13 @@ import structlog
 from bot.accounts.connecting import Connecting, account_label
 from bot.accounts.tokens import Safe
 from bot.clock import Clock
+from bot.crypto import hashed
 from bot.domain import ClickResult, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
 from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
-from bot.secrets import hashed
 from bot.sessions import current_thread
 
 log = structlog.get_logger(__name__)

@@ -10,8 +10,8 @@ import structlog
 from bot.accounts.ports import OutsideServices
 from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
+from bot.crypto import NewId
 from bot.engine import Engine, resume_thread
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.records import connections, sign_ins
 from bot.records.authorizations import AuthorizationRow

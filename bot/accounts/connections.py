@@ -12,6 +12,7 @@ from bot.accounts.connecting import Changes
 from bot.accounts.ports import OutsideServices, Unreachable
 from bot.accounts.tokens import Safe
 from bot.clock import Clock
+from bot.crypto import Sealer
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -28,7 +29,6 @@ from bot.outbox import Outbox
 from bot.records import authorizations, connections, oauth_clients, sign_ins
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
-from bot.secrets import Sealer
 
 log = structlog.get_logger(__name__)
 RESEALED_AT_ONCE = 50

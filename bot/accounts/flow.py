@@ -22,12 +22,12 @@ from bot.accounts.ports import Begun, Denied, OutsideServices, Proofs, Rejected,
 from bot.accounts.sign_ins import callback
 from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
+from bot.crypto import hashed, random_token
 from bot.limits import Windows
 from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, Step
 from bot.records.database import Database
-from bot.secrets import hashed, random_token
 
 log = structlog.get_logger(__name__)
 STEP_SECONDS = 900.0

@@ -12,12 +12,11 @@ from bot.accounts.flow import SignInFlow
 from bot.accounts.tokens import Safe
 from bot.accounts.unconfigured import AccountServices
 from bot.clock import Clock
+from bot.crypto import NewId, Sealer
 from bot.engine import Engine
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.records.database import Database
-from bot.secrets import Sealer
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from bot.accounts.ports import OutsideServices
 from bot.clock import Clock
+from bot.crypto import NewId, Sealer, hashed, random_token
 from bot.domain import Refused, Unknown
 from bot.engine import Engine, resume_thread
-from bot.ids import NewId
 from bot.limits import Windows
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, authorizations, connections, sign_ins
@@ -20,7 +20,6 @@ from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import link_host, one_line
-from bot.secrets import Sealer, hashed, random_token
 from bot.settings import Settings
 from graph.interrupts import Answer, Declined, Expired, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded

@@ -13,11 +13,11 @@ import structlog
 
 from bot.accounts.ports import Account, OutsideServices, Rejected, Tokens, Unreachable
 from bot.clock import Clock
+from bot.crypto import Sealer
 from bot.records import catalogues, connections, oauth_clients
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
 from bot.records.oauth_clients import Registration
-from bot.secrets import Sealer
 
 log = structlog.get_logger(__name__)
 AHEAD = 120.0

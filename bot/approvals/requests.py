@@ -12,8 +12,8 @@ from typing import Literal
 import structlog
 
 from bot.clock import Clock
+from bot.crypto import NewId
 from bot.domain import Notice, Place
-from bot.ids import NewId
 from bot.outbox import Outbox, notice, said
 from bot.platform import Platform
 from bot.records import approvals, deliveries, posts, threads

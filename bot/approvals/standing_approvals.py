@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.clock import Clock
-from bot.ids import NewId
+from bot.crypto import NewId
 from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.ids import NewId
+from bot.crypto import NewId
 from bot.outbox import Outbox
 from bot.records.database import Database
 from tests.accounts.stage import Stage

@@ -13,12 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
 from bot.accounts.tokens import Safe, TokenStore
 from bot.accounts.unconfigured import AccountServices
+from bot.crypto import NewId, Sealer
 from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
-from bot.secrets import Sealer
 from graph.ports import AccountNeeded
 from tests.accounts.services import FakeProofs, FakeServices
 from tests.bot.conftest import RecordingPlatform, SetClock

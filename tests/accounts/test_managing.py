@@ -13,9 +13,9 @@ from bot.accounts.connections import Connections
 from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
 from bot.accounts.tokens import CatalogueStore, ClientStore
+from bot.crypto import Sealer
 from bot.domain import ConnectionView, Refused, Settled, SignInReply, Unknown
 from bot.records import authorizations, connections
-from bot.secrets import Sealer
 from graph.ports import AccountNeeded, SignInNeeded
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until

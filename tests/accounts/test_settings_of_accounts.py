@@ -8,7 +8,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from bot.accounts.sign_ins import Address, callback, start_link
-from bot.secrets import KEY_FILE, KeyFileError, kept_key
+from bot.crypto import KEY_FILE, KeyFileError, kept_key
 from bot.settings import Settings, SettingsError, load_settings
 
 FIRST, SECOND = (Fernet.generate_key().decode() for _ in range(2))

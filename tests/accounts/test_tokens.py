@@ -9,8 +9,8 @@ import pytest
 
 from bot.accounts.ports import Rejected, Tokens, Unreachable
 from bot.accounts.tokens import Safe
+from bot.crypto import Sealer
 from bot.records import connections
-from bot.secrets import Sealer
 from tests.accounts.stage import ANA, BEN, Stage
 from tests.bot.conftest import until
 from tests.bot.stubs import KEY

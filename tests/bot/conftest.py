@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.crypto import NewId
 from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.platform import Reference
 from bot.records import threads

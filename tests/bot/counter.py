@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot.clock import Clock
+from bot.crypto import NewId
 from bot.domain import Message, Person, Place
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.records import approvals, deliveries
 from bot.records.database import Database

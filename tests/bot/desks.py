@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.crypto import NewId
 from bot.domain import ApprovalView, Decision, Handover, Notice, Person, Place, Post
-from bot.ids import NewId
 from bot.outbox import Outbox
 from bot.platform import PostFailed
 from bot.records import approvals, threads

@@ -18,8 +18,8 @@ from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.clock import Clock
 from bot.conversation import Conversation, Surroundings
+from bot.crypto import NewId, Sealer
 from bot.engine import Engine
-from bot.ids import NewId
 from bot.inbox import Acceptance, Inbox
 from bot.introductions import Introductions
 from bot.limits import NO_LIMIT, TurnLimit
@@ -30,7 +30,6 @@ from bot.queries import Queries
 from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
-from bot.secrets import Sealer
 from bot.services import Services
 from bot.waits import Waits
 from graph.ports import Live, Spoken, Unfinished

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from adapters.shared.json_bodies import MOST_VALUES, has_too_many_values
 from adapters.slack.inbound import envelope as of_slack
 from adapters.teams.inbound import envelope as of_teams
-from bot.json_bodies import MOST_VALUES, has_too_many_values
 
 INSIDE = {
     "lists": "[" + "[]," * 300_000 + "[]]",

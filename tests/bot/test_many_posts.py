@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bot.crypto import NewId
 from bot.domain import AlreadySettled, ApprovalView, Overview, Person, Refused, Settled, Unknown
-from bot.ids import NewId
 from bot.records.database import Database
 from tests.bot.conftest import SetClock, until
 from tests.bot.desks import ANA, BEN, CARA, FAR, HERE, NEAR, STRANGER, THREAD, Desks

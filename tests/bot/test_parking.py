@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bot.crypto import NewId
 from bot.domain import Message, Notice, Person, Said
 from bot.engine import EmbeddedEngine
 from bot.failures import MAX_TRIES, PAUSES, reference_of
-from bot.ids import NewId
 from bot.inbox import Acceptance, message_delivery
 from bot.outbox import Outbox
 from bot.records import tables

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from bot.crypto import kept_key
 from bot.data_folder import folder_lock, private_folder
 from bot.records.opening import open_records
-from bot.secrets import kept_key
 
 
 @pytest.fixture(params=[0o022, 0o000, 0o077])

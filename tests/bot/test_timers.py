@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bot.approvals.requests import answer_of, timer_kind, timers_of
+from bot.crypto import NewId
 from bot.domain import AlreadySettled, ApprovalView, Refused, Settled
-from bot.ids import NewId
 from bot.records import deliveries
 from bot.records.database import Database
 from graph.interrupts import Expired

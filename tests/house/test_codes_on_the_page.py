@@ -11,10 +11,10 @@ import pytest
 
 from bot.accounts.ports import Account, Tokens
 from bot.accounts.tokens import Grant, Safe
+from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
 from bot.records.opening import open_records
-from bot.secrets import Sealer, kept_key
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.house import HouseFolder, house_here
 from tests.support.planted import files_of

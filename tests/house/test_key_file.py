@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app import ConfigurationError
-from bot.secrets import KEY_FILE
+from bot.crypto import KEY_FILE
 from tests.support.house import HouseFolder, house_here
 
 

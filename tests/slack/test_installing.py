@@ -23,7 +23,7 @@ from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
 from adapters.slack.web_api.installing import InstallationRecords
 from adapters.slack.web_api.rotation import InstalledTokens
 from adapters.slack.web_api.workspaces import Workspaces
-from bot.secrets import Sealer
+from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 
 PUBLIC_URL = "https://bot.example"

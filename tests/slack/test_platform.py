@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 
 from adapters.slack.config import SlackConfig
 from adapters.slack.sender import InstallationStore, SlackSender
+from bot.crypto import Sealer
 from bot.domain import Arrival, Introduction
 from bot.platform import NotConnected, Platform
-from bot.secrets import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served, serving
 from tests.slack.stand_in_services import StandInServices

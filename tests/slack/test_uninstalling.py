@@ -13,7 +13,7 @@ from cryptography.fernet import Fernet
 from adapters.slack.config import SlackConfig
 from adapters.slack.receiver import SlackReceiver
 from adapters.slack.sender import InstallationStore
-from bot.secrets import Sealer
+from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served
 from tests.support.slack_doors import HttpDoor

@@ -12,10 +12,10 @@ from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_sdk.signature import Clock as SdkClock
 from slack_sdk.signature import SignatureVerifier
 
+from adapters.shared.json_bodies import LONG
 from adapters.slack.inbound.bolt import Inbound
 from adapters.slack.inbound.envelope import MalformedError, decode
 from bot.clock import Clock
-from bot.json_bodies import LONG
 
 log = structlog.get_logger(__name__)
 

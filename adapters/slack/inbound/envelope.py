@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from bot.json_bodies import has_too_many_values
+from adapters.shared.json_bodies import has_too_many_values
 from graph.calls import storable
 
 MAX_DEPTH = 64

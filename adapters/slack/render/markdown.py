@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from adapters.shared.markdown_cost import affordable
 from adapters.slack.render.blocks import Block, run
 from adapters.slack.render.inline import Elements, inline, joined, styled
-from bot.markdown_cost import affordable
 from bot.safe_text import visible
 
 _DEEPEST_NESTING = 60

@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from adapters.slack.web_api.wire import QUIET
 from bot.clock import Clock, system_clock
-from bot.secrets import Sealer
+from bot.crypto import Sealer
 
 log = structlog.get_logger(__name__)
 

@@ -9,6 +9,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from adapters.shared.json_bodies import LONG
 from adapters.teams.api import Activity
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
@@ -18,7 +19,6 @@ from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.listening import Listening
 from adapters.teams.inbound.visitors import Ears
 from bot.clock import Clock
-from bot.json_bodies import LONG
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from bot.json_bodies import has_too_many_values
+from adapters.shared.json_bodies import has_too_many_values
 from graph.calls import storable
 
 MAX_DEPTH = 64

@@ -16,11 +16,11 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
+from adapters.shared.markdown_cost import affordable
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.dialect import code_block, paragraph
 from adapters.teams.render.inline import Run, Runs, inline, joined, styled, words_of
 from adapters.teams.render.tables import as_text
-from bot.markdown_cost import affordable
 from bot.safe_text import cut_lines, cut_text, visible
 
 _DEEPEST_NESTING = 60

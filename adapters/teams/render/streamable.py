@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from markdown_it.token import Token
 
+from adapters.shared.markdown_cost import AFFORDABLE, affordable
 from adapters.teams.render.answers import packed
 from adapters.teams.render.markdown import pieces, tokens_of
-from bot.markdown_cost import AFFORDABLE, affordable
 from bot.safe_text import visible
 
 LONGEST_STREAM = 8_000

@@ -10,9 +10,9 @@ import pytest
 import structlog
 
 from bot.accounts.tokens import Safe
+from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
 from bot.records.opening import open_records
-from bot.secrets import Sealer, kept_key
 from tests.fakes.oauth import ProtectedServer
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.slack.calls import ApiCall

@@ -11,7 +11,6 @@ import re
 AFFORDABLE = 5_700.0
 """Microseconds of parsing, estimated, that one post may cost: about 4,000 characters of headings, items and links
 alone, 40,000 of prose."""
-
 _LINE = 14.0
 """Microseconds for a line that is not blank."""
 _BLANK = 1.0

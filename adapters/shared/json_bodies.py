@@ -9,7 +9,6 @@ MOST_VALUES = 30_000
 some 30 ms; the largest modal of Slack's (250 kB) has fewer than 20,000."""
 LONG = 50_000
 """Bytes of a body from which on it is read in a thread."""
-
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 

@@ -1,9 +1,11 @@
-"""Sealing what must not lie open in the database."""
+"""Random ids and tokens, and the sealing of what must not lie open in the database."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -11,13 +13,18 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from bot.data_folder import private_folder
 
 KEY_FILE = "encryption.key"
+"""In the data folder."""
+
+NewId = Callable[[], str]
+"""Makes the opaque ids that cards carry: nothing can be guessed or read from them."""
 
 
 class Sealer:
     """Encrypts short texts at rest (Fernet).
 
-    `key`: one key, or several separated by commas: the first seals, all of them open, so that a new key can be put in
-    front while there is still something that an older one has sealed.
+    Args:
+        key: one key, or several separated by commas: the first seals, all of them open, so that a new key can be put in
+            front while there is still something that an older one has sealed.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -26,18 +33,18 @@ class Sealer:
         self._any = MultiFernet(keys)
 
     def seal(self, text: str) -> str:
-        """The sealed text."""
+        """Returns the sealed text."""
         return self._first.encrypt(text.encode()).decode()
 
     def unseal(self, sealed: str) -> str | None:
-        """The text; `None` when it was sealed with another key or was changed."""
+        """Returns the text; `None` when it was sealed with another key or was changed."""
         try:
             return self._any.decrypt(sealed.encode()).decode()
         except InvalidToken:
             return None
 
     def renewed(self, sealed: str) -> str | None:
-        """The same text sealed with the first key; `None` when it is so already, or cannot be opened at all."""
+        """Returns the text sealed with the first key; `None` when it is so already, or cannot be opened at all."""
         try:
             self._first.decrypt(sealed.encode())
         except InvalidToken:
@@ -46,13 +53,18 @@ class Sealer:
         return None
 
 
+def random_id() -> str:
+    """Returns 122 random bits, hexadecimal."""
+    return uuid.uuid4().hex
+
+
 def random_token() -> str:
-    """256 random bits for a link, a state or a cookie: 43 characters of URL-safe base64."""
+    """Returns 256 random bits for a link, a state or a cookie: 43 characters of URL-safe base64."""
     return secrets.token_urlsafe(32)
 
 
 def hashed(token: str) -> str:
-    """By what a random token is found in the database, where it may not lie itself (SHA-256, hexadecimal)."""
+    """Returns by what a random token is found in the database, where it may not lie itself (SHA-256, hexadecimal)."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -61,7 +73,8 @@ class KeyFileError(Exception):
 
 
 def kept_key(folder: Path) -> bytes:
-    """The key kept in the data folder, made at the first start; readable by its owner only. Raises `KeyFileError`."""
+    """Returns the key kept in the data folder, made at the first start; readable by its owner only. Raises
+    `KeyFileError`."""
     path = folder / KEY_FILE
     if not path.exists():
         private_folder(folder)
