@@ -151,7 +151,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         requests = ApprovalRequests(
             database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
         )
-        standing = StandingApprovals(database, clock, new_id)
+        standing_approvals = StandingApprovals(database, clock, new_id)
         retry = Retry(times=settings.model_retries)
         model = _model(settings.model_spec)
         stack.push_async_callback(close_model, model)
@@ -167,7 +167,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             sign_ins=sign_ins,
             policy=policy,
             directory=directory,
-            grants=standing,
+            grants=standing_approvals,
             budget=TokenBudget(database, clock, settings.limit_tokens_per_day),
             audit=audit,
             mode=settings.mode,
@@ -190,7 +190,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             *common,
             requests=requests,
             directory=directory,
-            standing=standing,
+            standing_approvals=standing_approvals,
             find_tool=tools.find,
             audit=audit,
             redactor=redactor,

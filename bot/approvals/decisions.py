@@ -98,7 +98,7 @@ class Approvals:
         *,
         requests: ApprovalRequests,
         directory: PeopleDirectory,
-        standing: StandingApprovals,
+        standing_approvals: StandingApprovals,
         find_tool: FindTool,
         audit: AuditLog,
         redactor: Redactor = PLAIN,
@@ -108,7 +108,7 @@ class Approvals:
         self._outbox = outbox
         self._requests = requests
         self._directory = directory
-        self._standing = standing
+        self._standing_approvals = standing_approvals
         self._clock = clock
         self._find_tool = find_tool
         self._audit = audit
@@ -223,7 +223,7 @@ class Approvals:
         """What was allowed beyond this once, as the end of a sentence."""
         if decision.always_for is None:
             return ""
-        await self._standing.give(
+        await self._standing_approvals.give(
             tx, row, decision.person.person_id, decision.always_for, arguments=arguments, digest=digest
         )
         return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"

@@ -113,7 +113,7 @@ class Parts:
 
     services: Services
     requests: ApprovalRequests
-    standing: StandingApprovals
+    standing_approvals: StandingApprovals
     directory: PeopleDirectory
     sign_ins: SignIns
     accounts: Accounts
@@ -148,7 +148,7 @@ def make_parts(
     requests = ApprovalRequests(
         database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
     )
-    standing, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
+    standing_approvals, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)
     sign_ins = SignIns(*common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address)
     accounts = make_accounts(
@@ -163,7 +163,12 @@ def make_parts(
     waits = Waits(requests, questions, sign_ins, outbox)
     acceptance = Acceptance(database, clock)
     approvals = Approvals(
-        *common, requests=requests, directory=directory, standing=standing, find_tool=find_tool, audit=audit
+        *common,
+        requests=requests,
+        directory=directory,
+        standing_approvals=standing_approvals,
+        find_tool=find_tool,
+        audit=audit,
     )
     services = Services(
         inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
@@ -173,7 +178,7 @@ def make_parts(
         sign_in_links=links,
         queries=Queries(database, directory, clock, PLAIN),
     )
-    return Parts(services, requests, standing, directory, sign_ins, accounts, waits)
+    return Parts(services, requests, standing_approvals, directory, sign_ins, accounts, waits)
 
 
 def make_conversation(

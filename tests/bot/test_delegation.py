@@ -1,4 +1,4 @@
-"""Into other hands: to a colleague who may decide, or back to nobody."""
+"""Handing an approval over: to a colleague who may decide it, or withdrawing it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR
 
 FINANCE = "chat-group:w1:finance"
 
+
 # --------------------------------------------------------------------------------------------------- handing over
-
-
 async def test_whoever_may_decide_hands_it_to_another_who_may_and_both_may_then(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=(BEN.person_id, CHLOE.person_id))
     said = await desks.hand(BEN, approval_id, CHLOE)
@@ -192,8 +191,6 @@ async def test_an_address_that_is_somebody_elses_by_now_names_nobody(desks: Desk
 
 
 # --------------------------------------------------------------------------------------------------- taking back
-
-
 async def test_the_requester_withdraws_and_the_model_is_told_who_did(desks: Desks) -> None:
     approval_id = await desks.ask(FAR, self_approval="fourEyes")
     await until(lambda: desks.chat.view(THREAD) and desks.mail.view(FAR))

@@ -1,4 +1,4 @@
-"""Always allow: given with an approval, to oneself, for a while; listed, revoked, over."""
+"""Standing approvals: given with an approval, to oneself, for a while; listed, revoked, over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(d
     said = await desks.click(ANA, approval_id, always_for=HOURS_8)
     assert said == Settled("Approved, and allowed for 8 h when you ask for the same again.")
     until = desks.clock() + HOURS_8
-    assert await desks.parts.standing.grants_of(ANA.person_id) == [
+    assert await desks.parts.standing_approvals.grants_of(ANA.person_id) == [
         Grant(ANA.person_id, "workshop", "make", LAMP, until)
     ]
     (view,) = await desks.services.queries.standing_approvals(ANA)
@@ -45,7 +45,7 @@ async def test_a_list_of_grants_shows_no_secrets(desks: Desks) -> None:
 async def test_a_grant_is_over_in_time(desks: Desks) -> None:
     view = await granted(desks)
     desks.clock.move(HOURS_8)
-    assert await desks.parts.standing.grants_of(ANA.person_id) == []
+    assert await desks.parts.standing_approvals.grants_of(ANA.person_id) == []
     assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA), AlreadySettled)
 
 
@@ -97,6 +97,6 @@ async def test_somebody_who_may_not_decide_is_granted_nothing(desks: Desks) -> N
 async def test_with_an_edit_the_edited_call_is_granted(desks: Desks) -> None:
     said = await desks.edit(ANA, await desks.ask(), {"what": "chair"}, always_for=HOURS_8)
     assert said == Settled("Approved with changes, and allowed for 8 h when you ask for the same again.")
-    (grant,) = await desks.parts.standing.grants_of(ANA.person_id)
+    (grant,) = await desks.parts.standing_approvals.grants_of(ANA.person_id)
     assert grant.digest == digest_of(MAKE, {"what": "chair"})
     assert Call(MAKE, {"what": "chair"}).tool.name == grant.tool

@@ -1,6 +1,6 @@
-"""Looking at what is hidden in a waiting call: for whoever may decide it, at that moment, and written down.
+"""Revealing what is masked in a waiting call: to whoever may decide it, at that moment, and the audit log says so.
 
-Rule 12: a mask hides a secret's own characters. Rule 6: who may look is judged on the server, as a decision is.
+Rule 12: a mask hides a secret's own characters. Rule 6: who may see it is judged on the server, as a decision is.
 """
 
 from __future__ import annotations
