@@ -154,9 +154,11 @@ class InteractiveCall:
 
     async def end(self) -> None:
         """The requester will not answer: the server is told so, and nobody waits for the call any more."""
-        if self._open and not self.is_over:
-            await self._open.question.answer("cancel")
-        self.connection.abandon(self._call)
+        try:
+            if self._open and not self.is_over:
+                await self._open.question.answer("cancel")
+        finally:
+            self.connection.abandon(self._call)
 
     async def _answer(self, question: Elicitation, action: str, given: Given | None = None) -> None:
         # What comes of it shows in the call: a server that is gone gives it no answer.
@@ -214,7 +216,7 @@ Completed = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _Parked:
-    talk: InteractiveCall
+    call: InteractiveCall
     alarm: asyncio.TimerHandle
 
 
@@ -231,15 +233,15 @@ class WaitingCalls:
         self._tasks: set[asyncio.Task[None]] = set()
         self._completed = completed
 
-    def park(self, talk: InteractiveCall) -> None:
+    def park(self, call: InteractiveCall) -> None:
         """Keep a call that has put a question."""
-        call_id, server = talk.caller.call_id, talk.tool.server
+        call_id, server = call.caller.call_id, call.tool.server
         self.give_up(call_id)
-        of_server = [each for each, parked in self._parked.items() if parked.talk.tool.server == server]
+        of_server = [each for each, parked in self._parked.items() if parked.call.tool.server == server]
         if len(of_server) >= MOST_PARKED:
             self.give_up(of_server[0])
         alarm = asyncio.get_running_loop().call_later(self._patience, self.give_up, call_id)
-        self._parked[call_id] = _Parked(talk, alarm)
+        self._parked[call_id] = _Parked(call, alarm)
 
     def prepared(
         self, tool: Tool, arguments: dict[str, Any], caller: Caller
@@ -249,53 +251,53 @@ class WaitingCalls:
         parked = self._parked.get(caller.call_id)
         if parked is None:
             return None
-        talk = parked.talk
-        if not talk.is_of(tool, arguments, caller.person):
+        call = parked.call
+        if not call.is_of(tool, arguments, caller.person):
             self.give_up(caller.call_id)  # it is another call now
             return None
-        if talk.is_over:  # it did not wait for the answer
+        if call.is_over:  # it did not wait for the answer
             if not tool.repeatable:
                 return Ready(partial(self._go_on, parked, None), goes_on=True)
             self._take(caller.call_id)
             return None
-        put = talk.put
+        put = call.put
         given = next((given for given in caller.answers[-1:] if put and given.number == put.number), None)
         if given is None:
             return put  # asked again before it was answered: it is the same question
         return Ready(partial(self._go_on, parked, given), goes_on=True)
 
     async def _go_on(self, parked: _Parked, given: Given | None, progress: Progress) -> ToolOutcome:
-        talk = parked.talk
-        call_id = talk.caller.call_id
+        call = parked.call
+        call_id = call.caller.call_id
         if self._parked.get(call_id) is not parked:
-            return waits_no_more(talk.tool)
+            return waits_no_more(call.tool)
         self._take(call_id)
         if given is not None:
-            await talk.answer(given)
-        outcome = await self.outcome_of(talk, progress)
+            await call.answer(given)
+        outcome = await self.outcome_of(call, progress)
         match outcome:
             case NotSent(reason=reason):  # of the call, it was
-                return broke_off(talk.tool.server, reason)
+                return broke_off(call.tool.server, reason)
             case SessionLost(otherwise=otherwise):
                 return otherwise
             case _:
                 return outcome
 
-    async def outcome_of(self, talk: InteractiveCall, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
+    async def outcome_of(self, call: InteractiveCall, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
         """Go on with a call; it is parked when it puts a question."""
-        outcome = await talk.go_on(progress)
+        outcome = await call.go_on(progress)
         if isinstance(outcome, SignInNeeded):
-            self._expect(outcome, talk)
-        if talk.put is not None:
-            self.park(talk)
+            self._expect(outcome, call)
+        if call.put is not None:
+            self.park(call)
         return outcome
 
-    def _expect(self, outcome: SignInNeeded, talk: InteractiveCall) -> None:
+    def _expect(self, outcome: SignInNeeded, call: InteractiveCall) -> None:
         """Remember a link that the server may speak of again."""
         if outcome.elicitation_id:
-            bearer = talk.connection.bearer
+            bearer = call.connection.bearer
             owner = bearer.person if bearer else None
-            self._links[talk.tool.server, owner, outcome.elicitation_id] = talk.caller.call_id
+            self._links[call.tool.server, owner, outcome.elicitation_id] = call.caller.call_id
             if len(self._links) > MOST_LINKS:
                 self._links.popitem(last=False)
 
@@ -308,7 +310,7 @@ class WaitingCalls:
     def give_up(self, call_id: str) -> None:
         """Nobody will answer: the call is ended."""
         if parked := self._take(call_id):
-            self._in_background(_end(parked.talk))
+            self._in_background(_end(parked.call))
 
     async def close(self) -> None:
         """End all of them."""
@@ -359,12 +361,12 @@ def waits_no_more(tool: Tool) -> BrokeOff:
     )
 
 
-async def _end(talk: InteractiveCall) -> None:
+async def _end(call: InteractiveCall) -> None:
     try:
         async with asyncio.timeout(LAST_WORDS):
-            await talk.end()
+            await call.end()
     except TimeoutError:
-        log.info("tool_server_not_told_of_cancellation", server=talk.tool.server)
+        log.info("tool_server_not_told_of_cancellation", server=call.tool.server)
 
 
 def nobody(message: str, fraction: float | None) -> None:

@@ -17,7 +17,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
@@ -78,6 +78,9 @@ SETTLED = 10.0
 
 _REDIRECTS = "countersign.redirects"
 """Key in a request's extensions, which httpx hands on to the request that follows a redirect."""
+
+TOLD_WITHIN = 2.0
+"""Seconds that are waited for an answer to a question to arrive: a server may hold its POST for as long as it likes."""
 
 LONGEST_BODY = 4_096
 """Bytes that are read of what a server says in place of an answer."""
@@ -150,7 +153,7 @@ class McpHttpClient(httpx.AsyncClient):
         self._last_posted: tuple[httpx.URL, dict[str, str]] = (httpx.URL(endpoint.url), {})
         """Address and headers of the session's last message: those of an answer to a question."""
         self._shared: SharedEvents | None = None
-        self._deliveries: set[asyncio.Task[httpx.Response]] = set()
+        self._deliveries: set[asyncio.Task[object]] = set()
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """As `httpx.AsyncClient.send`; a POST that carries a JSON-RPC request always gets a JSON-RPC answer."""
@@ -178,10 +181,14 @@ class McpHttpClient(httpx.AsyncClient):
         if not _calls_a_tool(request):
             return await self._delivered(request, request_id, **options)
         # The SDK sends one message after the other over SSE, and a server may take its time to say that it has one.
-        delivery = asyncio.create_task(self._delivered(request, request_id, **options), name="tool-call-delivery")
+        self._in_background(self._delivered(request, request_id, **options))
+        return httpx.Response(202, request=request)
+
+    def _in_background(self, delivering: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+        delivery = asyncio.create_task(delivering, name="tool-server-delivery")
         self._deliveries.add(delivery)
         delivery.add_done_callback(self._deliveries.discard)
-        return httpx.Response(202, request=request)
+        return delivery
 
     async def __aexit__(self, *about: Any) -> None:
         """As `httpx.AsyncClient`'s."""
@@ -376,11 +383,15 @@ class McpHttpClient(httpx.AsyncClient):
         return bounded
 
     async def _tell(self, message: dict[str, Any]) -> None:
-        """Send a message of ours in the session; nothing happens when the server is gone."""
-        url, headers = self._last_posted
+        """Send a message of ours in the session; returns when it has arrived, or after `TOLD_WITHIN` while it is on the
+        way. Nothing happens when the server is gone."""
         if not self.is_closed:
-            async with stream_within_origin(self, "POST", url, content=json.dumps(message), headers=headers):
-                pass
+            await asyncio.wait({self._in_background(self._post(message))}, timeout=TOLD_WITHIN)
+
+    async def _post(self, message: dict[str, Any]) -> None:
+        url, headers = self._last_posted
+        async with stream_within_origin(self, "POST", url, content=json.dumps(message), headers=headers):
+            pass
 
     async def _whole(self, response: httpx.Response, request: httpx.Request, request_id: RequestId) -> httpx.Response:
         try:

@@ -1,4 +1,4 @@
-"""Turns what a server lists into the house's tools. Pure: nothing that a server lists makes it fail."""
+"""Turns what a server lists into tools. Pure: nothing that a server lists makes it fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9._/-]{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """A server's tools as the house uses them."""
+    """A server's tools as they are offered."""
 
     tools: tuple[Tool, ...]
     """In the order of their names."""
@@ -50,7 +50,7 @@ class ToolListing:
 
 
 def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> ToolListing:
-    """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in what the house is told.
+    """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in them.
 
     Measures each schema, up to 30 ms of CPU: to be called in a thread.
     """
@@ -233,33 +233,31 @@ def _problem(unknown: Iterable[str]) -> str | None:
     return f"`requireApproval` in mcp.json names tools that it does not have: {names}" if names else None
 
 
-# What the people of one server were shown of its tools, together: each of them may see others. Pure.
-
-
-Entry = Mapping[str, Any]
 REMEMBERED = ""
 """In place of a person: listed for somebody before the last restart."""
 
 
 @dataclass(slots=True)
 class Catalogue:
-    """The tools that anybody has. Whoever is shown fewer takes none away from the others.
+    """What the people of one server were shown of its tools, together: each of them may see others.
+
+    Whoever is shown fewer takes none away from the others.
 
     Kept is as much as is read of one listing (`MOST_LISTED` tools, `LARGEST_LISTING` bytes): a server may show each
     person others. Beyond that those are forgotten that were listed longest ago.
     """
 
-    _entries: dict[str, Entry] = field(default_factory=dict)
+    _entries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _holders: dict[str, set[str]] = field(default_factory=dict)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Mapping[str, Any]]:
         """As they were listed last; those of whoever listed last come first."""
         return list(self._entries.values())
 
     def listed(self, person: str, listed: Sequence[Any]) -> None:
         """These are the tools that the person has now."""
-        own: dict[str, Entry] = {}
+        own: dict[str, Mapping[str, Any]] = {}
         for entry in listed:
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                 own.setdefault(entry["name"], entry)

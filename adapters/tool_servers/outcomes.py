@@ -1,10 +1,17 @@
-"""What a server's answer to a call means: results and errors as outcomes. Pure, and nothing is raised."""
+"""What a server's answer to a call means: results, errors and the lack of both. Pure; nothing is raised.
+
+Content blocks are those of MCP 2025-11-25 (`CallToolResult`); blocks of a kind that is not known yet are named.
+
+A result is a link to sign in with only where the operator said how one looks (`signIn` in `mcp.json`). A server without
+it says that somebody must sign in by its protocol (an HTTP challenge, URL elicitation), or not at all: what a tool
+returns may be a stranger's words.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -29,106 +36,30 @@ CONNECTION_CLOSED = -32000
 """The MCP SDK answers open requests with it when the connection ends; servers may use the code for anything."""
 URL_ELICITATION_REQUIRED = -32042
 """MCP 2025-11-25: the server did nothing, a person must open a link first."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerContext:
-    """How the answers of one session are read."""
-
-    server: str
-    limit: int = 16_000
-    """Bytes of UTF-8 that the model gets of a result."""
-    secrets: frozenset[str] = frozenset()
-    redact: Redact = unchanged
-    owner: str | None = None
-    """Whose account the session uses: what it says is for that person only."""
-    connection: str | None = None
-    """Name of the connection that the account is of."""
-    sign_in: SignInRule | None = None
-    """How a result says that somebody must sign in; `None`: no result does."""
-
-    def sentence(self, said: str) -> str:
-        """What the server says about a link, as it may be shown."""
-        said = said[: 16 * LONGEST_MESSAGE]
-        return one_line(self.redact(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
-
-    def broke_off(self, reason: str, said: str = "") -> BrokeOff:
-        """Nobody knows what came of the call. `said`: what the server said, as it came."""
-        # Cut to its length after taking secrets out: half a secret is no longer recognised.
-        beginning = clean(said[: 16 * LONGEST_MESSAGE])
-        shown = one_line(without_secrets(self.redact(beginning), self.secrets), LONGEST_MESSAGE)
-        return broke_off(self.server, reason, shown, self.owner)
-
-
-def outcome_of_result(result: CallResult, reading: AnswerContext) -> ToolOutcome:
-    """What a result of `tools/call` means. Whatever it says, it is a result, unless the operator's rule for signing in
-    fits it: then the server may have acted all the same."""
-    content, structured = result.content, result.structuredContent
-    if reading.sign_in and (url := sign_in_link(reading.sign_in, content, structured)):
-        return SignInNeeded(url, "", did_nothing=False)
-    if result.isError:
-        said = failed(reading.server, content, structured, secrets=reading.secrets, redact=reading.redact)
-        return Failed(said.text, owner=reading.owner)
-    return succeeded(
-        content,
-        structured,
-        limit=reading.limit,
-        secrets=reading.secrets,
-        owner=reading.owner,
-        redact=reading.redact,
-    )
-
-
-def outcome_of_error(code: int, message: str, data: Any, reading: AnswerContext) -> ToolOutcome:
-    """What a JSON-RPC error of the server in reply to a tool call means: by its protocol, the call failed."""
-    if code == CONNECTION_CLOSED and message == "Connection closed":
-        return reading.broke_off("the connection was lost")
-    if code == URL_ELICITATION_REQUIRED:
-        return _sign_in(message, data, reading)
-    return Failed(
-        reported(reading.server, message, secrets=reading.secrets, redact=reading.redact), owner=reading.owner
-    )
-
-
-def outcome_of_fault(fault: RequestFault, reading: AnswerContext) -> ToolOutcome | NotSent | SessionLost:
-    """What it means that a tool call got no answer of the protocol."""
-    match fault.kind:
-        case FaultKind.NOT_SENT:
-            return NotSent(fault.reason)
-        case FaultKind.SESSION_ENDED:
-            return SessionLost(fault.reason, reading.broke_off(fault.reason, fault.said))
-        case FaultKind.SIGN_IN if reading.connection:
-            return AccountNeeded(reading.connection, fault.challenge)
-        case FaultKind.REFUSED | FaultKind.SIGN_IN:
-            return Failed(f"{reading.server} {fault.reason}. Nothing was done.")
-        case FaultKind.NO_ANSWER:
-            return reading.broke_off(fault.reason, fault.said)
-
-
-def _sign_in(message: str, data: Any, reading: AnswerContext) -> SignInNeeded | Failed:
-    elicitations = data.get("elicitations") if isinstance(data, Mapping) else None
-    for each in elicitations if isinstance(elicitations, Sequence) else ():
-        url = each.get("url") if isinstance(each, Mapping) else None
-        if not isinstance(url, str) or not is_web_link(url):
-            continue
-        said, elicitation_id = each.get("message"), each.get("elicitationId")
-        return SignInNeeded(
-            url=url,
-            message=reading.sentence(said if isinstance(said, str) else message),
-            elicitation_id=elicitation_id if isinstance(elicitation_id, str) else None,
-        )
-    server = reading.server
-    return Failed(f"{server} wants somebody to open a link first, but did not give a usable one. Nothing was done.")
-
-
-# What comes back for one request: results as they arrive, and what we know ourselves when none does. Pure.
-
 LONGEST_MESSAGE = 500
 """Characters of what a server says of a sign-in link, or in place of an answer."""
 NOT_LOOKED_UP = "was not asked: the account could not be looked up"
 MOST_FAULTS = 1_000
 """Faults of requests that nobody waits for any more."""
 RequestId = str | int
+LONGEST_ERROR = 1_000
+"""Characters of a server's own account of an error."""
+MOST_PARTS = 1_000
+"""Content blocks that are read; FastMCP makes one of each element of a list. The others are counted."""
+LONGEST_WHOLE = 1_000_000
+"""Characters of a result that are kept; the model gets far fewer."""
+LONGEST_JSON = 65_536
+"""Characters of a text that is read as JSON, only to find that it says what the structured content says."""
+LONGEST_NAME = 4_096
+"""Characters of a name or address that are looked at."""
+LONGEST_SPLIT = 512
+"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
+two there."""
+NOTHING = "Done. The tool returned nothing."
+DEEPEST = 20
+"""Levels of structured content that are looked into."""
+_LINK = re.compile(r"https://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
+_AFTER_A_LINK = ".,;:!?)]*_"
 
 
 class FaultKind(Enum):
@@ -228,59 +159,93 @@ def is_web_link(url: str) -> bool:
     return printable and parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= 4_096
 
 
-# What a tool returned, as text for the model. Pure: plain JSON in, text out; whatever comes, nothing is raised.
-#
-# Content blocks are those of MCP 2025-11-25 (`CallToolResult`); blocks of a kind that is not known yet are named.
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """How the answers of one session are read."""
 
-LONGEST_ERROR = 1_000
-"""Characters of a server's own account of an error."""
-MOST_PARTS = 1_000
-"""Content blocks that are read; FastMCP makes one of each element of a list. The others are counted."""
-LONGEST_WHOLE = 1_000_000
-"""Characters of a result that are kept; the model gets far fewer."""
-LONGEST_JSON = 65_536
-"""Characters of a text that is read as JSON, only to find that it says what the structured content says."""
-LONGEST_NAME = 4_096
-"""Characters of a name or address that are looked at."""
-LONGEST_SPLIT = 512
-"""Characters on either side of the border between two content blocks in which a secret is looked for that was cut in
-two there."""
-NOTHING = "Done. The tool returned nothing."
+    server: str
+    limit: int = 16_000
+    """Bytes of UTF-8 that the model gets of a result."""
+    secrets: frozenset[str] = frozenset()
+    redact: Redact = unchanged
+    owner: str | None = None
+    """Whose account the session uses: what it says is for that person only."""
+    connection: str | None = None
+    """Name of the connection that the account is of."""
+    sign_in: SignInRule | None = None
+    """How a result says that somebody must sign in; `None`: no result does."""
+
+    def sentence(self, said: str) -> str:
+        """What the server says about a link, as it may be shown."""
+        said = said[: 16 * LONGEST_MESSAGE]
+        return one_line(self.redact(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
+
+    def reported(self, account: str) -> Failed:
+        """The server reported an error. `account`: its own of it, as it came."""
+        # Cut to its length after taking secrets out: half a secret is no longer recognised.
+        masked = without_secrets(self.redact(clean(account[: 16 * LONGEST_ERROR])), self.secrets)
+        shown = shorten(masked, LONGEST_ERROR) or "it did not say which."
+        return Failed(f"{self.server} reported an error: {shown}", owner=self.owner)
+
+    def broke_off(self, reason: str, said: str = "") -> BrokeOff:
+        """Nobody knows what came of the call. `said`: what the server said, as it came."""
+        beginning = clean(said[: 16 * LONGEST_MESSAGE])
+        shown = one_line(without_secrets(self.redact(beginning), self.secrets), LONGEST_MESSAGE)
+        return broke_off(self.server, reason, shown, self.owner)
 
 
-def succeeded(
-    content: Sequence[Any],
-    structured: Any,
-    *,
-    limit: int,
-    secrets: Collection[str] = (),
-    owner: str | None = None,
-    redact: Redact = unchanged,
-) -> Succeeded:
-    """The outcome of a call that went well; `limit`: bytes of UTF-8 that the model gets."""
+def outcome_of_result(result: CallResult, context: AnswerContext) -> ToolOutcome:
+    """What a result of `tools/call` means. Whatever it says, it is a result, unless the operator's rule for signing in
+    fits it: then the server may have acted all the same."""
+    content, structured = result.content, result.structuredContent
+    if context.sign_in and (url := sign_in_link(context.sign_in, content, structured)):
+        return SignInNeeded(url, "", did_nothing=False)
+    if result.isError:
+        return context.reported(_text_of(content, structured, context.redact))
     # Cut after masking: half a secret is no longer recognised.
-    whole = _text_of(content, structured, lambda text: redact(without_known(text, secrets)))
-    text = bounded(whole, limit)
-    return Succeeded(text=text, whole="" if text == whole else whole, owner=owner)
+    whole = _text_of(content, structured, lambda text: context.redact(without_known(text, context.secrets)))
+    text = bounded(whole, context.limit)
+    return Succeeded(text=text, whole="" if text == whole else whole, owner=context.owner)
 
 
-def failed(
-    server: str,
-    content: Sequence[Any],
-    structured: Any,
-    *,
-    secrets: Collection[str] = (),
-    redact: Redact = unchanged,
-) -> Failed:
-    """The outcome of a call that the server reported as failed (`isError`)."""
-    return Failed(reported(server, _text_of(content, structured, redact), secrets=secrets, redact=redact))
+def outcome_of_error(code: int, message: str, data: Any, context: AnswerContext) -> ToolOutcome:
+    """What a JSON-RPC error of the server in reply to a tool call means: by its protocol, the call failed."""
+    if code == CONNECTION_CLOSED and message == "Connection closed":
+        return context.broke_off("the connection was lost")
+    if code == URL_ELICITATION_REQUIRED:
+        return _sign_in(message, data, context)
+    return context.reported(message)
 
 
-def reported(server: str, account: str, *, secrets: Collection[str] = (), redact: Redact = unchanged) -> str:
-    """A server's own account of an error as a sentence that is safe to show."""
-    # Cut to its length after taking secrets out: half a secret is no longer recognised.
-    account = shorten(without_secrets(redact(clean(account[: 16 * LONGEST_ERROR])), secrets), LONGEST_ERROR)
-    return f"{server} reported an error: {account or 'it did not say which.'}"
+def outcome_of_fault(fault: RequestFault, context: AnswerContext) -> ToolOutcome | NotSent | SessionLost:
+    """What it means that a tool call got no answer of the protocol."""
+    match fault.kind:
+        case FaultKind.NOT_SENT:
+            return NotSent(fault.reason)
+        case FaultKind.SESSION_ENDED:
+            return SessionLost(fault.reason, context.broke_off(fault.reason, fault.said))
+        case FaultKind.SIGN_IN if context.connection:
+            return AccountNeeded(context.connection, fault.challenge)
+        case FaultKind.REFUSED | FaultKind.SIGN_IN:
+            return Failed(f"{context.server} {fault.reason}. Nothing was done.")
+        case FaultKind.NO_ANSWER:
+            return context.broke_off(fault.reason, fault.said)
+
+
+def _sign_in(message: str, data: Any, context: AnswerContext) -> SignInNeeded | Failed:
+    elicitations = data.get("elicitations") if isinstance(data, Mapping) else None
+    for each in elicitations if isinstance(elicitations, Sequence) else ():
+        url = each.get("url") if isinstance(each, Mapping) else None
+        if not isinstance(url, str) or not is_web_link(url):
+            continue
+        said, elicitation_id = each.get("message"), each.get("elicitationId")
+        return SignInNeeded(
+            url=url,
+            message=context.sentence(said if isinstance(said, str) else message),
+            elicitation_id=elicitation_id if isinstance(elicitation_id, str) else None,
+        )
+    server = context.server
+    return Failed(f"{server} wants somebody to open a link first, but did not give a usable one. Nothing was done.")
 
 
 def bounded(text: str, limit: int) -> str:
@@ -423,18 +388,6 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return "[something that cannot be shown as JSON]"
-
-
-# Finds the link to sign in with in a result, where the operator said how one looks (`signIn` in `mcp.json`). Pure.
-#
-# Nothing is guessed: a server without `signIn` says that somebody must sign in by its protocol (an HTTP challenge, URL
-# elicitation), or not at all. What a tool returns may be a stranger's words.
-
-
-DEEPEST = 20
-"""Levels of structured content that are looked into."""
-_LINK = re.compile(r"https://[^\s<>\"'`\\|{}^]+", re.IGNORECASE)
-_AFTER_A_LINK = ".,;:!?)]*_"
 
 
 def sign_in_link(rule: SignInRule, content: Sequence[Any], structured: Any) -> str | None:

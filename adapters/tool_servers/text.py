@@ -82,7 +82,7 @@ _GUESSES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
 
 
 def unchanged(text: str) -> str:
-    """The `Redact` of a house that masks nothing."""
+    """The `Redact` that masks nothing."""
     return text
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 
 from adapters.tool_servers.config import load_config
 from adapters.tool_servers.elicitation import Completed
+from adapters.tool_servers.outcomes import AnswerContext, CallResult, outcome_of_result
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
 from graph.ports import Caller, Failed, Given, NotSent, Ready, ToolOutcome
@@ -118,6 +119,15 @@ async def made(
         if not isinstance(outcome, NotSent):
             return outcome
     return Failed(f"{tool.server} is unavailable: it {outcome.reason}. Nothing was called.")
+
+
+def outcome_of(
+    content: Sequence[Any], structured: Any = None, *, limit: int = 16_000, secrets: Iterable[str] = (), **more: Any
+) -> Any:
+    """What becomes of a result with this content; `more`: of the context, and whether it `is_error`."""
+    result = CallResult(content=list(content), structuredContent=structured, isError=more.pop("is_error", False))
+    context = AnswerContext(more.pop("server", "files"), limit, frozenset(secrets), **more)
+    return outcome_of_result(result, context)
 
 
 def lines(file: Path) -> list[str]:

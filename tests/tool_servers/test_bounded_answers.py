@@ -40,12 +40,12 @@ from adapters.tool_servers.incoming import (
     as_event,
     elicitation_in,
 )
-from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS, succeeded
+from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS
 from adapters.tool_servers.sessions import RelistPauses, Timings
 from graph.ports import BrokeOff, Succeeded
 from tests.support.examples import examples
 
-from .conftest import QUICK, bare_server, call, lines, running, until
+from .conftest import QUICK, bare_server, call, lines, outcome_of, running, until
 from .http_odd import odd_http
 
 URL = "http://tools.example/mcp"
@@ -384,13 +384,13 @@ def counted_by_hand(value: Any) -> int:
 
 def test_the_parts_of_a_result_are_bounded_and_counted() -> None:
     """Rule 13: 50,000 of them took seconds."""
-    outcome = succeeded([{"type": "text", "text": "a"}] * 50_000, None, limit=1_000_000)
+    outcome = outcome_of([{"type": "text", "text": "a"}] * 50_000, None, limit=1_000_000)
     assert outcome.text == "a\n" * MOST_PARTS + f"[… and {50_000 - MOST_PARTS:,} more parts]"
 
 
 def test_a_result_is_kept_up_to_a_length() -> None:
     """Rule 13."""
-    outcome = succeeded([{"type": "text", "text": "a" * 700_000}] * 5, None, limit=1_000)
+    outcome = outcome_of([{"type": "text", "text": "a" * 700_000}] * 5, None, limit=1_000)
     assert len(outcome.whole) < LONGEST_WHOLE + 100
     assert outcome.whole.endswith("\n\n[Cut here: 2,500,001 characters were left out.]")
 
@@ -398,12 +398,12 @@ def test_a_result_is_kept_up_to_a_length() -> None:
 def test_a_secret_at_the_end_of_what_is_kept_is_masked_whole() -> None:
     secret = "abcdefgh" * 4
     said = "x" * (LONGEST_WHOLE - 16) + secret + "y" * 10_000
-    outcome = succeeded([{"type": "text", "text": said}], None, limit=1_000, secrets=[secret])
+    outcome = outcome_of([{"type": "text", "text": said}], None, limit=1_000, secrets=[secret])
     assert "abcdefgh" not in outcome.whole
 
 
 def test_a_long_text_is_not_read_as_json_to_compare_it() -> None:
     """Rule 13: 3 MB of `[],` in a text took seconds."""
     said = "[" + "[]," * 300_000 + "[]]"
-    outcome = succeeded([{"type": "text", "text": said}], {"a": 1}, limit=1_000)
+    outcome = outcome_of([{"type": "text", "text": said}], {"a": 1}, limit=1_000)
     assert outcome.whole.endswith('{"a": 1}')

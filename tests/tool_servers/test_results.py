@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tool_servers.outcomes import NOTHING, bounded, failed, succeeded
+from adapters.tool_servers.outcomes import NOTHING, bounded
 from adapters.tool_servers.text import clean, one_line, shorten
 from graph.ports import Succeeded
 from policies.redaction import Redactor
+
+from .conftest import outcome_of
 
 LIMIT = 256
 
 
 def result(*content: Any, structured: Any = None, limit: int = 16_000, **more: Any) -> Succeeded:
-    return succeeded(list(content), structured, limit=limit, **more)
+    return outcome_of(content, structured, limit=limit, **more)
 
 
 def text(said: str) -> dict[str, str]:
@@ -116,20 +118,20 @@ def test_a_result_is_otherwise_left_as_it_is() -> None:
 
 def test_an_error_is_told_in_the_servers_words_without_what_looks_like_a_secret() -> None:
     said = "no access: postgres://bob:swordfish@db/x, Bearer abcdefghijkl, api_key='abc def', ghp_0123456789abcdef"
-    got = failed("files", [text(said)], None).text
+    got = outcome_of([text(said)], is_error=True).text
     assert got.startswith("files reported an error: no access: postgres://[redacted]@db/x")
     for secret in ("swordfish", "abcdefghijkl", "abc def", "0123456789"):
         assert secret not in got
 
 
 def test_an_error_is_short_and_an_empty_one_is_said_in_words() -> None:
-    assert len(failed("files", [text("x" * 5_000)], None).text) < 1_100
-    assert failed("files", [text(" ")], None).text.startswith("files reported an error: ")
+    assert len(outcome_of([text("x" * 5_000)], is_error=True).text) < 1_100
+    assert outcome_of([text(" ")], is_error=True).text.startswith("files reported an error: ")
 
 
 def test_a_secret_is_taken_out_before_an_error_is_cut() -> None:
     secret = "s" * 40
-    got = failed("files", [text("x" * 980 + " " + secret)], None, secrets={secret}).text
+    got = outcome_of([text("x" * 980 + " " + secret)], secrets={secret}, is_error=True).text
     assert "ss" not in got
 
 
@@ -152,11 +154,11 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=2_000)
 @settings(deadline=None)  # a busy machine is no mistake
 @given(st.lists(BLOCKS, max_size=5), BLOCKS, st.integers(LIMIT, 1_000))
 def test_whatever_a_server_returns_becomes_bounded_printable_text(content: list[Any], extra: Any, limit: int) -> None:
-    got = succeeded(content, extra, limit=limit)
+    got = outcome_of(content, extra, limit=limit)
     assert 0 < len(got.text.encode()) <= limit
     assert not got.whole or len(got.whole.encode()) > limit
     assert all(c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cs"} for c in got.text + got.whole)
-    failed("x", content, extra).text.encode()
+    outcome_of(content, extra, is_error=True).text.encode()
 
 
 @settings(deadline=None)  # a busy machine is no mistake
@@ -217,7 +219,7 @@ def test_a_secret_in_a_name_is_masked_before_the_name_is_cut(before: int) -> Non
 
 def test_an_error_keeps_the_masks_of_the_house_whole() -> None:
     said = f"token {TOKEN}, password=hunter22 at postgresql://app:s3cret-9@db"
-    assert failed("one", [text(said)], None, redact=MASKED).text == (
+    assert outcome_of([text(said)], server="one", redact=MASKED, is_error=True).text == (
         "one reported an error: token [secret: github token], password=[secret: password] "
         "at postgresql://app:[secret: password]@db"
     )

@@ -15,12 +15,12 @@ from aiohttp import web
 
 from adapters.tool_servers.incoming import LARGEST_MESSAGE
 from adapters.tool_servers.servers import ToolServers
-from graph.ports import AccountNeeded, BrokeOff, Caller, Failed, Succeeded
+from graph.ports import AccountNeeded, BrokeOff, Caller, Failed, Given, QuestionPut, Succeeded
 
 from .account_book import Book
 from .conftest import QUICK, call, running, until
 
-TOOLS = ("echo", "hang", "held", "refused", "crash", "elsewhere", "large", "larger", "endless", "cut")
+TOOLS = ("ask", "echo", "hang", "held", "refused", "crash", "elsewhere", "large", "larger", "endless", "cut")
 ANA = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
 
 
@@ -35,6 +35,8 @@ class OddSse:
     """When there are any, requests must bear one of them."""
     streams: list[web.StreamResponse] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    asking: int = 0
+    """Id of the call that asks."""
     free: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends what hangs."""
 
@@ -71,6 +73,10 @@ class OddSse:
                 await self.answer(stream, message, {})
             case "tools/call":
                 return await self.call(request, stream, message)
+            case None if message["id"] == "q1":
+                self.calls.append(message["result"]["action"])
+                await self.answer(stream, {"id": self.asking}, {"content": [{"type": "text", "text": "heard"}]})
+                await self.free.wait()
         return web.Response(status=202)
 
     async def call(self, request: web.Request, stream: web.StreamResponse, message: dict[str, Any]) -> web.Response:
@@ -79,6 +85,13 @@ class OddSse:
         done = {"content": [{"type": "text", "text": f"{name} done"}]}
         padding = {"content": [{"type": "text", "text": "a" * LARGEST_MESSAGE}]}
         match name:
+            case "ask":
+                self.asking = message["id"]
+                schema = {"type": "object", "properties": {"size": {"type": "integer"}}}
+                params = {"message": "Which size?", "requestedSchema": schema}
+                await self.write(
+                    stream, {"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params}
+                )
             case "hang" | "held":
                 answering = asyncio.create_task(self.answer(stream, message, done, when=self.free))
                 if name == "held":
@@ -161,6 +174,15 @@ async def test_what_is_no_answer_leaves_that_call_open_and_no_other(tmp_path: Pa
         assert await other == Succeeded("hang done")
         assert len(odd.streams) == 1
         assert odd.calls.count(tool) == 1
+
+
+async def test_an_answer_to_a_question_need_not_be_acknowledged(tmp_path: Path) -> None:
+    async with odd_servers(tmp_path) as (servers, odd):
+        question = await call(servers, "odd__ask")
+        assert isinstance(question, QuestionPut), question
+        given = Given(question.number, "accept", {"size": 4}, question.digest)
+        assert await call(servers, "odd__ask", answers=(given,)) == Succeeded("heard")
+        assert odd.calls == ["ask", "accept"]
 
 
 async def test_a_refusal_of_http_says_that_nothing_was_done(tmp_path: Path) -> None:

@@ -362,8 +362,8 @@ def test_a_result_limit_that_is_too_small_is_refused() -> None:
         ToolServers(ToolServersConfig(), result_limit=10)
 
 
-async def test_the_room_is_light_until_a_server_is_started() -> None:
-    script = "import sys, adapters.tool_servers; print([m for m in ('mcp', 'jsonschema') if m in sys.modules])"
+async def test_the_package_is_light_until_a_server_is_started() -> None:
+    script = "import sys, adapters.tool_servers.servers; print([m for m in ('mcp', 'jsonschema') if m in sys.modules])"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, cwd=PROGRAMS.parents[2], stdout=asyncio.subprocess.PIPE
     )
