@@ -15,14 +15,18 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+import httpcore
 import httpx
 
 from bot.accounts.ports import Unreachable
+from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 SECONDS = 10.0
 """For one request, answer included: somebody sits before a browser and waits."""
 LONGEST_ANSWER = 512 * 1024
 """Bytes; metadata, keys and tokens take a few thousand."""
+
+take_short_heads(httpcore.AsyncHTTP11Connection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +89,12 @@ class OAuthHttpClient:
         try:
             async with (
                 asyncio.timeout(self._seconds),
-                httpx.AsyncClient(verify=self._tls, follow_redirects=False, timeout=self._seconds) as client,
+                httpx.AsyncClient(
+                    verify=self._tls, cookies=NoCookies(), follow_redirects=False, timeout=self._seconds
+                ) as client,
             ):
-                request = client.build_request(
-                    method, url, content=body, headers={"Accept": "application/json", **(headers or {})}
-                )
+                asking = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+                request = client.build_request(method, url, content=body, headers=asking)
                 response = await self._sent(client, request)
                 try:
                     return OAuthAnswer(response.status_code, response.headers, await _read(response, host_of(url)))
@@ -136,9 +141,11 @@ class OAuthHttpClient:
 
 
 async def _read(response: httpx.Response, host: str) -> bytes:
+    if is_encoded(response.headers.get("content-encoding")):
+        raise Unreachable(f"{host}: the answer is compressed, which nobody asked for")
     body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
+    async for piece in in_pieces(response.aiter_raw()):
+        body += piece
         if len(body) > LONGEST_ANSWER:
             raise Unreachable(f"{host}: the answer is longer than {LONGEST_ANSWER} bytes")
     return bytes(body)

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+import httpcore
 import httpx
 import structlog
 from mcp.shared._httpx_utils import next_request_within_origin, stream_within_origin  # exactly what the SDK follows
@@ -51,6 +52,7 @@ from adapters.tool_servers.outcomes import (
     ended_by_us,
 )
 from bot.accounts.ports import Tokens
+from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 log = structlog.get_logger(__name__)
 
@@ -104,6 +106,8 @@ _SESSION_HEADERS = frozenset({"accept", "content-type", "mcp-session-id", "mcp-p
 
 _SCOPE_MISSING = re.compile(r"""\berror\s*=\s*"?insufficient_scope\b""", re.IGNORECASE)
 
+take_short_heads(httpcore.AsyncHTTP11Connection)
+
 _for_request: ContextVar[RequestId | None] = ContextVar("for_request", default=None)
 """The request whose answer the current task reads. The SDK gives each request a task of its own, in which it also takes
 up a stream that broke off."""
@@ -143,7 +147,7 @@ class McpHttpClient(httpx.AsyncClient):
     """Sends MCP messages to one endpoint."""
 
     def __init__(self, endpoint: Endpoint, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(cookies=NoCookies(), **settings)
         self._endpoint = endpoint
         self._intake = Intake()
         self._reconnecting = ReconnectPauses()
@@ -464,7 +468,7 @@ async def _beginning(response: httpx.Response) -> str:
     read = b""
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
-            async for chunk in response.aiter_raw(LONGEST_BODY):
+            async for chunk in in_pieces(response.aiter_raw()):
                 read += chunk
                 if len(read) >= LONGEST_BODY:
                     break
@@ -506,8 +510,7 @@ def _plain(headers: httpx.Headers) -> httpx.Headers:
 
 
 def _is_encoded(response: httpx.Response) -> bool:
-    """Whether the body would have to be decompressed: nobody asked for that, and a kilobyte may become a megabyte."""
-    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
+    return is_encoded(response.headers.get("content-encoding"))
 
 
 def _carrying(request: httpx.Request, tokens: Tokens) -> httpx.Request:

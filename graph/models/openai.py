@@ -17,14 +17,13 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from graph.models.http import http_client
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
 OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 _AT_ONCE = 50
 """Events that are read one after the other before others get their turn, some 5 ms: they may all be there already."""
-_READ = 4_096
-"""Bytes of an answer that are taken apart at a time: of as many empty lines alone, a few milliseconds."""
 
 _ONE_BY_ONE = 1_000
 """Pieces of an answer that are shown as they come: more than most answers have."""
@@ -50,12 +49,14 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         extra["use_responses_api"] = False  # others speak chat completions, whatever their models are called
     elif _RESPONSES_ONLY.match(name):
         extra |= {"use_responses_api": True, "store": False}
+    connect = min(_CONNECT_SECONDS, timeout)
     return _OpenAIModel(
         model=name,
         base_url=address,
         # Local services want no key, the client insists on one.
         api_key=api_key or SecretStr("none"),
-        timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+        timeout=openai.Timeout(timeout, connect=connect),
+        http_async_client=http_client(address, timeout, connect),
         stream_chunk_timeout=timeout,
         max_retries=0,
         streaming=True,
@@ -137,9 +138,6 @@ class _Events:
         self._stream = stream
         self._take = take
         self._seconds = seconds
-        # What has come is given to the client's reader of events, which does not yield, a little at a time.
-        whole = stream.response.aiter_bytes
-        stream.response.aiter_bytes = lambda: _little_by_little(whole())  # type: ignore[method-assign,assignment,misc]
 
     async def __aenter__(self) -> _Events:
         return self
@@ -160,14 +158,6 @@ class _Events:
             read += 1
             if read % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-
-
-async def _little_by_little(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for piece in pieces:
-        for start in range(0, len(piece), _READ):
-            if start:
-                await asyncio.sleep(0)
-            yield piece[start : start + _READ]
 
 
 class _Completions:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 TOOLS = (
     "echo",
@@ -34,6 +35,8 @@ TOOLS = (
     "status",
     "error",
     "slow_body",
+    "headers",
+    "cookies",
 )
 
 
@@ -110,6 +113,9 @@ class OddHttp:
             case "elsewhere" | "in_circles":
                 to = "http://127.0.0.1:9/mcp" if name == "elsewhere" else str(request.url)
                 return web.Response(status=307, headers={"Location": to})
+            case "headers" | "cookies":
+                many = CIMultiDict([("A" if name == "headers" else "Set-Cookie", "a=b")] * 4_000)
+                return answer(message, {"content": [{"type": "text", "text": "done"}]}, headers=many)
             case "parts":
                 return answer(message, {"content": [{"type": "text", "text": "a"}] * 5_000})
             case "forget" if self.calls.count("forget") == 1:

@@ -44,6 +44,7 @@ from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS
 from adapters.tool_servers.sessions import RelistPauses, Timings
 from graph.ports import BrokeOff, Succeeded
 from tests.support.examples import examples
+from tests.support.raw_http import turns_of_others
 
 from .conftest import QUICK, bare_server, call, lines, outcome_of, running, until
 from .http_odd import odd_http
@@ -54,7 +55,10 @@ URL = "http://tools.example/mcp"
 # ------------------------------------------------------------------------------------------------------ whole sessions
 
 
-@pytest.mark.parametrize("tool", ["endless", "endless_event", "dense", "compressed", "elsewhere", "in_circles"])
+@pytest.mark.parametrize(
+    "tool",
+    ["endless", "endless_event", "dense", "compressed", "elsewhere", "in_circles", "headers", "cookies"],
+)
 async def test_an_answer_that_cannot_be_read_is_the_fault_of_that_call_alone(tmp_path: Path, tool: str) -> None:
     """Rule 13, and rule 4: whether it was done is unknown. The session goes on, with the calls that are open on it."""
     async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
@@ -307,6 +311,16 @@ async def test_many_small_events_are_no_large_one() -> None:
     given_on = await read(b"data: " + b"a" * 60_000 + b"\r\n\r\n", times=200)
     assert given_on.endswith(as_event("broken"))
     assert given_on.count(b"\n\n") == 201
+
+
+async def test_events_that_say_nothing_let_others_have_their_turn() -> None:
+    """Rule 13: the SDK does not give way between them, and an empty one is not counted as one."""
+    at_once = Sent(b"\n\n" * 30_000)
+    stream = BoundedEvents(at_once, Intake(), Substitutes(), lambda _: None, silence=5, patience=5)
+    async with turns_of_others() as turns:
+        seen = [(len(piece), turns[0]) async for piece in stream]
+    assert max(length for length, _ in seen) <= 4_096
+    assert [turn for _, turn in seen] == sorted({turn for _, turn in seen})  # a turn of others between any two pieces
 
 
 async def test_a_flood_of_events_is_read_slowly(slept: list[float]) -> None:

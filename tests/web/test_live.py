@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from adapters.web import live as live_module
 from adapters.web.hub import Hub
 from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, SUSPICIOUS_LIMIT, LiveBoard, WebLive
 
@@ -87,3 +90,20 @@ def test_a_long_draft_in_a_script_that_needs_joiners_is_shown() -> None:
     for _ in range(100):
         board.add_text("t", "m1", "می\u200cخواهم " * 30)
     assert board.snapshot("t")["drafts"][0]["n"] == 100
+
+
+def test_a_draft_is_made_visible_once_however_many_pages_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 13: 200,000 characters that cannot be seen took 160 ms of the event loop, for each page that opened."""
+    judged: list[int] = []
+
+    def counted(text: str) -> str:
+        judged.append(len(text))
+        return text
+
+    monkeypatch.setattr(live_module, "visible", counted)
+    board = LiveBoard(Hub())
+    for _ in range(300):
+        board.add_text("t", "m1", "x" * 1_000)
+    for _ in range(50):
+        assert len(board.snapshot("t")["drafts"][0]["text"]) == DRAFT_LIMIT
+    assert sum(judged) == DRAFT_LIMIT == 50_000

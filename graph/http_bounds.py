@@ -1,0 +1,58 @@
+"""What our HTTP clients take from services outside, whichever library speaks: short heads, no cookies, and bodies piece
+by piece (rule 13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+from http.cookiejar import CookieJar
+from typing import Any
+
+LONGEST_HEAD = 16 * 1024
+"""Bytes of an answer's head that are always taken; those of large services have up to 8,000. As many lines of a few
+characters take 10 ms to be read, and every header may cost as much again where it is looked at."""
+READ = 8 * 1024
+"""Bytes that are read from a connection at a time, which a head may be longer."""
+PIECE = 4_096
+"""Bytes of a body that are handed on before others have their turn."""
+_EACH = 80
+"""Bytes that handing on a piece counts as, however small it is."""
+
+
+def take_short_heads(connection: type[Any]) -> None:
+    """Make connections break off at a head (or the trailers of a body) beyond `LONGEST_HEAD`, with the error of a
+    server that does not speak HTTP.
+
+    `connection`: `AsyncHTTP11Connection` of httpcore or httpcore2. They take 100 kB, as 24,000 lines a quarter of a
+    second of the event loop, and have no other setting than these attributes of the class: for the whole process.
+    """
+    connection.MAX_INCOMPLETE_EVENT_SIZE = LONGEST_HEAD
+    connection.READ_NUM_BYTES = READ
+
+
+class NoCookies(CookieJar):
+    """Takes no cookie: 4,500 in one head held the event loop for 0.1 s, and a jar has no limit. Nothing that we speak
+    to needs any."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        """Leave them where they are."""
+
+
+async def in_pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes, at most `PIECE` at a time; others get their turn in between, also when each byte comes as a chunk
+    of its own, thousands of which may have arrived at once."""
+    weight = 0
+    async for chunk in chunks:
+        for start in range(0, len(chunk), PIECE):
+            piece = chunk[start : start + PIECE]
+            yield piece
+            weight += len(piece) + _EACH
+            if weight >= PIECE:
+                weight = 0
+                await asyncio.sleep(0)
+
+
+def is_encoded(encoding: str | None) -> bool:
+    """Whether a body with this `Content-Encoding` would have to be decompressed. Nobody asks for that: a kilobyte may
+    become a gigabyte."""
+    return (encoding or "identity").strip().lower() not in {"", "identity"}

@@ -1,0 +1,87 @@
+"""Rule 13: whatever a model's service sends, and however, it holds nobody up and does not grow without bound."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+from langchain_core.messages import HumanMessage
+from pydantic import SecretStr
+
+from graph.models import http
+from graph.models.openai import create_openai_model
+from graph.models.problems import ModelProblem, Trouble
+from graph.models.streaming import stream_message
+from tests.fakes.openai_server import Reply, fake_openai
+from tests.models.conftest import ONCE, Connect
+from tests.support.raw_http import OK, RawHttp, in_chunks, raw_http
+
+ASK = [HumanMessage("hi")]
+EVENTS = OK + b"Content-Type: text/event-stream\r\n"
+HELLO = b'data: {"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+LONG = [b"a" * 65_536] * 400
+
+
+async def asked(server: RawHttp) -> str:
+    model = create_openai_model("m", base_url=f"{server.url}/v1", api_key=SecretStr("k"), timeout=10)
+    return str((await stream_message(model, ASK, lambda _: None, retry=ONCE)).content)
+
+
+@pytest.mark.parametrize("line", [b"a:\r\n", b"Set-Cookie: a=b\r\n"])
+@pytest.mark.parametrize("informational", [b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+async def test_a_head_of_thousands_of_lines_is_no_answer(line: bytes, informational: bytes) -> None:
+    head = informational + EVENTS + line * (40_000 // len(line)) + b"\r\n"
+    async with raw_http([head + HELLO]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.BROKE_OFF
+
+
+async def test_trailers_of_thousands_of_lines_are_not_read() -> None:
+    """The answer before them was whole."""
+    body = in_chunks(HELLO, 1_000).removesuffix(b"\r\n") + b"a:\r\n" * 10_000 + b"\r\n"
+    async with raw_http([EVENTS + b"Transfer-Encoding: chunked\r\n\r\n" + body]) as raw:
+        assert await asked(raw) == "Hello"
+
+
+@pytest.mark.parametrize("status", [b"500 Oops", b"307 Elsewhere\r\nLocation: http://127.0.0.1:9/"])
+async def test_of_an_error_without_an_end_the_beginning_is_read(status: bytes) -> None:
+    head = b"HTTP/1.1 " + status + b"\r\nContent-Type: application/json\r\n\r\n"
+    async with raw_http([head, *LONG]) as raw:
+        with pytest.raises(ModelProblem):
+            await asked(raw)
+    assert raw.written < 10_000_000  # what the kernel buffers included
+
+
+async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LONGEST_LINE", 100_000)
+    async with raw_http([EVENTS + b"\r\ndata: ", *LONG]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.BROKE_OFF
+    assert raw.written < 10_000_000
+
+
+async def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LONGEST_ANSWER", 100_000)
+    async with raw_http([EVENTS + b"\r\n", *[b": still here\n\n" * 1_000] * 1_000]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.BROKE_OFF
+    assert raw.written < 10_000_000
+
+
+async def test_a_compressed_answer_is_not_unpacked() -> None:
+    async with raw_http([EVENTS + b"Content-Encoding: gzip\r\n\r\n" + zlib.compress(HELLO, wbits=31)]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.BROKE_OFF
+    assert b"accept-encoding: identity" in raw.requests[0].lower()
+
+
+async def test_no_cookie_is_kept(connect: Connect) -> None:
+    async with fake_openai([Reply(text="One", headers={"Set-Cookie": "a=b"}), Reply(text="Two")]) as server:
+        model = connect(server)
+        for _ in range(2):
+            await stream_message(model, ASK, lambda _: None, retry=ONCE)
+    assert "Cookie" not in server.headers[1]
