@@ -34,7 +34,7 @@ NOT_VALID = Refused("This link is not valid any more.")
 
 
 class SignIns:
-    """Keeps what waits for somebody's browser. Fills `graph.ports.SignIns`.
+    """Keeps what waits for somebody's browser. Fills `graph.ports.SignInPort`.
 
     `address`: where browsers reach us.
     """

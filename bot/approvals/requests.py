@@ -35,7 +35,7 @@ LearnNames = Callable[[Iterable[str]], Awaitable[None]]
 
 
 class ApprovalRequests:
-    """Records approvals and posts their cards. Fills `graph.ports.Approvals`.
+    """Records approvals and posts their cards. Fills `graph.ports.ApprovalPort`.
 
     A place has one card of an approval, however often it is named.
 

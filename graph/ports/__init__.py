@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.ports.agent import Picked, Ports, Router
-from graph.ports.asking import Approvals, SignIns, Spoken, Unfinished
+from graph.ports.asking import ApprovalPort, SignInPort, Spoken, Unfinished
 from graph.ports.audit import Audit, NotMade, Unmade
 from graph.ports.ledger import Beginning, Begun, CallRecord, Ledger, NotPermitted, Recorded, Skipped, Undecided
 from graph.ports.live import Live, TaskState
@@ -28,7 +28,7 @@ from graph.ports.tools import (
 
 __all__ = [
     "AccountNeeded",
-    "Approvals",
+    "ApprovalPort",
     "Audit",
     "Beginning",
     "Begun",
@@ -54,7 +54,7 @@ __all__ = [
     "Recorded",
     "Router",
     "SignInNeeded",
-    "SignIns",
+    "SignInPort",
     "Skipped",
     "Spoken",
     "Succeeded",

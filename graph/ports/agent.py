@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
 from graph.models.streaming import Retry
-from graph.ports.asking import Approvals, SignIns
+from graph.ports.asking import ApprovalPort, SignInPort
 from graph.ports.audit import Audit
 from graph.ports.ledger import Ledger
 from graph.ports.people import Budget, Directory, Grants
@@ -39,8 +39,8 @@ class Ports:
     router: Router
     tools: Tools
     ledger: Ledger
-    approvals: Approvals
-    sign_ins: SignIns
+    approvals: ApprovalPort
+    sign_ins: SignInPort
     policy: Callable[[], Policy]
     """The policy in force; another one after a reload."""
     directory: Directory

@@ -29,20 +29,20 @@ class Unfinished:
     """What stands below it: whether somebody stopped it, or the model's service ended it."""
 
 
-class Approvals(Protocol):
-    """Where questions to people are recorded and shown at once, before the graph stops for them."""
+class ApprovalPort(Protocol):
+    """Where approvals are recorded and shown at once, before the graph stops for them."""
 
     async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
-        """Say what the model said before it, record the approval and post its card. Asking the same round again
+        """Says what the model said before it, records the approval and posts its card. Asking for the same round again
         changes nothing."""
         ...
 
 
-class SignIns(Protocol):
+class SignInPort(Protocol):
     """Where links that one person must open are kept; the graph sees only their id."""
 
     async def ask(
         self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
     ) -> str:
-        """Keep what is needed, show its owner where the link is, and return its id."""
+        """Keeps what is needed, shows its owner where the link is, and returns its id."""
         ...
