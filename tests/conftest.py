@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.support.examples import FEW, MANY
@@ -27,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Reading the 150 certificates that the machine trusts takes 0.04 s of each HTTP client; no test calls anybody whom
     # it did not start.
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "nobody.pem")
+    # A coloured traceback with every local variable takes half a second to draw, and nobody reads it here.
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
     settings.load_profile(MANY if config.getoption("--long") else FEW)
 
 
