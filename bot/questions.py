@@ -31,6 +31,8 @@ from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, El
 NO_SUCH = Unknown("This question does not exist (any more).")
 SOMEBODY_ELSES = Refused("This question is for somebody else.")
 TOO_LATE = AlreadySettled("This question was settled already.")
+_DISMISSED = {"decline": "declined", "cancel": "cancelled"}
+"""What is done → the status that it leads to."""
 
 
 class Questions:
@@ -46,7 +48,7 @@ class Questions:
     # ------------------------------------------------------------------------------------------- for people
 
     async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
-        """The form to answer an open question with, for whom it was put to."""
+        """Returns the form to answer an open question with, for the person whom it was put to."""
         async with self._database.reading() as tx:
             row = await clarifications.get(tx, clarification_id)
         if row is None:
@@ -59,7 +61,7 @@ class Questions:
         return Form(row.question, row.fields, defaults)
 
     async def answer(self, answer: FormAnswer) -> ClickResult:
-        """Record a submitted form."""
+        """Records a submitted form. The same form again gets the same answer."""
         async with self._database.writing_urgently() as tx:
             row = await clarifications.get(tx, answer.clarification_id)
             if row is None:
@@ -77,7 +79,7 @@ class Questions:
         return Settled("Thank you.")
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
-        """Record that the requester does not answer a tool's question."""
+        """Records that the requester does not answer a tool's question. One of the model's has to be answered."""
         async with self._database.writing_urgently() as tx:
             row = await clarifications.get(tx, dismissal.clarification_id)
             if row is None:
@@ -97,7 +99,7 @@ class Questions:
     # ------------------------------------------------------------------------------------------- for turns
 
     async def record(self, tx: Transaction, thread_id: str, asked: ClarificationAsked | ElicitationAsked) -> None:
-        """Record a question and post its card; what is recorded already stays as it is."""
+        """Records a question and posts its card. What is recorded already stays as it is."""
         clarification_id = self._new_id()
         if await clarifications.add(tx, clarification_id, thread_id, asked, self._clock()):
             key = f"clarification:{clarification_id}"
@@ -106,8 +108,15 @@ class Questions:
             await self._outbox.show_again(tx, await approvals.ids_of_call(tx, asked.call_id))
 
     async def answer_text(self, tx: Transaction, row: ClarificationRow, text: str, key: str) -> bool | FormErrors:
-        """Record a plain reply; false when the question was settled before. A tool's question has to be answered as
-        its schema wants, which a plain reply can do only where it asks for one thing."""
+        """Records a plain reply. A tool's question has to be answered as its schema wants, which a plain reply can do
+        only where it asks for one thing.
+
+        Args:
+            key: of the delivery of the reply.
+
+        Returns:
+            False when the question was settled before; `FormErrors` when the reply is no answer to it.
+        """
         if row.server is None:
             return await self._settle(tx, row, "answered", key, {"text": text})
         if len(row.fields) != 1:
@@ -118,7 +127,7 @@ class Questions:
         return await self._settle(tx, row, "answered", key, {"values": values})
 
     async def supersede(self, tx: Transaction, row: ClarificationRow, key: str) -> None:
-        """The turn went on without it."""
+        """Supersedes a question, if it is open: the turn goes on without it."""
         await self._settle(tx, row, "superseded", key, None)
 
     async def _settle(
@@ -135,9 +144,6 @@ class Questions:
         await resume_thread(tx, self._engine, row.thread_id, row.clarification_id, now=self._clock())
 
 
-_DISMISSED = {"decline": "declined", "cancel": "cancelled"}
-
-
 def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:
     """What was typed, as values that the asker can take."""
     if row.server is None:
@@ -146,7 +152,7 @@ def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | 
 
 
 def answer_of(row: ClarificationRow) -> Answer | None:
-    """What a settled question tells the graph; `None` while it is open."""
+    """Returns what a settled question tells the graph; `None` while it is open."""
     match row.status:
         case "open":
             return None
