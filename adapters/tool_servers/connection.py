@@ -63,6 +63,14 @@ MOST_UNREAD = 4
 """Questions of a call that nobody has taken up yet: a call may wait for half an hour, and a question be 4 MB."""
 
 
+CONNECT_TIMEOUT = 10.0
+"""Seconds for connecting and for sending a request; the answer has the server's own timeout."""
+LONGEST_LOG = 500
+"""Characters of a log message of the server."""
+GRACE = 5.0
+"""Seconds that an answer may take beyond the timeout of the call, so that the call's own timeout comes first."""
+
+
 @dataclass(slots=True, eq=False)
 class OngoingCall:
     """One request to call a tool, from being sent to its answer."""
@@ -346,16 +354,6 @@ async def _briefly(telling: Callable[[], Awaitable[None]]) -> None:
     with suppress(TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError):
         async with asyncio.timeout(TELLING_TIMEOUT):
             await telling()
-
-
-CONNECT_TIMEOUT = 10.0
-"""Seconds for connecting and for sending a request; the answer has the server's own timeout."""
-
-LONGEST_LOG = 500
-"""Characters of a log message of the server."""
-
-GRACE = 5.0
-"""Seconds that an answer may take beyond the timeout of the call, so that the call's own timeout comes first."""
 
 
 @asynccontextmanager

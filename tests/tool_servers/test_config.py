@@ -95,7 +95,7 @@ def test_no_file_means_no_servers(tmp_path: Path) -> None:
     assert load_config(tmp_path / "mcp.json", {}).servers == ()
 
 
-def test_the_file_of_the_house_is_right() -> None:
+def test_the_file_of_the_project_is_right() -> None:
     calendar, tasks = load_config(Path(__file__).parents[2] / "mcp.json", {}).servers
     assert (calendar.name, calendar.category, tasks.name, tasks.category) == ("calendar", "calendar", "tasks", "tasks")
     assert calendar.trust_annotations

@@ -18,8 +18,8 @@ from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
 from graph.ports import AccountNeeded, Caller, Failed, Succeeded, ToolOutcome
 from tests.fakes.oauth.mcp_server import ProtectedServer, protected_server
+from tests.tool_servers.fake_accounts import Drive, FakeCatalogues, FakeTokens, drive_server
 
-from .account_book import Book, Drive, Shelf, drive_server
 from .conftest import QUICK, call, running, until
 
 ANA = Caller(person="web:ana", thread_id="web:1", call_id="d1.0.0")
@@ -29,14 +29,19 @@ ANAS, BENS = "anas-access-token", "bens-access-token"
 
 @asynccontextmanager
 async def drive(
-    folder: Path, *, book: Book | None = None, shelf: Shelf | None = None, timings: Timings = QUICK, **more: Any
-) -> AsyncIterator[tuple[ToolServers, Drive, Book]]:
+    folder: Path,
+    *,
+    tokens: FakeTokens | None = None,
+    catalogues: FakeCatalogues | None = None,
+    timings: Timings = QUICK,
+    **more: Any,
+) -> AsyncIterator[tuple[ToolServers, Drive, FakeTokens]]:
     """Ana and Ben have accounts, and everybody knows the tools."""
-    book = book or Book({("web:ana", "drive"): ANAS, ("web:ben", "drive"): BENS})
+    tokens = tokens or FakeTokens({("web:ana", "drive"): ANAS, ("web:ben", "drive"): BENS})
     async with drive_server(ana=ANAS, ben=BENS) as server:
         entry = {"url": server.url, "auth": "oauth", **more}
-        async with running(folder, {"drive": entry}, tokens=book, catalogues=shelf, timings=timings) as servers:
-            yield servers, server, book
+        async with running(folder, {"drive": entry}, tokens=tokens, catalogues=catalogues, timings=timings) as servers:
+            yield servers, server, tokens
 
 
 async def known(servers: ToolServers) -> None:
@@ -60,20 +65,20 @@ async def test_everybody_acts_with_their_own_account_at_the_same_time(tmp_path: 
 
 
 async def test_without_an_account_nothing_is_sent(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
-        del book.tokens["web:ben", "drive"]
+        del tokens.tokens["web:ben", "drive"]
         before = len(server.borne)
         assert await call(servers, "drive__whoami", caller=BEN) == AccountNeeded("drive")
         assert len(server.borne) == before
 
 
 async def test_before_anybody_has_signed_in_there_is_a_tool_for_it(tmp_path: Path) -> None:
-    async with drive(tmp_path, book=Book()) as (servers, _, book):
+    async with drive(tmp_path, tokens=FakeTokens()) as (servers, _, tokens):
         (only,) = servers.available()
         assert (only.full_name, only.personal, only.annotations.read_only) == ("drive__sign_in", True, True)
         assert await call(servers, "drive__sign_in", caller=ANA) == AccountNeeded("drive")
-        book.tokens["web:ana", "drive"] = ANAS
+        tokens.tokens["web:ana", "drive"] = ANAS
         told = "Signed in. The tools of drive are: drive__error, drive__repeat, drive__scope, drive__whoami."
         assert await call(servers, "drive__sign_in", caller=ANA) == Succeeded(told, owner="web:ana")
         assert names(servers) == ["error", "repeat", "scope", "whoami"]
@@ -82,31 +87,31 @@ async def test_before_anybody_has_signed_in_there_is_a_tool_for_it(tmp_path: Pat
 
 
 async def test_the_tools_are_known_after_a_restart_and_to_everybody(tmp_path: Path) -> None:
-    shelf = Shelf()
-    async with drive(tmp_path, shelf=shelf) as (servers, server, _book):
+    catalogues = FakeCatalogues()
+    async with drive(tmp_path, catalogues=catalogues) as (servers, server, _book):
         await known(servers)
-        ((_, _),) = shelf.kept
+        ((_, _),) = catalogues.kept
         entry = {"url": server.url, "auth": "oauth"}
-        async with running(tmp_path, {"drive": entry}, tokens=Book(), catalogues=shelf) as again:
+        async with running(tmp_path, {"drive": entry}, tokens=FakeTokens(), catalogues=catalogues) as again:
             assert names(again) == ["error", "repeat", "scope", "whoami"]
             assert await call(again, "drive__whoami", caller=BEN) == AccountNeeded("drive")
 
 
 async def test_another_configuration_knows_nothing_of_the_tools(tmp_path: Path) -> None:
-    shelf = Shelf()
-    async with drive(tmp_path, shelf=shelf) as (servers, _, _):
+    catalogues = FakeCatalogues()
+    async with drive(tmp_path, catalogues=catalogues) as (servers, _, _):
         await known(servers)
-    async with drive(tmp_path, shelf=shelf, auth={"scopes": ["more"]}) as (servers, _, _):
+    async with drive(tmp_path, catalogues=catalogues, auth={"scopes": ["more"]}) as (servers, _, _):
         assert names(servers) == ["sign_in"]
 
 
 async def test_a_token_that_is_over_is_renewed_silently(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
         server.accounts = {"newer-token": "ana"}
-        book.newer[ANAS] = "newer-token"
+        tokens.newer[ANAS] = "newer-token"
         assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
-        assert book.refused_tokens == [ANAS]
+        assert tokens.refused_tokens == [ANAS]
         assert server.borne[-2:] == [ANAS, "newer-token"]
         assert server.calls == [("ana", "whoami")]
 
@@ -122,50 +127,50 @@ async def test_a_token_that_cannot_be_renewed_means_signing_in_anew(tmp_path: Pa
 
 
 async def test_a_renewed_token_that_is_refused_is_not_renewed_again(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
         server.accounts = {}
-        book.newer = {ANAS: "two", "two": "three"}
+        tokens.newer = {ANAS: "two", "two": "three"}
         assert isinstance(await call(servers, "drive__whoami", caller=ANA), AccountNeeded)
-        assert book.refused_tokens == [ANAS]
+        assert tokens.refused_tokens == [ANAS]
 
 
 async def test_after_signing_in_anew_no_old_session_is_used(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
         server.accounts = {}
         await call(servers, "drive__whoami", caller=ANA)
         server.accounts = {"another-token": "anas other account"}
-        book.tokens["web:ana", "drive"] = "another-token"
+        tokens.tokens["web:ana", "drive"] = "another-token"
         got = await call(servers, "drive__whoami", caller=ANA)
         assert got == Succeeded("anas other account", owner="web:ana")
         assert server.mixed_up == []
 
 
 async def test_after_disconnecting_no_old_session_is_used(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
         await servers.forget("web:ana", "drive")
         server.accounts["another-token"] = "anas other account"
-        book.tokens["web:ana", "drive"] = "another-token"
+        tokens.tokens["web:ana", "drive"] = "another-token"
         got = await call(servers, "drive__whoami", caller=ANA)
         assert got == Succeeded("anas other account", owner="web:ana")
         assert server.mixed_up == []
 
 
 async def test_a_scope_that_is_missing_is_asked_for_without_a_new_token(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, _server, book):
+    async with drive(tmp_path) as (servers, _server, tokens):
         await known(servers)
         got = await call(servers, "drive__scope", caller=ANA)
         assert got == AccountNeeded("drive", 'Bearer error="insufficient_scope", scope="files.write"')
-        assert book.refused_tokens == []
+        assert tokens.refused_tokens == []
 
 
 async def test_no_token_is_shown_when_the_server_repeats_it(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, server, book):
+    async with drive(tmp_path) as (servers, server, tokens):
         await known(servers)
         server.accounts["newer-token"] = "ana"
-        book.newer[ANAS] = book.tokens["web:ana", "drive"] = "newer-token"
+        tokens.newer[ANAS] = tokens.tokens["web:ana", "drive"] = "newer-token"
         with capture_logs() as logs:
             got = await call(servers, "drive__repeat", caller=ANA)
             failed = await call(servers, "drive__error", caller=ANA)
@@ -198,26 +203,26 @@ async def test_a_session_that_the_server_has_forgotten_is_opened_again(tmp_path:
 
 
 async def test_an_account_that_cannot_be_looked_up_fails_that_call(tmp_path: Path) -> None:
-    async with drive(tmp_path) as (servers, _server, book):
+    async with drive(tmp_path) as (servers, _server, tokens):
         await known(servers)
-        book.broken = True
+        tokens.broken = True
         got = await call(servers, "drive__whoami", caller=ANA)
         assert got == Failed("drive was not asked: the account could not be looked up. Nothing was called.")
-        book.broken = False
+        tokens.broken = False
         assert await call(servers, "drive__whoami", caller=ANA) == Succeeded("ana", owner="web:ana")
 
 
 async def test_a_server_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     entry = {"url": "http://127.0.0.1:9/mcp", "auth": "oauth"}
-    async with running(tmp_path, {"drive": entry}, tokens=Book({("web:ana", "drive"): ANAS})) as servers:
+    async with running(tmp_path, {"drive": entry}, tokens=FakeTokens({("web:ana", "drive"): ANAS})) as servers:
         got = await call(servers, "drive__sign_in", caller=ANA)
         assert got == Failed("drive is unavailable: it cannot be reached. Nothing was called.")
 
 
 async def test_a_provider_has_one_connection_for_all_its_servers(tmp_path: Path) -> None:
-    book = Book({("web:ana", "google"): ANAS})
+    tokens = FakeTokens({("web:ana", "google"): ANAS})
     auth = {"provider": "google", "scopes": ["files"]}
-    async with drive(tmp_path, book=book, auth=auth) as (servers, _, _):
+    async with drive(tmp_path, tokens=tokens, auth=auth) as (servers, _, _):
         await known(servers)
         assert await call(servers, "drive__whoami", caller=BEN) == AccountNeeded("google")
 
@@ -262,8 +267,8 @@ def granted(server: ProtectedServer, user: str) -> str:
 
 async def test_with_a_real_server_and_real_tokens(tmp_path: Path) -> None:
     async with protected_server() as server:
-        book = Book({("web:ana", "real"): granted(server, "ana"), ("web:ben", "real"): granted(server, "ben")})
-        async with running(tmp_path, {"real": {"url": server.url, "auth": "oauth"}}, tokens=book) as servers:
+        tokens = FakeTokens({("web:ana", "real"): granted(server, "ana"), ("web:ben", "real"): granted(server, "ben")})
+        async with running(tmp_path, {"real": {"url": server.url, "auth": "oauth"}}, tokens=tokens) as servers:
             await call(servers, "real__sign_in", caller=ANA)
 
             async def who(person: Caller) -> ToolOutcome:
@@ -272,7 +277,7 @@ async def test_with_a_real_server_and_real_tokens(tmp_path: Path) -> None:
             both = await asyncio.gather(who(ANA), who(BEN))
             assert both == [Succeeded("ana", owner="web:ana"), Succeeded("ben", owner="web:ben")]
             server.expire("ana")
-            book.newer[book.tokens["web:ana", "real"]] = granted(server, "ana")
+            tokens.newer[tokens.tokens["web:ana", "real"]] = granted(server, "ana")
             assert await who(ANA) == Succeeded("ana", owner="web:ana")
             server.forget("ana")
             gone = await who(ANA)

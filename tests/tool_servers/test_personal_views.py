@@ -15,8 +15,8 @@ from adapters.tool_servers.personal import PersonalSession, SessionNotOpened
 from adapters.tool_servers.servers import still_offered
 from graph.ports import BrokeOff, Failed, Succeeded
 from policies.model import Annotations
+from tests.tool_servers.fake_accounts import Drive, FakeCatalogues
 
-from .account_book import Drive, Shelf
 from .conftest import call, until
 from .test_personal import ANA, BEN, drive, known, names
 
@@ -33,8 +33,8 @@ def seen_by(server: Drive, **more: tuple[str, ...]) -> None:
 
 
 async def test_whoever_sees_fewer_tools_takes_none_from_the_others(tmp_path: Path) -> None:
-    shelf = Shelf()
-    async with drive(tmp_path, shelf=shelf) as (servers, server, _):
+    catalogues = FakeCatalogues()
+    async with drive(tmp_path, catalogues=catalogues) as (servers, server, _):
         seen_by(server, ana=("whoami", "repeat"), ben=("whoami",))
         await known(servers)
         assert await call(servers, "drive__whoami", caller=BEN) == Succeeded("ben", owner="web:ben")
@@ -43,7 +43,7 @@ async def test_whoever_sees_fewer_tools_takes_none_from_the_others(tmp_path: Pat
         assert got == Failed("drive no longer has the tool repeat. Nothing was called.")
         assert names(servers) == ["repeat", "whoami"]
         assert isinstance(await call(servers, "drive__repeat", caller=ANA), Succeeded)
-        (kept,) = shelf.kept.values()
+        (kept,) = catalogues.kept.values()
         assert sorted(entry["name"] for entry in kept) == ["repeat", "whoami"]
 
 

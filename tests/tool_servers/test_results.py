@@ -187,7 +187,7 @@ def test_cleaning_twice_changes_nothing_more(whole: str) -> None:
     json.dumps(once).encode()
 
 
-# ---------------------------------------------------------------------------------------- secrets of the house
+# ---------------------------------------------------------------------------------------- secrets that are configured
 
 MASKED = Redactor(values=["known-to-the-house"]).redact
 TOKEN = "ghp_" + "a1B2" * 9
@@ -217,7 +217,7 @@ def test_a_secret_in_a_name_is_masked_before_the_name_is_cut(before: int) -> Non
     assert TOKEN[:5] not in masked(link, inside)
 
 
-def test_an_error_keeps_the_masks_of_the_house_whole() -> None:
+def test_an_error_keeps_whole_masks() -> None:
     said = f"token {TOKEN}, password=hunter22 at postgresql://app:s3cret-9@db"
     assert outcome_of([text(said)], server="one", redact=MASKED, is_error=True).text == (
         "one reported an error: token [secret: github token], password=[secret: password] "

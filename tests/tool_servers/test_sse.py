@@ -16,8 +16,8 @@ from aiohttp import web
 from adapters.tool_servers.incoming import LARGEST_MESSAGE
 from adapters.tool_servers.servers import ToolServers
 from graph.ports import AccountNeeded, BrokeOff, Caller, Failed, Given, QuestionPut, Succeeded
+from tests.tool_servers.fake_accounts import FakeTokens
 
-from .account_book import Book
 from .conftest import QUICK, call, running, until
 
 TOOLS = ("ask", "echo", "hang", "held", "refused", "crash", "elsewhere", "large", "larger", "endless", "cut")
@@ -220,9 +220,9 @@ async def test_what_is_no_event_stream_is_reported(tmp_path: Path, about: dict[s
 async def test_everybody_acts_with_their_own_account(tmp_path: Path) -> None:
     """Rule 11. A refusal of the token is a sign-in, when the stream is opened and in the middle of it."""
     async with odd_sse(tokens={"anas-token"}) as odd:
-        book = Book({("web:ana", "odd"): "anas-token", ("web:ben", "odd"): "bens-token"})
+        tokens = FakeTokens({("web:ana", "odd"): "anas-token", ("web:ben", "odd"): "bens-token"})
         entry = {"type": "sse", "url": odd.url, "auth": "oauth"}
-        async with running(tmp_path, {"odd": entry}, tokens=book) as servers:
+        async with running(tmp_path, {"odd": entry}, tokens=tokens) as servers:
             signed_in = await call(servers, "odd__sign_in", caller=ANA)
             assert isinstance(signed_in, Succeeded), signed_in
             assert await call(servers, "odd__echo", caller=ANA) == Succeeded("echo done", owner="web:ana")

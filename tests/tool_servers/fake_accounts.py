@@ -13,8 +13,8 @@ from bot.accounts.ports import Tokens
 
 
 @dataclass
-class Book:
-    """Fills `AccountTokens` from a dictionary."""
+class FakeTokens:
+    """People's tokens, in a dictionary."""
 
     tokens: dict[tuple[str, str], str] = field(default_factory=dict)
     """Person and connection → access token."""
@@ -40,8 +40,8 @@ class Book:
 
 
 @dataclass
-class Shelf:
-    """Fills `Catalogues` from a dictionary."""
+class FakeCatalogues:
+    """The tools that were remembered, in a dictionary."""
 
     kept: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
