@@ -21,14 +21,14 @@ import structlog
 from aiohttp import web
 from dotenv import dotenv_values
 
+from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.platforms import Receivers, make_receivers, make_senders
 from adapters.shared.health import health_check
 from adapters.shared.serving import limits_for, listening, raise_open_files_limit
-from adapters.tool_servers.config import ConfigError, HttpTransport, ToolServersConfig, load_config
+from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, look_up
 from bot.accounts.opening import make_accounts
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
-from bot.accounts.unconfigured import AccountServices
 from bot.approvals.decisions import Approvals
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
@@ -50,7 +50,8 @@ from bot.platform import NotConnected
 from bot.policy_in_force import PolicyInForce
 from bot.queries import Queries
 from bot.questions import Questions
-from bot.records import connections, deliveries
+from bot.records import connections as connection_rows
+from bot.records import deliveries
 from bot.records.database import Database
 from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
@@ -71,7 +72,6 @@ from policies.secret_rules import load_rules
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from adapters.oauth.opening import AccountsConfig
 
 log = structlog.get_logger(__name__)
 
@@ -93,21 +93,16 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
     """Everything, from the records to the routes, while it runs. Raises `ConfigurationError`."""
     switch_off_tracing(os.environ)
     switch_off_logs_of_prompts(os.environ)
-    tool_config, oauth_config, policy = _configuration(settings)
+    tool_config, account_config, policy = _configuration(settings)
     clock, new_id, address = system_clock, random_id, Address(settings)
     async with AsyncExitStack() as stack:
         # Records, and what has to stay secret.
         records, key = await _open_records(settings, stack)
         database, sealer = records.database, Sealer(key)
         secrets = {secret for server in tool_config.servers for secret in server.secrets}
-        secrets |= {*key.decode().split(","), *(oauth_config.secrets if oauth_config else ())}
+        secrets |= {*key.decode().split(","), *account_config.secrets}
         redactor = redactor_of(settings, secrets, key=fingerprint_key(key))
-        outside = AccountServices()
-        if oauth_config is not None:
-            from adapters.oauth.opening import open_accounts  # noqa: PLC0415  # more than a second of importing
-
-            opened = open_accounts(oauth_config, settings, database, key, clock)
-            outside = await stack.enter_async_context(opened)
+        outside = await stack.enter_async_context(open_accounts(account_config, settings, database, key, clock))
         limit = settings.limit_links_per_hour
         links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
 
@@ -135,7 +130,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
         await tools.start()
         stack.push_async_callback(tools.close)
-        accounts = make_accounts(
+        connections, codes, flow = make_accounts(
             *common,
             outside=outside,
             sealer=sealer,
@@ -144,7 +139,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             platforms=platforms,
             changed=tools.forget,
         )
-        stack.push_async_callback(accounts.connections.close)
+        stack.push_async_callback(connections.close)
 
         # The graph, and the turns that run it.
         audit = AuditLog(database, clock, redactor)
@@ -176,7 +171,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         )
         agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
         waits = Waits(requests, questions, sign_ins, outbox)
-        introductions = Introductions(database, platforms, clock, accounts.codes)
+        introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
             clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
         )
@@ -196,16 +191,16 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             redactor=redactor,
         )
         services = Services(
-            inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
+            inbox=Inbox(*common, acceptance=acceptance, codes=codes, waits=waits),
             approvals=approvals,
             questions=questions,
-            connections=accounts.connections,
+            connections=connections,
             sign_in_links=links,
             queries=Queries(database, directory, clock, redactor),
         )
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
-        await accounts.connections.start()
+        await connections.start()
         ready = partial(tools.settled, FIRST_CONNECTION)
         handling = engine.running(conversation.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)
         await stack.enter_async_context(handling)
@@ -217,11 +212,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         details = partial(_details, settings, tools, database, engine, receivers)
         token = settings.health_token.get_secret_value() if settings.health_token else None
         application.router.add_get("/health-check", health_check(details, token))
-        if oauth_config is not None:
-            from adapters.oauth.pages import sign_in_routes  # noqa: PLC0415  # as above
-
-            secure = (settings.public_url or "").startswith("https://")
-            application.add_routes(sign_in_routes(accounts.flow, receivers.visitor, secure=secure))
+        application.add_routes(account_routes(account_config, flow, settings, receivers.visitor))
         for receiver in receivers.all:
             application.add_routes(receiver.routes())
             stack.push_async_callback(receiver.stop)
@@ -233,13 +224,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         yield application
 
 
-def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig | None, PolicyInForce]:
-    """What the files say, checked before anything is opened. Without accounts where no tool server needs one."""
+def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfig, PolicyInForce]:
+    """What the files say, checked before anything is opened."""
     try:
         tool_config = load_config(settings.mcp_config, _variables())
-        oauth_config = _accounts_config(tool_config, settings)
+        accounts = accounts_config(tool_config, settings, _variables())
         policy = PolicyInForce(settings.policy_file)
-    except (ConfigError, PolicyError) as error:
+    except (ConfigError, AccountsError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):
         raise ConfigurationError(
@@ -247,28 +238,7 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
         )
     if settings.langfuse_public_key:
         log.warning("tracing_not_supported", note="this version does not send traces to Langfuse yet")
-    return tool_config, oauth_config, policy
-
-
-def _accounts_config(tool_config: ToolServersConfig, settings: Settings) -> AccountsConfig | None:
-    needing = [
-        (s, s.transport, s.account) for s in tool_config.servers if s.account and isinstance(s.transport, HttpTransport)
-    ]
-    if not needing:
-        return None
-    from adapters.oauth.connections import ConnectionsError, OAuthServer, ProviderUse  # noqa: PLC0415  # as above
-    from adapters.oauth.opening import accounts_config  # noqa: PLC0415  # as above
-
-    uses = [ProviderUse(s.name, a.provider, a.scopes) for s, _, a in needing if a.provider is not None]
-    own = [
-        OAuthServer(a.connection, http.url, http.headers, a.scopes, a.client_id, a.client_secret)
-        for _, http, a in needing
-        if a.provider is None
-    ]
-    try:
-        return accounts_config(own, uses, settings.connections_file, _variables())
-    except ConnectionsError as error:
-        raise ConfigurationError(str(error)) from error
+    return tool_config, accounts, policy
 
 
 async def _open_records(settings: Settings, stack: AsyncExitStack) -> tuple[Records, bytes]:
@@ -311,7 +281,7 @@ async def _details(
 ) -> Mapping[str, Any]:
     """How it is, for operators."""
     async with database.reading() as tx:
-        waiting, connected = await deliveries.counts(tx), await connections.counts(tx)
+        waiting, connected = await deliveries.counts(tx), await connection_rows.counts(tx)
     servers = {
         s.server: {"state": s.state, "tools": s.tools, "reason": s.reason, "withheld": s.withheld}
         for s in tools.status()

@@ -66,7 +66,7 @@ async def listening(application: web.Application, host: str, port: int, limits: 
 
     Raises `OSError`: it cannot listen there.
     """
-    connections = Connections(limits)
+    connections = HttpConnections(limits)
     application.middlewares.insert(0, connections.middleware)
     # Nobody who sends us something compresses it, and a kilobyte can become a megabyte: aiohttp would inflate it in the
     # event loop, and even what no route wants.
@@ -87,7 +87,7 @@ async def listening(application: web.Application, host: str, port: int, limits: 
         await runner.cleanup()
 
 
-class Connections:
+class HttpConnections:
     """All open connections: those at work on a request, and those that rest."""
 
     def __init__(self, limits: Limits) -> None:
@@ -170,7 +170,7 @@ async def _not_compressed(_: web.Request) -> web.StreamResponse:
 class _Watched(asyncio.Protocol):
     """One connection: passes everything on, and has a timer for what is to arrive."""
 
-    def __init__(self, protocol: web.RequestHandler, connections: Connections) -> None:
+    def __init__(self, protocol: web.RequestHandler, connections: HttpConnections) -> None:
         self.protocol = protocol
         self.aborted = False
         self._connections = connections

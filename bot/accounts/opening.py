@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from bot.accounts.codes import Codes
 from bot.accounts.connecting import Changed, Changes, Connecting
@@ -19,15 +18,6 @@ from bot.platform import Platform
 from bot.records.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    """How people get from a link to a connected account, and what they do with it then."""
-
-    connections: Connections
-    codes: Codes
-    flow: SignInFlow
-
-
 def make_accounts(
     database: Database,
     engine: Engine,
@@ -40,8 +30,9 @@ def make_accounts(
     address: Callable[[], str],
     platforms: Mapping[str, Platform],
     changed: Changed,
-) -> Accounts:
-    """Everything between a sign-in's link and a connected account; `connections` has to be started and closed.
+) -> tuple[Connections, Codes, SignInFlow]:
+    """Everything between a sign-in's link and a connected account; the connections have to be started
+    and closed.
 
     `address`: where browsers reach us (scheme, host and port). `platforms`: asked for the addresses they vouch for.
     `changed`: told that somebody's account is another one now, or gone.
@@ -62,4 +53,4 @@ def make_accounts(
         address=address,
         platforms=platforms,
     )
-    return Accounts(connections, codes, flow)
+    return connections, codes, flow

@@ -40,14 +40,14 @@ class Browser:
 
     async def opens(self, link: str, *, visitor: str | None = None) -> GoTo | Problem:
         """Open a link and press the button."""
-        went = await self.stage.parts.accounts.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
+        went = await self.stage.parts.flow.start(token_of(link), visitor=visitor, cookie=self.cookie)
         if isinstance(went, GoTo):
             self.cookie = went.cookie
         return went
 
     async def returns(self, url: str, **query: str) -> GoTo | Connected | ShowCode | Problem:
         """Come back from where a URL led, with what was decided there."""
-        return await self.stage.parts.accounts.flow.back(
+        return await self.stage.parts.flow.back(
             {"state": state_of(url), **query}, cookie=self.cookie, connection=connection_of(url)
         )
 
@@ -117,7 +117,7 @@ class Stage:
 
     async def tear_down(self) -> None:
         await self.outbox.stop(1.0)
-        await self.parts.accounts.connections.close()
+        await self.parts.services.connections.close()
         await self.tokens.close()
 
     def browser(self) -> Browser:

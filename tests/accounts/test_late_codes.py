@@ -73,14 +73,14 @@ async def test_neither_is_one_amid_other_words_when_somebody_was_shown_it(stage:
     page = await shown(stage)
     said = [f"look, {page.code.lower()}", "mine is KM34-TX79", f"{page.code.replace('-', ' ')}?"]
     quotes = [Quote("Ana", text, float(n)) for n, text in enumerate(said)]
-    assert await stage.parts.accounts.codes.without_codes(quotes) == (quotes[1],)
+    assert await stage.parts.codes.without_codes(quotes) == (quotes[1],)
 
 
 async def test_a_message_is_introduced_without_them(stage: Stage) -> None:
     page = await shown(stage)
     said = (Quote("Ben", f"I see {page.code}", 1.0), Quote("Ben", "hello", 2.0))
     chat = Introducing(answer=Introduction(ANA, "hi", said))
-    introductions = Introductions(stage.database, {"chat": chat}, stage.clock, stage.parts.accounts.codes)
+    introductions = Introductions(stage.database, {"chat": chat}, stage.clock, stage.parts.codes)
     await stage.writes(ANA, "hi")
     async with stage.database.reading() as tx:
         delivery = await deliveries.head(tx, HERE.key, stage.clock())

@@ -12,7 +12,7 @@ from tests.accounts.stage import ANA, BASE, BEN, ELSEWHERE, EVE, WENDY, Stage, t
 
 
 async def offer(stage: Stage, link: str) -> Offer | Problem:
-    return await stage.parts.accounts.flow.offered(token_of(link))
+    return await stage.parts.flow.offered(token_of(link))
 
 
 def kind(page: object) -> str:
@@ -98,8 +98,8 @@ async def test_asking_again_when_it_is_old_or_used_gives_a_new_one_and_the_old_o
 async def test_a_link_that_was_never_made_is_unknown(stage: Stage) -> None:
     await stage.asked_and_linked()
     for token in ("", "x", "../../etc", "ü\ud800", "a" * 5000):
-        assert kind(await stage.parts.accounts.flow.offered(token)) == "unknown"
-        assert kind(await stage.parts.accounts.flow.start(token, visitor=None, cookie=None)) == "unknown"
+        assert kind(await stage.parts.flow.offered(token)) == "unknown"
+        assert kind(await stage.parts.flow.start(token, visitor=None, cookie=None)) == "unknown"
 
 
 async def test_a_link_whose_sign_in_is_over_is_not_given_again(stage: Stage) -> None:

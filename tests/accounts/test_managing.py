@@ -95,7 +95,7 @@ async def test_a_service_that_takes_long_is_told_meanwhile_and_after_a_restart(s
         stage.clock,
         services=stage.services_outside,
         sealer=Sealer(KEY),
-        codes=stage.parts.accounts.codes,
+        codes=stage.parts.codes,
         changes=Changes(nobody),
         patience=0.01,
     )
@@ -103,7 +103,7 @@ async def test_a_service_that_takes_long_is_told_meanwhile_and_after_a_restart(s
     assert await stage.access_token() is None
     await impatient.close()
     stage.services_outside.held.set()
-    await stage.parts.accounts.connections.start()
+    await stage.parts.services.connections.start()
     await until(lambda: stage.services_outside.revoked == ["secret-access-ana-1"])
 
 
@@ -201,8 +201,8 @@ async def test_after_a_change_of_keys_the_old_one_can_be_retired(stage: Stage) -
     stage.key = new + b", " + KEY
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
-    await stage.parts.accounts.connections.start()
-    await stage.parts.accounts.connections.resealed()
+    await stage.parts.services.connections.start()
+    await stage.parts.services.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.access_token() == "secret-access-ana-1"
@@ -217,8 +217,8 @@ async def test_the_link_of_a_tool_server_survives_the_change_of_keys(stage: Stag
     new = Fernet.generate_key()
     stage.key = new + b"," + KEY
     stage.restart()
-    await stage.parts.accounts.connections.start()
-    await stage.parts.accounts.connections.resealed()
+    await stage.parts.services.connections.start()
+    await stage.parts.services.connections.resealed()
     stage.key = new
     stage.restart()
     assert await stage.link(sign_in_id) == needed.url
@@ -227,14 +227,14 @@ async def test_the_link_of_a_tool_server_survives_the_change_of_keys(stage: Stag
 async def test_an_operator_who_lost_the_key_is_told_so_at_the_start(stage: Stage) -> None:
     await stage.connect()
     with capture_logs() as logged:
-        await stage.parts.accounts.connections.start()
-        await stage.parts.accounts.connections.resealed()
+        await stage.parts.services.connections.start()
+        await stage.parts.services.connections.resealed()
     assert logged == []
     stage.key = Fernet.generate_key()
     stage.restart()
     with capture_logs() as logged:
-        await stage.parts.accounts.connections.start()
-        await stage.parts.accounts.connections.resealed()
+        await stage.parts.services.connections.start()
+        await stage.parts.services.connections.resealed()
     (told,) = logged
     assert (told["event"], told["accounts"]) == ("accounts_sealed_with_another_key", 1)
     assert "ENCRYPTION_KEY=new,old" in told["note"]
@@ -247,7 +247,7 @@ async def test_what_was_granted_and_never_claimed_is_forgotten_at_the_next_start
         assert [way.sealed_grant is None for way in await authorizations.with_codes(tx)] == [False]
     stage.clock.move(MINUTES * 60 + 1)
     stage.restart()
-    await stage.parts.accounts.connections.start()
+    await stage.parts.services.connections.start()
     async with stage.database.reading() as tx:
         assert [way.sealed_grant is None for way in await authorizations.with_codes(tx)] == [True]
 

@@ -32,7 +32,7 @@ async def test_a_code_that_comes_to_another_address_is_given_to_nobody(stage: St
     browser, url = await on_the_way(stage)
     before = stage.everything()
     query = {"state": state_of(url), "code": "code-of-ana"}
-    page = await stage.parts.accounts.flow.back(query, cookie=browser.cookie, connection=address)
+    page = await stage.parts.flow.back(query, cookie=browser.cookie, connection=address)
     assert isinstance(page, Problem)
     assert "another service" in page.sentence
     assert stage.services_outside.exchanged == []
@@ -42,7 +42,7 @@ async def test_a_code_that_comes_to_another_address_is_given_to_nobody(stage: St
 async def test_an_error_that_comes_to_another_address_is_no_answer(stage: Stage) -> None:
     browser, url = await on_the_way(stage)
     query = {"state": state_of(url), "error": "access_denied"}
-    page = await stage.parts.accounts.flow.back(query, cookie=browser.cookie, connection="drive")
+    page = await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive")
     assert isinstance(page, Problem)
     assert "another service" in page.sentence
 
@@ -56,10 +56,10 @@ async def test_what_an_earlier_release_began_comes_back_to_the_address_that_it_h
     browser, url = await on_the_way(stage)
     async with stage.database.writing() as tx:
         (row,) = await tx.all(sa.select(authorizations.c.sealed_step, authorizations.c.person_id))
-        safe = stage.parts.accounts.flow._safe
+        safe = stage.parts.flow._safe
         kept = {**safe.take(row.person_id, "hostile", row.sealed_step)}
         del kept["connection"]
         await tx.run(sa.update(authorizations).values(sealed_step=safe.put(row.person_id, "hostile", kept)))
     query = {"state": state_of(url), "code": "code-of-ana"}
-    assert isinstance(await stage.parts.accounts.flow.back(query, cookie=browser.cookie, connection="drive"), Problem)
-    assert isinstance(await stage.parts.accounts.flow.back(query, cookie=browser.cookie), ShowCode)
+    assert isinstance(await stage.parts.flow.back(query, cookie=browser.cookie, connection="drive"), Problem)
+    assert isinstance(await stage.parts.flow.back(query, cookie=browser.cookie), ShowCode)

@@ -110,7 +110,7 @@ async def test_what_a_disconnected_account_was_refreshed_to_is_not_kept(stage: S
     (view,) = await stage.services.connections.of_person(ANA)
     ending = asyncio.create_task(stage.services.connections.disconnect(view.connection_id, ANA))
     await asyncio.sleep(0)
-    await until(lambda: stage.parts.accounts.connections._telling)
+    await until(lambda: stage.parts.services.connections._telling)
     stage.services_outside.held.set()
     assert await call is None
     await ending

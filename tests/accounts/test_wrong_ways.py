@@ -42,9 +42,7 @@ def kind(page: object) -> str:
 async def test_an_answer_that_grants_nothing(stage: Stage, query: dict[str, str], expected: str) -> None:
     browser, url = await on_the_way(stage)
     before = stage.everything()
-    page = await stage.parts.accounts.flow.back(
-        {"state": state_of(url), **query}, cookie=browser.cookie, connection="drive"
-    )
+    page = await stage.parts.flow.back({"state": state_of(url), **query}, cookie=browser.cookie, connection="drive")
     assert kind(page) == expected
     assert "script" not in page.sentence  # type: ignore[union-attr]
     assert stage.everything() == before
@@ -130,7 +128,7 @@ async def test_what_is_begun_again_while_the_service_is_asked_counts_anew(stage:
     assert isinstance(went, GoTo)
     stage.services_outside.held = asyncio.Event()
     first = asyncio.create_task(browser.returns(went.url, code="code-of-ana"))
-    await until(lambda: stage.parts.accounts.flow._coming_back)
+    await until(lambda: stage.parts.flow._coming_back)
     await browser.opens(link)
     stage.services_outside.held.set()
     assert kind(await first) == "used"
@@ -162,7 +160,7 @@ async def test_two_sign_ins_side_by_side_in_one_browser(stage: Stage) -> None:
 
 async def test_a_cookie_that_is_not_of_our_making_binds_nothing(stage: Stage) -> None:
     _, link = await stage.asked_and_linked()
-    went = await stage.parts.accounts.flow.start(link.split("=")[1], visitor=None, cookie="guessable")
+    went = await stage.parts.flow.start(link.split("=")[1], visitor=None, cookie="guessable")
     assert isinstance(went, GoTo)
     assert went.cookie != "guessable"
 

@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from bot.accounts.codes import Codes
 from bot.accounts.connecting import Changed
-from bot.accounts.opening import Accounts, make_accounts
+from bot.accounts.flow import SignInFlow
+from bot.accounts.opening import make_accounts
 from bot.accounts.sign_ins import SignInLinks, SignIns
 from bot.accounts.unconfigured import AccountServices
 from bot.approvals.decisions import Approvals, FindTool
@@ -116,7 +118,8 @@ class Parts:
     standing_approvals: StandingApprovals
     directory: PeopleDirectory
     sign_ins: SignIns
-    accounts: Accounts
+    codes: Codes
+    flow: SignInFlow
     waits: Waits
 
 
@@ -151,7 +154,7 @@ def make_parts(
     standing_approvals, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)
     sign_ins = SignIns(*common, new_id=new_id, services=outside.services, links=links, sealer=sealer, address=address)
-    accounts = make_accounts(
+    connections, codes, flow = make_accounts(
         *common,
         outside=outside,
         sealer=sealer,
@@ -171,14 +174,14 @@ def make_parts(
         audit=audit,
     )
     services = Services(
-        inbox=Inbox(*common, acceptance=acceptance, codes=accounts.codes, waits=waits),
+        inbox=Inbox(*common, acceptance=acceptance, codes=codes, waits=waits),
         approvals=approvals,
         questions=questions,
-        connections=accounts.connections,
+        connections=connections,
         sign_in_links=links,
         queries=Queries(database, directory, clock, PLAIN),
     )
-    return Parts(services, requests, standing_approvals, directory, sign_ins, accounts, waits)
+    return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, waits)
 
 
 def make_conversation(
@@ -192,7 +195,7 @@ def make_conversation(
     turn_limit: TurnLimit | None = None,
 ) -> Conversation:
     """A conversation with this agent; its live view goes to nobody."""
-    introductions = Introductions(database, platforms or {}, clock, parts.accounts.codes)
+    introductions = Introductions(database, platforms or {}, clock, parts.codes)
     surroundings = Surroundings(
         database,
         cast("Agent", agent),

@@ -88,7 +88,7 @@ async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(co
 
 async def test_a_name_that_changes_and_changes_back_is_kept_each_time(counter: Counter) -> None:
     """Whoever hears of it: a message, a click, the platform's introduction."""
-    introductions = Introductions(counter.database, {}, counter.clock, counter.parts.accounts.codes)
+    introductions = Introductions(counter.database, {}, counter.clock, counter.parts.codes)
     approval_id = await counter.ask("a1")
 
     async def click(person: Person) -> None:
@@ -144,7 +144,7 @@ async def test_an_introduced_message_has_names_in_the_place_of_ids(
 ) -> None:
     known = Person(ANA.person_id, "Ana", "Europe/Berlin")
     chat = Introducing(answer=Introduction(known, "@Ben and I", (Quote("Ben", "shall we?", 0.0),)))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.accounts.codes)
+    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.codes)
     introduced = await introductions.of(await accepted(counter, "m1"), thread())
     assert isinstance(introduced, Delivery)
     wanted = {"name": "Ana", "time_zone": "Europe/Berlin", "text": "@Ben and I", "background": "Ben: shall we?"}
@@ -165,7 +165,7 @@ async def test_the_platform_is_told_what_was_heard_before(
     counter: Counter, database: Database, clock: SetClock
 ) -> None:
     chat = Introducing(answer=Introduction(ANA, "hello"))
-    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.accounts.codes)
+    introductions = Introductions(database, {"chat": chat}, clock, counter.parts.codes)
     first = await accepted(counter, "m1")
     await introductions.of(first, thread())
     assert chat.heard is None

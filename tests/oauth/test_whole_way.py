@@ -75,7 +75,7 @@ async def serving(stage: Stage) -> AsyncIterator[str]:
 
     class Current:
         def __getattr__(self, name: str) -> object:
-            return getattr(stage.parts.accounts.flow, name)
+            return getattr(stage.parts.flow, name)
 
     application = web.Application()
     application.add_routes(sign_in_routes(Current(), lambda _: None, secure=False))  # type: ignore[arg-type]
