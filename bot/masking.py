@@ -87,22 +87,22 @@ def redacted(content: _Shown, redactor: Redactor) -> _Shown:
             return content
 
 
-async def redacted_aside(content: _Shown, redactor: Redactor) -> _Shown:
-    """Returns the same; made in a thread where there is much to look through: a megabyte takes 0.1 s of CPU or more."""
+async def redacted_card(content: _Shown, redactor: Redactor) -> _Shown:
+    """Returns `redacted`; made in a thread where that takes long: a megabyte needs 0.1 s of CPU or more."""
     return await asyncio.to_thread(redacted, content, redactor) if _is_large(content) else redacted(content, redactor)
 
 
 async def redacted_post(post: Post, redactor: Redactor) -> Post:
     """Returns a post with its card as it may be shown; in a thread likewise."""
-    return replace(post, content=await redacted_aside(post.content, redactor))
+    return replace(post, content=await redacted_card(post.content, redactor))
 
 
-async def masked_aside(arguments: Mapping[str, Any], redactor: Redactor) -> Masked:
+async def masked_arguments(arguments: Mapping[str, Any], redactor: Redactor) -> Masked:
     """Returns arguments as a form shows them; in a thread likewise."""
     return await asyncio.to_thread(redactor.for_card, arguments) if exceeds(arguments) else redactor.for_card(arguments)
 
 
-async def hidden_aside(view: ApprovalView, redactor: Redactor) -> Hidden:
+async def hidden_by_masks(view: ApprovalView, redactor: Redactor) -> Hidden:
     """Returns what the masks on an approval's card hide; in a thread likewise.
 
     Args:

@@ -20,7 +20,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
-from bot.masking import redacted_aside, redacted_post
+from bot.masking import redacted_card, redacted_post
 from bot.platform import Reference
 from bot.records import approvals, concerns, deliveries, grants, posts, threads
 from bot.records.approvals import ApprovalRow
@@ -57,7 +57,7 @@ class Queries:
             if row is None or not is_shown_within(row, within):
                 return NO_APPROVAL
             view = await approval_view(tx, approval_id, within, now=self._clock())
-        return await redacted_aside(view, self._redactor) if view else NO_APPROVAL
+        return await redacted_card(view, self._redactor) if view else NO_APPROVAL
 
     async def is_ours(self, message: str, within: str) -> bool:
         """Whether a message, by the platform's id for it in a reference, is recorded as a post in a place whose key
@@ -73,7 +73,7 @@ class Queries:
         theirs = await self._to_decide(rows, person)
         async with self._database.reading() as tx:
             views = [await approval_view(tx, each, now=self._clock()) for each in theirs]
-        return tuple([await redacted_aside(view, self._redactor) for view in views if view is not None])
+        return tuple([await redacted_card(view, self._redactor) for view in views if view is not None])
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
         """Whether this person may decide it now; no, where that could not be found out."""
@@ -128,7 +128,7 @@ class Queries:
         async with self._database.reading() as tx:
             rows = await grants.of_person(tx, person.person_id, self._clock())
         views = (GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until) for row in rows)
-        return tuple([await redacted_aside(view, self._redactor) for view in views])
+        return tuple([await redacted_card(view, self._redactor) for view in views])
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""

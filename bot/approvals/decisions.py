@@ -32,7 +32,7 @@ from bot.domain import (
 )
 from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, edit_fields, read_form
-from bot.masking import PLAIN, hidden_aside, masked_aside
+from bot.masking import PLAIN, hidden_by_masks, masked_arguments
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, grants, threads
 from bot.records.approvals import ApprovalRow, VoteRow
@@ -275,7 +275,7 @@ class Approvals:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         asked, editable = row.asked.arguments, row.asked.ask.editable
         fields, values = edit_fields(
-            tool.input_schema, asked, editable, masked=await masked_aside(asked, self._redactor)
+            tool.input_schema, asked, editable, masked=await masked_arguments(asked, self._redactor)
         )
         return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
@@ -290,7 +290,7 @@ class Approvals:
         refusal = self._not_decidable(found, person, known)
         if view is None or refusal is not None:
             return refusal or NO_SUCH
-        hidden = await hidden_aside(view, self._redactor)
+        hidden = await hidden_by_masks(view, self._redactor)
         async with self._database.writing_urgently() as tx:
             row = await approvals.get(tx, approval_id)  # as it is by now
             refusal = self._not_decidable(row, person, known)
