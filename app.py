@@ -35,12 +35,10 @@ from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.clock import system_clock
-from bot.conversation import Conversation, Surroundings
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.engine import EmbeddedEngine
 from bot.inbox import Acceptance, Inbox
-from bot.introductions import Introductions
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
@@ -56,7 +54,9 @@ from bot.records.database import Database
 from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
-from bot.waits import Waits
+from bot.turns.handler import TurnHandler
+from bot.turns.messages import Introductions
+from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem, ModelSpec, close_model, create_model
 from graph.models.router import create_router
 from graph.models.streaming import Retry
@@ -170,13 +170,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             calls_a_turn=settings.limit_calls_per_turn,
         )
         agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
-        waits = Waits(requests, questions, sign_ins, outbox)
+        open_requests = OpenRequests(requests, questions, sign_ins, outbox)
         introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
             clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute
         )
-        conversation = Conversation(
-            Surroundings(database, agent, outbox, waits, questions, introductions, platforms, clock, turn_limit), engine
+        turns = TurnHandler(
+            database, agent, outbox, open_requests, questions, introductions, platforms, engine, clock, turn_limit
         )
 
         # Services: what people may ask for, from now on.
@@ -191,7 +191,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             redactor=redactor,
         )
         services = Services(
-            inbox=Inbox(*common, acceptance=acceptance, codes=codes, waits=waits),
+            inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
             approvals=approvals,
             questions=questions,
             connections=connections,
@@ -202,7 +202,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         stack.push_async_callback(outbox.stop, 1.0)
         await connections.start()
         ready = partial(tools.settled, FIRST_CONNECTION)
-        handling = engine.running(conversation.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)
+        handling = engine.running(turns.handle, ready=ready, shutdown_seconds=SHUTDOWN_SECONDS)
         await stack.enter_async_context(handling)
 
         # Receivers, in one application.

@@ -11,16 +11,15 @@ from bot.accounts.codes import Codes
 from bot.clock import Clock
 from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
 from bot.engine import Engine
-from bot.introductions import message_of
-from bot.meaning import is_stop
 from bot.outbox import Outbox, notice
 from bot.records import concerns, deliveries, places, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
+from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
-from bot.turns import is_with_us, requesters
-from bot.waits import Waits
+from bot.turns.messages import is_stop, message_of
+from bot.turns.open_requests import OpenRequests
 from graph.calls import storable
 
 BATCH = 64
@@ -42,14 +41,14 @@ class Inbox:
         *,
         acceptance: Acceptance,
         codes: Codes,
-        waits: Waits,
+        open_requests: OpenRequests,
     ) -> None:
         self._database = database
         self._acceptance = acceptance
         self._engine = engine
         self._outbox = outbox
         self._codes = codes
-        self._waits = waits
+        self._open_requests = open_requests
         self._clock = clock
 
     # ------------------------------------------------------------------------------------------- messages
@@ -148,7 +147,7 @@ class Inbox:
             await places.remove(tx, place)
             here = await places.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
             for thread_id in here:
-                await self._waits.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
+                await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
             await posts.give_up_lanes(tx, [place.key, *here])
 
     @asynccontextmanager

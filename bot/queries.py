@@ -26,7 +26,7 @@ from bot.records import approvals, concerns, deliveries, grants, posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
-from bot.turns import turns_of
+from bot.records.waiting import turns_of
 from bot.views import approval_view, post_of
 from policies.approvers import Permitted
 from policies.redaction import Redactor

@@ -31,36 +31,41 @@ _INTERRUPTED = "__interrupt__"
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """An interrupt that waits for an answer."""
+class PendingInterrupt:
+    """An interrupt of the graph that waits for an answer."""
 
     interrupt_id: str
     asked: Asked
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Where a thread stands."""
+class ThreadStatus:
+    """Where the graph of a thread stands."""
 
     delivery: str | None
-    """The delivery that the newest root checkpoint was made for."""
+    """The delivery that the newest root checkpoint was made for; None when there is no checkpoint."""
     verb: Verb | None
+    """What that delivery did there."""
     at_rest: bool
-    waits: tuple[Wait, ...]
+    """False: a run was broken off in the middle."""
+    interrupts: tuple[PendingInterrupt, ...]
     turn: Turn | None
+    """The turn of the newest message; None when no message has begun, or the checkpoints are lost."""
     spoken: tuple[Spoken, ...]
-    """What the model said in the current turn."""
+    """What the model said in that turn."""
 
     def has_begun(self, delivery: str) -> bool:
-        """Whether this message is in the conversation already."""
-        return (self.delivery, self.verb) == (delivery, "run")
+        """Whether this message is in the conversation already: the newest root checkpoint is of its run (which may not
+        have come to set the turn), or the turn is its own."""
+        own_turn = self.turn is not None and self.turn["delivery"] == delivery
+        return own_turn or (self.delivery, self.verb) == (delivery, "run")
 
 
 class Checkpointer(Protocol):
     """What running needs of a saver besides being one."""
 
     async def has_pending_writes(self, thread_id: str, checkpoint_id: str) -> bool:
-        """Whether something was written after this root checkpoint that no later one has taken in."""
+        """Whether something was written after this root checkpoint that no later checkpoint holds."""
         ...
 
     async def prune_thread(self, thread_id: str, live_namespaces: Sequence[str]) -> None:
@@ -76,17 +81,17 @@ class Agent:
         self._checkpointer = checkpointer
         self._clock = clock
 
-    async def look(self, thread_id: str) -> Look:
-        """Where the thread stands now; nothing is changed."""
+    async def status(self, thread_id: str) -> ThreadStatus:
+        """Where the graph of the thread stands now; changes nothing."""
         snapshot = await self._workflow.aget_state(_config(thread_id))
         open_tasks = [t for t in snapshot.tasks if t.result is None]
         if open_tasks:
             at_rest = all(t.interrupts for t in open_tasks)
         else:
             at_rest = not snapshot.next and not await self._has_pending_writes(thread_id, snapshot)
-        return _look(snapshot, at_rest=at_rest)
+        return _status_of(snapshot, at_rest=at_rest)
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> Look:
+    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
         """A person's message as an ordinary new run. The thread must be at rest with nothing pending.
 
         `background`: what people said before it in the same thread, not to the bot.
@@ -96,44 +101,46 @@ class Agent:
         given = {"messages": [message], "turn": turn, "categories": []}
         ended = await self._run(turn["thread_id"], given, turn["delivery"], "run", RunContext(live=live))
         if ended.get(_INTERRUPTED):
-            return await self.look(turn["thread_id"])
+            return await self.status(turn["thread_id"])
         # Nothing was pending before and nothing stopped it: it ran to its end, and what it returned is the newest
         # checkpoint: reading it back would cost as much as the rest of our part of a short turn.
         spoken = spoken_in(current_turn(ended["messages"]))
-        return Look(turn["delivery"], "run", at_rest=True, waits=(), turn=turn, spoken=spoken)
+        return ThreadStatus(turn["delivery"], "run", at_rest=True, interrupts=(), turn=turn, spoken=spoken)
 
-    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
+    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> ThreadStatus:
         """Continue a run that was broken off, until it is at rest."""
         await self._run(thread_id, None, delivery, verb, RunContext(live=live))
-        return await self.look(thread_id)
+        return await self.status(thread_id)
 
-    async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> Look:
+    async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> ThreadStatus:
         """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
         await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
-        return await self.look(thread_id)
+        return await self.status(thread_id)
 
-    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None) -> Look:
+    async def settle(
+        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
+    ) -> ThreadStatus:
         """End whatever is unfinished without asking the model: every call gets its answer, in valid order.
 
         `unfinished`: what the model was saying when the run was broken off; it becomes the message that it would have
         become, marked as not finished.
         """
-        look = await self.look(thread_id)
+        status = await self.status(thread_id)
         superseded = Superseded(reason=why).model_dump(mode="json")
         for _ in range(_MAX_SETTLING_RUNS):
-            if look.at_rest and not look.waits:
-                return look
-            answers = {wait.interrupt_id: superseded for wait in look.waits}
-            given: Command[Any] | None = Command(resume=answers) if answers and look.at_rest else None
+            if status.at_rest and not status.interrupts:
+                return status
+            answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}
+            given: Command[Any] | None = Command(resume=answers) if answers and status.at_rest else None
             await self._run(thread_id, given, delivery, "settle", RunContext(settling=why, unfinished=unfinished))
-            look = await self.look(thread_id)
+            status = await self.status(thread_id)
         raise RuntimeError(f"thread {thread_id} does not settle")
 
-    async def prune(self, thread_id: str, look: Look) -> None:
-        """Drop the checkpoints that nobody will read again; `look` is where the thread stands now."""
+    async def prune(self, thread_id: str, status: ThreadStatus) -> None:
+        """Drop the checkpoints that nobody will read again. `status`: where the thread stands now."""
         live: list[str] = []
-        if look.waits:
+        if status.interrupts:
             snapshot = await self._workflow.aget_state(_config(thread_id))
             live = [t.state["configurable"]["checkpoint_ns"] for t in snapshot.tasks if isinstance(t.state, dict)]
         await self._checkpointer.prune_thread(thread_id, live)
@@ -163,13 +170,13 @@ def _config(thread_id: str, *, delivery: str | None = None, verb: Verb | None = 
     return config
 
 
-def _look(snapshot: StateSnapshot, *, at_rest: bool) -> Look:
+def _status_of(snapshot: StateSnapshot, *, at_rest: bool) -> ThreadStatus:
     metadata: Mapping[str, Any] = snapshot.metadata or {}
-    return Look(
+    return ThreadStatus(
         delivery=metadata.get("delivery"),
         verb=metadata.get("verb"),
         at_rest=at_rest,
-        waits=tuple(Wait(i.id, asked_adapter.validate_python(i.value)) for i in snapshot.interrupts),
+        interrupts=tuple(PendingInterrupt(i.id, asked_adapter.validate_python(i.value)) for i in snapshot.interrupts),
         turn=snapshot.values.get("turn"),
         spoken=spoken_in(current_turn(snapshot.values.get("messages", []))),
     )

@@ -1,4 +1,4 @@
-"""Everything that waits for people in a thread."""
+"""Everything that waits for people in a thread, and whose turn runs or waits there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records import approvals, attempts, clarifications, sign_ins, tables
+from bot.records import approvals, attempts, clarifications, concerns, deliveries, sign_ins, tables, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
@@ -90,3 +90,31 @@ async def superseded_by(tx: Transaction, thread_id: str, key: str) -> bool:
         if await tx.one(query.limit(1)) is not None:
             return True
     return False
+
+
+async def requesters(tx: Transaction, thread_id: str) -> frozenset[str]:
+    """Whose turn it is in a thread, from what waits for people or is being handled; empty: nobody's."""
+    if pending := await in_thread(tx, thread_id):
+        return pending.requesters
+    if not await deliveries.is_busy(tx, thread_id):
+        return frozenset()
+    thread = await threads.get(tx, thread_id)
+    author = await deliveries.first_author(tx, thread_id) or (thread.requester if thread else None)
+    return frozenset([author] if author else [])
+
+
+async def is_with_us(tx: Transaction, thread_id: str, person_id: str) -> bool:
+    """Whether the bot is in a conversation with this person in a thread, so that they need not address it: the thread's
+    requester, somebody it waits for, or somebody whose message waits to be handled."""
+    thread = await threads.get(tx, thread_id)
+    if thread is None:
+        return False
+    if thread.requester == person_id or person_id in (await in_thread(tx, thread_id)).requesters:
+        return True
+    return any(author == person_id for _, author in await deliveries.waiting_messages(tx, thread_id))
+
+
+async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, ...]:
+    """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
+    candidates = [*await deliveries.threads_waiting(tx, within), *await concerns.threads_of_questions(tx, within)]
+    return tuple([t for t in dict.fromkeys(candidates) if person_id in await requesters(tx, t)])

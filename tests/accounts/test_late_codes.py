@@ -5,10 +5,10 @@ from __future__ import annotations
 from bot.accounts.codes import MOST_TRIES
 from bot.accounts.flow import ShowCode
 from bot.domain import Introduction, Quote
-from bot.introductions import Introductions, in_lines
 from bot.records import deliveries
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
+from bot.turns.messages import Introductions, in_lines
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
 from tests.bot.test_talk_among_people import Introducing

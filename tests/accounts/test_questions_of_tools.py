@@ -9,13 +9,13 @@ import pytest
 from bot.domain import AlreadySettled, ClarificationView, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from bot.forms import FormErrors, read_elicited
 from bot.records import clarifications, deliveries
-from bot.waits import Waits
+from bot.turns.open_requests import OpenRequests
 from graph.fields import FieldType, FormField
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
-from graph.running import Wait
+from graph.running import PendingInterrupt
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
-from tests.bot.stubs import FragileAgent, make_conversation
+from tests.bot.stubs import FragileAgent, make_turn_handler
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -40,20 +40,20 @@ def asked(number: int = 1, **changes: Any) -> ElicitationAsked:
 
 async def recorded(stage: Stage, question: ElicitationAsked | ClarificationAsked) -> str:
     async with stage.database.writing() as tx:
-        await waits(stage).record(tx, HERE.key, [Wait("i", question)])
+        await requests(stage).record(tx, HERE.key, [PendingInterrupt("i", question)])
         row = await clarifications.of_call(tx, question.call_id, getattr(question, "number", 0))
     assert row is not None
     return row.clarification_id
 
 
-def waits(stage: Stage) -> Waits:
-    return Waits(stage.parts.requests, stage.services.questions, stage.parts.sign_ins, stage.outbox)
+def requests(stage: Stage) -> OpenRequests:
+    return stage.parts.open_requests
 
 
 async def answer(stage: Stage, question: ElicitationAsked) -> Any:
     async with stage.database.reading() as tx:
-        settled = await waits(stage).settled(tx, [Wait("i", question)])
-    return settled["i"].answer if settled else None
+        answers = await requests(stage).answers(tx, [PendingInterrupt("i", question)])
+    return answers["i"].answer if answers else None
 
 
 async def test_the_card_says_which_server_asks(stage: Stage) -> None:
@@ -122,7 +122,7 @@ async def test_the_questions_of_one_call_are_told_apart(stage: Stage) -> None:
 async def test_what_the_turn_went_on_without_is_superseded(stage: Stage) -> None:
     await recorded(stage, asked())
     async with stage.database.writing() as tx:
-        await waits(stage).supersede(tx, HERE.key, "m2", "something new")
+        await requests(stage).supersede(tx, HERE.key, "m2", "something new")
     assert await answer(stage, asked()) == Superseded()
 
 
@@ -169,14 +169,14 @@ def test_options_stand_for_their_values(schema: dict[str, Any], typed: Any, mean
 async def said_in_the_thread(stage: Stage, text: str) -> FragileAgent:
     """What the requester writes while the question is open, handled."""
     agent = FragileAgent()
-    conversation = make_conversation(
+    handler = make_turn_handler(
         stage.database, stage.outbox, stage.clock, stage.parts, agent, stage.engine, {"chat": stage.platform}
     )
     assert await stage.writes(ANA, text, "m2")
     async with stage.database.reading() as tx:
         delivery = await deliveries.head(tx, HERE.key, stage.clock())
     assert delivery is not None
-    await conversation.handle(delivery)
+    await handler.handle(delivery)
     return agent
 
 

@@ -19,11 +19,9 @@ from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.clock import Clock
-from bot.conversation import Conversation, Surroundings
 from bot.crypto import NewId, Sealer
 from bot.engine import Engine
 from bot.inbox import Acceptance, Inbox
-from bot.introductions import Introductions
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.masking import PLAIN
 from bot.outbox import Outbox
@@ -33,14 +31,16 @@ from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.services import Services
-from bot.waits import Waits
+from bot.turns.handler import TurnHandler
+from bot.turns.messages import Introductions
+from bot.turns.open_requests import OpenRequests
 from graph.ports import Live, Spoken, Unfinished
-from graph.running import Agent, Look, Verb
+from graph.running import Agent, ThreadStatus, Verb
 from graph.state import Turn
 
 KEY = b"A" * 43 + b"="
 SECRET = "https://accounts.example.com/start?ticket=top-secret-ticket"
-REST = Look(delivery=None, verb=None, at_rest=True, waits=(), turn=None, spoken=())
+REST = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
 
 
 @dataclass
@@ -55,31 +55,33 @@ class FragileAgent:
     """Whether the thread stands where a process died in a decision's run."""
     gone_on: int = 0
 
-    async def look(self, thread_id: str) -> Look:
+    async def status(self, thread_id: str) -> ThreadStatus:
         # Some turn there was, or nothing could be decided; whose, the records say.
         before = replace(REST, turn=cast("Turn", dict.fromkeys(Turn.__annotations__, "")))
         return replace(before, at_rest=False, delivery="earlier", verb="resume") if self.broken_off else before
 
-    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> Look:
+    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> ThreadStatus:
         self.gone_on += 1
         self.broken_off = False
-        return REST
+        return replace(await self.status(thread_id), delivery=delivery, verb=verb)
 
-    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> Look:
+    async def begin(self, turn: Turn, text: str, live: Live, *, background: str = "") -> ThreadStatus:
         self.begun.append(text)
         if text in self.unable:
             raise RuntimeError(f"cannot take it, see {SECRET}")
         spoken = Spoken(f"{turn['delivery']}.0", f"You said: {text}")
         return replace(REST, delivery=turn["delivery"], verb="run", turn=turn, spoken=(spoken,))
 
-    async def settle(self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None) -> Look:
+    async def settle(
+        self, thread_id: str, delivery: str, why: str, *, unfinished: Unfinished | None = None
+    ) -> ThreadStatus:
         self.settled.append(why)
         if not self.settles:
             raise RuntimeError("cannot settle either")
         self.broken_off = False
         return REST
 
-    async def prune(self, thread_id: str, look: Look) -> None:
+    async def prune(self, thread_id: str, look: ThreadStatus) -> None:
         pass
 
 
@@ -120,7 +122,7 @@ class Parts:
     sign_ins: SignIns
     codes: Codes
     flow: SignInFlow
-    waits: Waits
+    open_requests: OpenRequests
 
 
 async def nobody(person_id: str, connection: str) -> None:
@@ -163,7 +165,7 @@ def make_parts(
         platforms=platforms,
         changed=changed,
     )
-    waits = Waits(requests, questions, sign_ins, outbox)
+    open_requests = OpenRequests(requests, questions, sign_ins, outbox)
     acceptance = Acceptance(database, clock)
     approvals = Approvals(
         *common,
@@ -174,17 +176,17 @@ def make_parts(
         audit=audit,
     )
     services = Services(
-        inbox=Inbox(*common, acceptance=acceptance, codes=codes, waits=waits),
+        inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
         approvals=approvals,
         questions=questions,
         connections=connections,
         sign_in_links=links,
         queries=Queries(database, directory, clock, PLAIN),
     )
-    return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, waits)
+    return Parts(services, requests, standing_approvals, directory, sign_ins, codes, flow, open_requests)
 
 
-def make_conversation(
+def make_turn_handler(
     database: Database,
     outbox: Outbox,
     clock: Clock,
@@ -193,18 +195,17 @@ def make_conversation(
     engine: Engine,
     platforms: Mapping[str, Platform] | None = None,
     turn_limit: TurnLimit | None = None,
-) -> Conversation:
-    """A conversation with this agent; its live view goes to nobody."""
-    introductions = Introductions(database, platforms or {}, clock, parts.codes)
-    surroundings = Surroundings(
+) -> TurnHandler:
+    """A handler with this agent; its live view goes to nobody."""
+    return TurnHandler(
         database,
         cast("Agent", agent),
         outbox,
-        parts.waits,
+        parts.open_requests,
         parts.services.questions,
-        introductions,
+        Introductions(database, platforms or {}, clock, parts.codes),
         platforms or {},
+        engine,
         clock,
         turn_limit or TurnLimit(clock, per_person=NO_LIMIT, per_thread=NO_LIMIT),
     )
-    return Conversation(surroundings, engine)

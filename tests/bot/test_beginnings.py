@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bot.beginnings import ASKED, QUIET
 from bot.domain import Message, Notice, Said
 from bot.records import deliveries
 from bot.sessions import QUIET_SECONDS, current_thread
+from bot.turns.messages import ASKED, QUIET
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, Counter
-from tests.bot.stubs import FragileAgent, make_conversation
+from tests.bot.stubs import FragileAgent, make_turn_handler
 
 ROOM = place("chat:room", has_threads=False)
 
@@ -21,7 +21,7 @@ class Room:
     def __init__(self, counter: Counter, platform: RecordingPlatform) -> None:
         self.counter, self.platform = counter, platform
         self.agent = FragileAgent()
-        self._conversation = make_conversation(
+        self._handler = make_turn_handler(
             counter.database, counter.outbox, counter.clock, counter.parts, self.agent, counter.engine
         )
 
@@ -31,7 +31,7 @@ class Room:
         async with self.counter.database.writing() as tx:
             delivery = await deliveries.head(tx, f"chat:room#{session}", self.counter.clock())
         assert delivery is not None
-        await self._conversation.handle(delivery)
+        await self._handler.handle(delivery)
 
     async def says(self, *wanted: str) -> None:
         """Wait until the bot has said this, in this order, and nothing else."""

@@ -13,11 +13,11 @@ from bot.records.deliveries import Delivery
 from bot.views import sign_in_view
 from graph.interrupts import ClarificationAsked
 from graph.ports import SignInNeeded
-from graph.running import Look
+from graph.running import ThreadStatus
 from tests.bot.conftest import place
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.rows import asked
-from tests.bot.stubs import SECRET, FragileAgent, make_conversation
+from tests.bot.stubs import SECRET, FragileAgent, make_turn_handler
 
 # --------------------------------------------------------------------------------------------------- going on
 
@@ -194,9 +194,9 @@ class WatchedAgent(FragileAgent):
         FragileAgent.__init__(self)
         self.looked: list[str] = []
 
-    async def look(self, thread_id: str) -> Look:
+    async def status(self, thread_id: str) -> ThreadStatus:
         self.looked.append(thread_id)
-        return await FragileAgent.look(self, thread_id)
+        return await FragileAgent.status(self, thread_id)
 
 
 async def due_timer(counter: Counter, approval_id: str) -> Delivery:
@@ -208,7 +208,7 @@ async def due_timer(counter: Counter, approval_id: str) -> Delivery:
 
 
 async def handle(counter: Counter, agent: FragileAgent, delivery: Delivery) -> None:
-    await make_conversation(
+    await make_turn_handler(
         counter.database, counter.outbox, counter.clock, counter.parts, agent, counter.engine
     ).handle(delivery)
 

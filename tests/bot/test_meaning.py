@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.meaning import (
+from bot.records.waiting import Waiting
+from bot.turns.messages import (
     AnswersClarification,
     Ignored,
     Meaning,
@@ -13,9 +14,9 @@ from bot.meaning import (
     ToldToWait,
     is_stop,
     meaning,
+    told_to_wait,
     waits_for,
 )
-from bot.records.waiting import Waiting
 from tests.bot.rows import approval, attempt, clarification, sign_in
 
 ANA, BEN = "chat:ana", "chat:ben"
@@ -33,13 +34,24 @@ OUTCOME = Waiting(outcomes=[attempt()])
 
 TO_BOT, TO_OTHERS = True, False
 
+
+def told(waiting: Waiting) -> ToldToWait:
+    return ToldToWait(told_to_wait(waiting))
+
+
 TABLE: list[tuple[str, Waiting, str, bool, Meaning]] = [
     ("nothing waits and it is for the bot", NOTHING, BEN, TO_BOT, NewTurn()),
     ("nothing waits and the requester goes on", NOTHING, ANA, TO_OTHERS, NewTurn()),
     ("nothing waits and others talk to each other", NOTHING, BEN, TO_OTHERS, Ignored()),
     ("the asked person replies", QUESTION, ANA, TO_OTHERS, AnswersClarification("c1")),
     ("the asked person replies to the bot", QUESTION, ANA, TO_BOT, AnswersClarification("c1")),
-    ("somebody else writes to the bot while a question is open", QUESTION, BEN, TO_BOT, ToldToWait()),
+    (
+        "somebody else writes to the bot while a question is open",
+        QUESTION,
+        BEN,
+        TO_BOT,
+        told(QUESTION),
+    ),
     ("somebody else replies to the question", QUESTION, BEN, TO_OTHERS, Ignored()),
     ("the requester goes on to something else", OWN, ANA, TO_BOT, Supersedes()),
     ("the requester, who alone decides, goes on", OWN, ANA, TO_OTHERS, Supersedes()),
@@ -49,11 +61,17 @@ TABLE: list[tuple[str, Waiting, str, bool, Meaning]] = [
     ("the requester, who may not decide, talks to others", OTHERS, ANA, TO_OTHERS, Ignored()),
     ("one of two calls is for somebody else", MIXED, ANA, TO_OTHERS, Ignored()),
     ("the requester writes to the bot although others decide", OTHERS, ANA, TO_BOT, Supersedes()),
-    ("an approver writes to the bot", OPEN, BEN, TO_BOT, ToldToWait()),
+    ("an approver writes to the bot", OPEN, BEN, TO_BOT, told(OPEN)),
     ("an approver talks to the requester", OPEN, BEN, TO_OTHERS, Ignored()),
     ("the requester goes on instead of signing in", SIGN_IN, ANA, TO_OTHERS, Supersedes()),
     ("the requester goes on instead of saying what came of it", OUTCOME, ANA, TO_OTHERS, Supersedes()),
-    ("somebody else writes to the bot while a sign-in is open", SIGN_IN, BEN, TO_BOT, ToldToWait()),
+    (
+        "somebody else writes to the bot while a sign-in is open",
+        SIGN_IN,
+        BEN,
+        TO_BOT,
+        told(SIGN_IN),
+    ),
 ]
 
 

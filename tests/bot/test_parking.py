@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from bot.crypto import NewId
 from bot.domain import Message, Notice, Person, Said
 from bot.engine import EmbeddedEngine
-from bot.failures import MAX_TRIES, PAUSES, reference_of
 from bot.inbox import Acceptance, message_delivery
 from bot.outbox import Outbox
 from bot.records import tables
 from bot.records.database import Database
 from bot.sessions import ThreadForMessage
+from bot.turns.failures import MAX_TRIES, PAUSES, reference_of
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
-from tests.bot.stubs import FragileAgent, make_conversation, make_parts
+from tests.bot.stubs import FragileAgent, make_parts, make_turn_handler
 
 THREAD = "chat:T1"
 ANA = Person("chat:ana", "Ana")
@@ -64,7 +64,7 @@ async def inbox(
     outbox = Outbox(database, clock, platforms)
     engine = EmbeddedEngine(database, clock, concurrency=4)
     parts = make_parts(database, outbox, clock, new_id)
-    await engine.start(make_conversation(database, outbox, clock, parts, agent, engine).handle)
+    await engine.start(make_turn_handler(database, outbox, clock, parts, agent, engine).handle)
     yield Inbox(database, clock, engine)
     await engine.stop(5.0)
     await outbox.stop(1.0)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bot.domain import Arrival, Decision, Introduction, Message, Person, Quote, Unwelcome
-from bot.introductions import Introductions, in_lines
 from bot.platform import PostFailed
 from bot.records import deliveries, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.threads import ThreadRow
+from bot.turns.messages import Introductions, in_lines
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
-from tests.bot.stubs import FragileAgent, NotedEngine, make_conversation
+from tests.bot.stubs import FragileAgent, NotedEngine, make_turn_handler
 
 NEW_PLACE = "chat:T2"
 
@@ -88,14 +88,16 @@ async def test_the_first_in_line_can_be_changed_and_deleted_until_it_is_begun(co
 
 async def test_a_name_that_changes_and_changes_back_is_kept_each_time(counter: Counter) -> None:
     """Whoever hears of it: a message, a click, the platform's introduction."""
-    introductions = Introductions(counter.database, {}, counter.clock, counter.parts.codes)
-    approval_id = await counter.ask("a1")
+    chat = Introducing()
+    introductions = Introductions(counter.database, {"chat": chat}, counter.clock, counter.parts.codes)
+    message, approval_id = await accepted(counter, "m0"), await counter.ask("a1")
 
     async def click(person: Person) -> None:
         await counter.services.approvals.decide(Decision(f"c{person.name}", person, (approval_id,), "approve"))
 
     async def introduce(person: Person) -> None:
-        await introductions._remember(person)
+        chat.answer = Introduction(person, "hello")
+        await introductions.of(message, thread())
 
     async def write(person: Person) -> None:
         counter.clock.move(1)
@@ -198,8 +200,8 @@ async def test_who_is_not_welcome_is_told_so_alone_and_begins_no_turn(
 ) -> None:
     agent, engine = FragileAgent(), NotedEngine()
     chat.answer = Unwelcome("Guests may not use this.")
-    conversation = make_conversation(database, counter.outbox, clock, counter.parts, agent, engine, {"chat": chat})
-    await conversation.handle(await accepted(counter, "m1"))
+    handler = make_turn_handler(database, counter.outbox, clock, counter.parts, agent, engine, {"chat": chat})
+    await handler.handle(await accepted(counter, "m1"))
     (post,) = await until(lambda: list(chat.shown.values()))
     assert (post.content.text, post.only_for) == ("Guests may not use this.", ANA.person_id)  # type: ignore[union-attr]
     assert agent.begun == []
@@ -211,18 +213,16 @@ async def test_a_message_that_cannot_be_introduced_now_is_tried_again_later(
 ) -> None:
     agent = FragileAgent()
     chat.answer = PostFailed("Slack is down", retry_after=30)
-    conversation = make_conversation(
-        database, counter.outbox, clock, counter.parts, agent, NotedEngine(), {"chat": chat}
-    )
+    handler = make_turn_handler(database, counter.outbox, clock, counter.parts, agent, NotedEngine(), {"chat": chat})
     for _ in range(10):
         clock.move(31)
         async with database.reading() as tx:
             head = await deliveries.head(tx, THREAD, clock()) or await accepted(counter, "m1")
-        await conversation.handle(head)
+        await handler.handle(head)
     chat.answer = Introduction(ANA, "hello again")
     clock.move(31)
     async with database.reading() as tx:
         head = await deliveries.head(tx, THREAD, clock())
     assert head is not None
-    await conversation.handle(head)
+    await handler.handle(head)
     assert agent.begun == ["hello again"]

@@ -15,14 +15,12 @@ from graph.interrupts import Expired
 from policies.model import Ask
 from tests.bot.conftest import SetClock, until
 from tests.bot.desks import ANA, BEN, CARA, CHLOE, FAR, NEAR, THREAD, Desks
-from tests.bot.stubs import FragileAgent, make_conversation
+from tests.bot.stubs import FragileAgent, make_turn_handler
 
 
 async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
     """Handle every timer that is due, as the engine would; their keys. `dying`: only as far as its transaction."""
-    conversation = make_conversation(
-        desks.database, desks.outbox, desks.clock, desks.parts, FragileAgent(), desks.engine
-    )
+    handler = make_turn_handler(desks.database, desks.outbox, desks.clock, desks.parts, FragileAgent(), desks.engine)
     rung: list[str] = []
     while True:
         async with desks.database.reading() as tx:
@@ -34,7 +32,7 @@ async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
             async with desks.database.writing() as tx:
                 await desks.parts.requests.on_timer(tx, head)
             return rung
-        await conversation.handle(head)
+        await handler.handle(head)
 
 
 async def test_after_a_while_those_who_may_decide_are_reminded_once_beside_every_card(desks: Desks) -> None:

@@ -12,22 +12,28 @@ import sqlalchemy as sa
 
 from bot.domain import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
 from bot.engine import Handler
-from bot.failures import MAX_DEATHS, MAX_OUTAGE_TRIES
-from bot.introductions import in_lines
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
+from bot.turns.decision import MAX_DEATHS
+from bot.turns.failures import MAX_OUTAGE_TRIES
+from bot.turns.messages import in_lines
 from graph.ports import Live, Spoken
-from graph.running import Look
+from graph.running import ThreadStatus
 from graph.state import Silent, Turn
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.counter import ANA, BEN, THREAD, Counter
-from tests.bot.stubs import REST, FragileAgent, NotedEngine, make_conversation
+from tests.bot.stubs import REST, FragileAgent, NotedEngine, make_turn_handler
 
 GUS = Person("chat:gus", "Gus")
 NEW = "chat:T2"
-HALF = Look(
-    delivery="m0", verb="run", at_rest=False, waits=(), turn=None, spoken=(Spoken("m0.0", "half of what went wrong"),)
+HALF = ThreadStatus(
+    delivery="m0",
+    verb="run",
+    at_rest=False,
+    interrupts=(),
+    turn=None,
+    spoken=(Spoken("m0.0", "half of what went wrong"),),
 )
 
 
@@ -64,20 +70,20 @@ class Doorkeeper(RecordingPlatform):
 class NotedAgent(FragileAgent):
     """An agent whose thread stands as it is told, and which notes what is thrown away."""
 
-    stands: Look = REST
+    stands: ThreadStatus = REST
     pruned: int = 0
     going_on: Callable[[], Awaitable[None]] | None = None
 
-    async def look(self, thread_id: str) -> Look:
+    async def status(self, thread_id: str) -> ThreadStatus:
         return self.stands
 
-    async def prune(self, thread_id: str, look: Look) -> None:
+    async def prune(self, thread_id: str, look: ThreadStatus) -> None:
         self.pruned += 1
 
-    async def go_on(self, thread_id: str, delivery: str, verb: str, live: Live) -> Look:
+    async def go_on(self, thread_id: str, delivery: str, verb: str, live: Live) -> ThreadStatus:
         assert self.going_on is not None
         await self.going_on()
-        return REST
+        return replace(self.stands, at_rest=True)
 
 
 @pytest.fixture
@@ -97,10 +103,10 @@ def agent() -> NotedAgent:
 
 @pytest.fixture
 def handle(counter: Counter, chat: Doorkeeper, agent: NotedAgent) -> Handler:
-    conversation = make_conversation(
+    handler = make_turn_handler(
         counter.database, counter.outbox, counter.clock, counter.parts, agent, NotedEngine(), {"chat": chat}
     )
-    return conversation.handle
+    return handler.handle
 
 
 async def says(counter: Counter, person: Person, key: str, *, addressed: bool = True) -> bool:
@@ -226,7 +232,7 @@ async def test_what_was_said_before_the_process_died_is_posted_before_anything_n
 async def test_the_end_of_the_turn_before_is_posted_although_the_process_died_before_it_could_say_so(
     counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
 ) -> None:
-    ended = Look("m1", "resume", at_rest=True, waits=(), turn=None, spoken=(Spoken("m0.1", "Done."),))
+    ended = ThreadStatus("m1", "resume", at_rest=True, interrupts=(), turn=None, spoken=(Spoken("m0.1", "Done."),))
     agent.stands = ended
     await says(counter, ANA, "m1")
     await handle(await next_of(counter, NEW))

@@ -30,15 +30,15 @@ def one_after_the_other(*outcomes: ToolOutcome) -> Any:
 async def test_the_question_is_asked_and_the_call_goes_on_with_the_answer(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": one_after_the_other(question(), Succeeded("ordered M"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (kinds(look), look.at_rest) == (["elicitation"], True)
-        asked = look.waits[0].asked
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (kinds(status), status.at_rest) == (["elicitation"], True)
+        asked = status.interrupts[0].asked
         assert isinstance(asked, ElicitationAsked)
         assert (asked.server, asked.message, asked.number, asked.requester) == ("s", "Which size?", 1, "web:ana")
         assert (asked.fields, asked.schema_) == (question().fields, SCHEMA)
         answer = Answered(values={"size": "M"})
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: answer}, LIVE)
-        assert (look.spoken[-1].text, bench.attempts["m1.0.0"]) == ("ordered M", Succeeded("ordered M"))
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: answer}, LIVE)
+        assert (status.spoken[-1].text, bench.attempts["m1.0.0"]) == ("ordered M", Succeeded("ordered M"))
         assert [caller.answers for caller in bench.callers] == [
             (),
             (Given(1, "accept", {"size": "M"}, question().digest),),
@@ -49,9 +49,9 @@ async def test_the_question_is_asked_and_the_call_goes_on_with_the_answer(tmp_pa
 async def test_a_no_is_told_to_the_tool(tmp_path: Path, action: Any) -> None:
     bench = Bench(["free"], outcomes={"free": one_after_the_other(question(), Succeeded("nothing ordered"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Dismissed(action=action)}, LIVE)
-        assert (bench.callers[-1].answers, look.spoken[-1].text) == (
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Dismissed(action=action)}, LIVE)
+        assert (bench.callers[-1].answers, status.spoken[-1].text) == (
             (Given(1, action, digest=question().digest),),
             "nothing ordered",
         )
@@ -60,16 +60,16 @@ async def test_a_no_is_told_to_the_tool(tmp_path: Path, action: Any) -> None:
 async def test_a_second_question_keeps_the_first_answer(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": one_after_the_other(question(), question(2), Succeeded("ordered"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         for size in ("S", "M"):
             answer = Answered(values={"size": size})
-            look = await r.agent.resume("t", f"r{size}", {look.waits[0].interrupt_id: answer}, LIVE)
+            status = await r.agent.resume("t", f"r{size}", {status.interrupts[0].interrupt_id: answer}, LIVE)
         digest = question().digest
         assert bench.callers[-1].answers == (
             Given(1, "accept", {"size": "S"}, digest),
             Given(2, "accept", {"size": "M"}, digest),
         )
-        assert look.at_rest and not look.waits
+        assert status.at_rest and not status.interrupts
 
 
 @pytest.mark.parametrize(("outcome", "unmade"), [(question(), []), (SignInNeeded("https://x/", ""), ["superseded"])])
@@ -80,8 +80,8 @@ async def test_what_is_open_of_a_call_is_ended_with_the_turn(
     bench = Bench(["free"], outcomes={"free": outcome})
     async with rig(tmp_path, does("free"), bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.settle("t", "m2", "something new")
-        assert (look.at_rest, look.waits, bench.given_up, len(bench.called)) == (True, (), ["m1.0.0"], 1)
+        status = await r.agent.settle("t", "m2", "something new")
+        assert (status.at_rest, status.interrupts, bench.given_up, len(bench.called)) == (True, (), ["m1.0.0"], 1)
         assert [each.status for each in bench.unmade] == unmade
 
 
@@ -89,20 +89,20 @@ async def test_a_missing_account_stops_the_call_until_its_owner_has_signed_in(tm
     needed = AccountNeeded("github", 'Bearer scope="repo"')
     bench = Bench(["free"], outcomes={"free": one_after_the_other(needed, Succeeded("mine", owner="web:ana"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (kinds(look), bench.needed) == (["sign_in"], [needed])
-        assert "scope" not in look.waits[0].asked.model_dump_json()
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
-        assert (look.spoken[-1].text, len(bench.called)) == ("mine", 2)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (kinds(status), bench.needed) == (["sign_in"], [needed])
+        assert "scope" not in status.interrupts[0].asked.model_dump_json()
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
+        assert (status.spoken[-1].text, len(bench.called)) == ("mine", 2)
 
 
 async def test_a_call_whose_owner_does_not_sign_in_is_not_made(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": AccountNeeded("github")})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Declined()}, LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Declined()}, LIVE)
         assert (len(bench.called), bench.given_up) == (1, ["m1.0.0"])
-        assert "did not want to sign in" in look.spoken[-1].text
+        assert "did not want to sign in" in status.spoken[-1].text
 
 
 async def test_what_a_personal_server_says_of_a_failure_is_for_its_owner_alone(tmp_path: Path) -> None:

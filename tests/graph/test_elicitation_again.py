@@ -20,9 +20,9 @@ async def test_a_link_that_was_opened_in_the_middle_of_a_call_counts_as_an_answe
     link = SignInNeeded("https://x.test/", "", None, 1)
     bench = Bench(["free"], outcomes={"free": one_after_the_other(link, question(2), Succeeded("done"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
-        await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
+        await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Answered(values=M)}, LIVE)
         assert [c.answers for c in bench.callers][1] == (Given(1, "accept"),)
         assert [given.number for given in bench.callers[2].answers] == [1, 2]
 
@@ -31,8 +31,8 @@ async def test_a_link_that_was_opened_in_the_middle_of_a_call_counts_as_an_answe
 async def test_a_call_that_ended_with_a_link_begins_anew(tmp_path: Path, needed: AccountNeeded | SignInNeeded) -> None:
     bench = Bench(["free"], outcomes={"free": one_after_the_other(needed, Succeeded("done"))})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
         assert bench.callers[-1].answers == ()
 
 
@@ -40,25 +40,25 @@ async def test_trying_again_is_told_apart_from_going_on(tmp_path: Path) -> None:
     outcomes = one_after_the_other(question(), BrokeOff("lost"), Succeeded("done"))
     bench = Bench(["free"], outcomes={"free": outcomes})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
-        assert kinds(look) == ["outcome"]
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert kinds(status) == ["outcome"]
         del bench.attempts["m1.0.0"]
         again = OutcomeSettled(choice="try_again", by="Ana")
-        await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: again}, LIVE)
+        await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: again}, LIVE)
         assert [(len(c.answers), c.over) for c in bench.callers] == [(0, 0), (1, 0), (1, 1)]
 
 
 async def test_what_was_answered_about_other_arguments_answers_nothing(tmp_path: Path) -> None:
     bench = Bench(["ask_a"], outcomes={"ask_a": one_after_the_other(question(), Succeeded("done"))})
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
         bench.permitted = False
-        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
-        assert kinds(look) == ["approval"]
+        status = await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert kinds(status) == ["approval"]
         edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
-        await r.agent.resume("t", "r3", {look.waits[0].interrupt_id: edited}, LIVE)
+        await r.agent.resume("t", "r3", {status.interrupts[0].interrupt_id: edited}, LIVE)
         assert [given.digest for given in bench.callers[-1].answers] == [""]
 
 
@@ -75,10 +75,10 @@ async def test_the_model_is_told_what_is_known_of_a_call_that_was_left(tmp_path:
 async def test_an_answer_that_comes_too_late_leaves_no_call_waiting(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": question()})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         bench.names = ["other"]
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(values=M)}, LIVE)
-        assert (look.waits, bench.given_up) == ((), ["m1.0.0"])
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Answered(values=M)}, LIVE)
+        assert (status.interrupts, bench.given_up) == ((), ["m1.0.0"])
 
 
 @pytest.mark.parametrize("needed", [AccountNeeded("github"), SignInNeeded("https://x.test/", "")])
@@ -88,9 +88,9 @@ async def test_a_server_that_asks_for_a_sign_in_each_time_is_called_a_few_times_
     """Rule 4: that it did nothing before is its own word."""
     bench = Bench(["free"], outcomes={"free": needed})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         for times in range(MOST_SIGN_INS):
-            assert kinds(look) == ["sign_in"]
-            look = await r.agent.resume("t", f"r{times}", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
-        assert (look.waits, len(bench.called)) == ((), MOST_SIGN_INS + 1)
-        assert "asked for another sign-in after 3 of them" in look.spoken[-1].text
+            assert kinds(status) == ["sign_in"]
+            status = await r.agent.resume("t", f"r{times}", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
+        assert (status.interrupts, len(bench.called)) == ((), MOST_SIGN_INS + 1)
+        assert "asked for another sign-in after 3 of them" in status.spoken[-1].text

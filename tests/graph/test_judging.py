@@ -99,8 +99,8 @@ async def test_nothing_is_looked_up_for_grants_that_nobody_gave(tmp_path: Path) 
 async def test_what_the_requester_always_allows_themselves_runs_without_asking(tmp_path: Path) -> None:
     bench = Bench(["ask_a"], given=[granted("ask_a", until=60.0)], more=HARMLESS)
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (look.waits, bench.asked, len(bench.called)) == ((), [], 1)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (status.interrupts, bench.asked, len(bench.called)) == ((), [], 1)
         assert bench.records[0].verdict is not None
         assert bench.records[0].verdict.rule == "always allow by web:ana until 1970-01-01 00:01 UTC"
 
@@ -129,18 +129,18 @@ async def test_a_grant_that_was_revoked_while_the_call_waited_for_a_sign_in_is_a
 
     bench = Bench(["ask_a"], {"ask_a": signing_in}, given=[granted("ask_a", until=60.0)], more=HARMLESS)
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert [w.asked.kind for w in look.waits] == ["sign_in"]
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
-        assert [w.asked.kind for w in look.waits] == ["approval"]
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert [w.asked.kind for w in status.interrupts] == ["sign_in"]
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
+        assert [w.asked.kind for w in status.interrupts] == ["approval"]
 
 
 async def test_calls_over_the_limit_of_a_turn_are_not_made_and_the_model_is_told(tmp_path: Path) -> None:
     bench = Bench(["free"])
     async with rig(tmp_path, does("free", "free", "free"), bench, calls_a_turn=2) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert sorted(bench.called) == ["m1.0.0", "m1.0.1"]
-        assert "Limited: one turn may make 2 tool calls, and this one was over that" in look.spoken[-1].text
+        assert "Limited: one turn may make 2 tool calls, and this one was over that" in status.spoken[-1].text
         assert [(u.call_id, u.status) for u in bench.unmade] == [("m1.0.2", "limited")]
         await r.agent.begin(turn("m2"), "go", LIVE)
         assert sorted(bench.called)[2:] == ["m2.0.0", "m2.0.1"], "the next turn has its own"
@@ -162,8 +162,8 @@ async def test_the_limit_counts_the_calls_of_all_steps_of_a_turn(tmp_path: Path)
 async def test_who_has_used_up_their_tokens_is_told_so_without_asking_the_model(tmp_path: Path) -> None:
     bench = Bench(["free"], used_up="You have used up your tokens.")
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert ([s.text for s in look.spoken], r.model.seen) == (["You have used up your tokens."], [])
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert ([s.text for s in status.spoken], r.model.seen) == (["You have used up your tokens."], [])
 
 
 async def test_what_an_answer_cost_is_counted(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ async def test_a_call_that_was_not_approved_is_told_to_the_model_and_written_dow
 ) -> None:
     bench = Bench(["ask_a"])
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: answer}, LIVE)
-        assert look.spoken[-1].text.startswith(told)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: answer}, LIVE)
+        assert status.spoken[-1].text.startswith(told)
         (unmade,) = bench.unmade
         assert (unmade.status, unmade.approval_round, unmade.verdict) == (answer.kind, 1, bench.asked[0].ask)
         assert unmade.facts is not None
@@ -217,10 +217,10 @@ async def test_what_is_given_up_unmade_is_written_down_and_what_was_made_is_the_
 async def test_a_call_whose_tool_has_gone_when_it_is_approved_is_written_down_as_failed(tmp_path: Path) -> None:
     bench = Bench(["ask_a"])
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         bench.names = []
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert look.spoken[-1].text == "Failed: there is no tool called s__ask_a (any more)."
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert status.spoken[-1].text == "Failed: there is no tool called s__ask_a (any more)."
         assert [(u.status, u.approval_round) for u in bench.unmade] == [("failed", 1)]
 
 
@@ -230,17 +230,17 @@ async def test_a_call_whose_server_is_not_up_yet_when_it_is_approved_is_not_told
     """Rule 10: an error says what is the matter."""
     bench = Bench(["ask_a"])
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         bench.names, bench.down = [], [Unavailable("s", "is being started")]
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert look.spoken[-1].text == "Failed: s is unavailable: it is being started. The call was not made."
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert status.spoken[-1].text == "Failed: s is unavailable: it is being started. The call was not made."
 
 
 async def test_a_call_that_was_started_before_its_tool_went_is_told_to_be_unknown(tmp_path: Path) -> None:
     bench = Bench(["ask_a"])
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         bench.names, bench.attempts["m1.0.0"] = [], "started"
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert look.spoken[-1].text.startswith("Outcome unknown")
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert status.spoken[-1].text.startswith("Outcome unknown")
         assert bench.unmade == []

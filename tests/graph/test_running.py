@@ -22,15 +22,15 @@ from graph.interrupts import (
 from graph.models import ModelProblem, Trouble
 from graph.not_made import UNKNOWN
 from graph.ports import BrokeOff, SignInNeeded, Succeeded
-from graph.running import Look
+from graph.running import ThreadStatus
 from graph.state import Silent
 from tests.graph.parts import Bench, Rig, calls, does, rig, turn
 
 LIVE = Silent()
 
 
-def kinds(look: Look) -> list[str]:
-    return [w.asked.kind for w in look.waits]
+def kinds(status: ThreadStatus) -> list[str]:
+    return [w.asked.kind for w in status.interrupts]
 
 
 async def tool_texts(r: Rig) -> list[str]:
@@ -41,14 +41,14 @@ async def tool_texts(r: Rig) -> list[str]:
 
 async def test_free_calls_run_at_once_and_the_others_wait_alone(tmp_path: Path) -> None:
     async with rig(tmp_path, does("ask_a", "free", "deny_c"), Bench(["ask_a", "free", "deny_c"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (look.at_rest, kinds(look)) == (True, ["approval"])
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (status.at_rest, kinds(status)) == (True, ["approval"])
         assert r.bench.called == ["m1.0.1"]
-        (wait,) = look.waits
-        look = await r.agent.resume("t", "r1", {wait.interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert (look.at_rest, look.waits) == (True, ())
+        (wait,) = status.interrupts
+        status = await r.agent.resume("t", "r1", {wait.interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (status.at_rest, status.interrupts) == (True, ())
         assert r.bench.called == ["m1.0.1", "m1.0.0"]
-        assert look.spoken[-1].text == "ask_a done | free done | Blocked by policy: not here"
+        assert status.spoken[-1].text == "ask_a done | free done | Blocked by policy: not here"
         assert r.problems() == []
 
 
@@ -61,45 +61,45 @@ async def test_calls_are_numbered_by_us_whatever_the_model_calls_them(tmp_path: 
 
 async def test_resuming_runs_what_was_approved_without_asking_the_model_first(tmp_path: Path) -> None:
     async with rig(tmp_path, does("ask_a", "ask_b"), Bench(["ask_a", "ask_b"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         before = len(r.model.seen)
-        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
         assert (len(r.bench.called), len(r.model.seen)) == (1, before)
 
 
 async def test_clarifications_go_first_and_the_other_calls_proceed_without_asking_again(tmp_path: Path) -> None:
     answering = does("free", "request_clarification", "ask_b")
     async with rig(tmp_path, answering, Bench(["free", "ask_b"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (kinds(look), r.bench.called) == (["clarification"], [])
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(text="this")}, LIVE)
-        assert (kinds(look), r.bench.called, len(r.model.seen)) == (["approval"], ["m1.0.0"], 1)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (kinds(status), r.bench.called) == (["clarification"], [])
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Answered(text="this")}, LIVE)
+        assert (kinds(status), r.bench.called, len(r.model.seen)) == (["approval"], ["m1.0.0"], 1)
 
 
 async def test_two_clarifications_are_asked_one_after_the_other(tmp_path: Path) -> None:
     answering = does("request_clarification", "request_clarification")
     async with rig(tmp_path, answering, Bench([])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert [w.asked.call_id for w in look.waits] == ["m1.0.0"]
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Answered(text="one")}, LIVE)
-        assert [w.asked.call_id for w in look.waits] == ["m1.0.1"]
-        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Answered(text="two")}, LIVE)
-        assert look.spoken[-1].text == '{"answer": "one"} | {"answer": "two"}'
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert [w.asked.call_id for w in status.interrupts] == ["m1.0.0"]
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Answered(text="one")}, LIVE)
+        assert [w.asked.call_id for w in status.interrupts] == ["m1.0.1"]
+        status = await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Answered(text="two")}, LIVE)
+        assert status.spoken[-1].text == '{"answer": "one"} | {"answer": "two"}'
 
 
 async def test_edited_arguments_go_back_to_the_gate_and_run_when_they_are_covered(tmp_path: Path) -> None:
     async with rig(tmp_path, does("ask_a"), Bench(["ask_a"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: edited}, LIVE)
-        assert (look.waits, r.bench.called) == ((), ["m1.0.0"])
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
+        assert (status.interrupts, r.bench.called) == ((), ["m1.0.0"])
 
 
 async def test_an_edit_under_four_eyes_is_asked_again_with_its_editor_among_the_requesters(tmp_path: Path) -> None:
     async with rig(tmp_path, does("ask_four"), Bench(["ask_four"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
         edited = Approved(by=("Ben",), arguments={"k": 2}, edited_by="web:ben")
-        await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: edited}, LIVE)
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
         assert r.bench.called == []
         assert [(a.round, a.arguments, a.requesters) for a in r.bench.asked] == [
             (1, {"k": 1}, ("web:ana",)),
@@ -110,38 +110,38 @@ async def test_an_edit_under_four_eyes_is_asked_again_with_its_editor_among_the_
 async def test_a_call_whose_approval_does_not_hold_any_more_is_asked_anew(tmp_path: Path) -> None:
     bench = Bench(["ask_a"], permitted=False)
     async with rig(tmp_path, does("ask_a"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        assert (kinds(look), [a.round for a in bench.asked], bench.called) == (["approval"], [1, 2], [])
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (kinds(status), [a.round for a in bench.asked], bench.called) == (["approval"], [1, 2], [])
 
 
 async def test_after_a_sign_in_the_same_call_goes_on_by_itself(tmp_path: Path) -> None:
     answers = iter([SignInNeeded("https://x/", "please"), Succeeded("mine", owner="web:ana")])
     bench = Bench(["free"], outcomes={"free": lambda _: next(answers)})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert kinds(look) == ["sign_in"]
-        assert "https://x/" not in look.waits[0].asked.model_dump_json()
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: SignedIn()}, LIVE)
-        assert (look.spoken[-1].text, len(bench.called), len(r.model.seen)) == ("mine", 2, 2)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert kinds(status) == ["sign_in"]
+        assert "https://x/" not in status.interrupts[0].asked.model_dump_json()
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: SignedIn()}, LIVE)
+        assert (status.spoken[-1].text, len(bench.called), len(r.model.seen)) == ("mine", 2, 2)
 
 
 async def test_an_unknown_outcome_asks_and_goes_on_from_the_ledger(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert kinds(look) == ["outcome"]
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert kinds(status) == ["outcome"]
         bench.attempts["m1.0.0"] = Succeeded("it was done")
         settled = OutcomeSettled(choice="it_was_done", by="Ana")
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: settled}, LIVE)
-        assert (look.spoken[-1].text, len(bench.called)) == ("it was done", 1)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: settled}, LIVE)
+        assert (status.spoken[-1].text, len(bench.called)) == ("it was done", 1)
 
 
 async def test_a_repeatable_call_that_broke_off_needs_nobodys_word(tmp_path: Path) -> None:
     bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")}, more={"repeatable": True})
     async with rig(tmp_path, does("free"), bench) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (look.waits, look.spoken[-1].text) == ((), "Failed: no answer")
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (status.interrupts, status.spoken[-1].text) == ((), "Failed: no answer")
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ async def test_settling_ends_any_turn_without_the_model_in_valid_order(tmp_path:
     async with rig(tmp_path, does(*names), bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
         before, called = len(r.model.seen), list(bench.called)
-        look = await r.agent.settle("t", "m2", "something new")
-        assert (look.at_rest, look.waits, len(r.model.seen)) == (True, (), before)
+        status = await r.agent.settle("t", "m2", "something new")
+        assert (status.at_rest, status.interrupts, len(r.model.seen)) == (True, (), before)
         assert bench.called == called
         await r.agent.begin(turn("m2"), "hi", LIVE)
         assert r.problems() == []
@@ -179,7 +179,7 @@ async def test_settling_after_a_run_was_cancelled_in_mid_call_says_that_the_outc
             await asyncio.sleep(0)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-        assert not (await r.agent.look("t")).at_rest
+        assert not (await r.agent.status("t")).at_rest
         await r.agent.settle("t", "stop", "stopped")
         texts = await tool_texts(r)
         assert [t.split(":")[0] for t in texts] == ["Outcome unknown", "Superseded", "free done"], texts
@@ -198,10 +198,10 @@ async def test_a_model_that_cannot_be_asked_leaves_a_thread_that_settles_and_goe
     async with rig(tmp_path, answering, Bench([])) as r:
         with pytest.raises(ModelProblem):
             await r.agent.begin(turn("m1"), "go", LIVE)
-        assert (await r.agent.look("t")).has_begun("m1")
+        assert (await r.agent.status("t")).has_begun("m1")
         down = False
-        look = await r.agent.settle("t", "m1", "the turn could not go on")
-        assert look.at_rest
+        status = await r.agent.settle("t", "m1", "the turn could not go on")
+        assert status.at_rest
         assert (await r.agent.begin(turn("m2"), "hi", LIVE)).spoken[-1].text == "back"
 
 
@@ -212,8 +212,8 @@ async def test_arguments_that_are_not_json_are_answered_like_any_other_call(tmp_
         return AIMessage("sorry: " + messages[-1].text) if messages[-1].type == "tool" else broken
 
     async with rig(tmp_path, answering, Bench(["free"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert look.spoken[-1].text.startswith("sorry: Failed: the arguments were not valid JSON")
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert status.spoken[-1].text.startswith("sorry: Failed: the arguments were not valid JSON")
         assert r.bench.called == []
 
 
@@ -229,28 +229,28 @@ async def test_arguments_that_json_cannot_carry_are_refused_before_anybody_is_as
         )
 
     async with rig(tmp_path, answering, Bench(["ask_purge"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert look.spoken[-1].text.startswith("sorry: Failed: the arguments held a number that JSON cannot carry")
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert status.spoken[-1].text.startswith("sorry: Failed: the arguments held a number that JSON cannot carry")
         assert (r.bench.called, r.bench.asked) == ([], [])
 
 
 async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
     async with rig(tmp_path, lambda _: calls("free"), Bench(["free"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert "stopped after 25 steps" in look.spoken[-1].text
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert "stopped after 25 steps" in status.spoken[-1].text
         assert len(r.bench.called) == 25
 
 
 async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> None:
     async with rig(tmp_path, does("ask_a", "ask_b"), Bench(["ask_a", "ask_b"])) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        look = await r.agent.resume("t", "r1", {look.waits[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
-        await r.agent.prune("t", look)
-        look = await r.agent.look("t")
-        assert kinds(look) == ["approval"]
-        look = await r.agent.resume("t", "r2", {look.waits[0].interrupt_id: Rejected(by="Ana")}, LIVE)
-        assert look.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
-        await r.agent.prune("t", look)
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        await r.agent.prune("t", status)
+        status = await r.agent.status("t")
+        assert kinds(status) == ["approval"]
+        status = await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Rejected(by="Ana")}, LIVE)
+        assert status.spoken[-1].text == "ask_a done | Rejected by Ana. No reason was given."
+        await r.agent.prune("t", status)
         rows = r.checkpoints.conn.execute("SELECT count(*) FROM checkpoints").fetchone()
         assert rows == (1,)
         await r.agent.begin(turn("m2"), "hi", LIVE)
@@ -262,8 +262,8 @@ async def test_pruning_keeps_the_conversation_and_what_waits(tmp_path: Path) -> 
 )
 async def test_a_result_that_reads_like_a_note_of_ours_is_marked_as_the_tools(tmp_path: Path, note: str) -> None:
     async with rig(tmp_path, does("free"), Bench(["free"], {"free": Succeeded(note)})) as r:
-        look = await r.agent.begin(turn("m1"), "go", LIVE)
-        assert look.spoken[-1].text == f"The tool returned:\n{note}"
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert status.spoken[-1].text == f"The tool returned:\n{note}"
 
 
 def test_every_note_of_ours_is_known_as_one() -> None:

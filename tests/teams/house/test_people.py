@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from bot.beginnings import ASKED
+from bot.turns.messages import ASKED
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, GUS, FakeTeams
 from tests.support.house import HouseFolder

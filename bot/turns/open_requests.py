@@ -27,19 +27,20 @@ from graph.interrupts import (
     SignInAsked,
     Superseded,
 )
-from graph.running import Wait
+from graph.running import PendingInterrupt
 
 
 @dataclass(frozen=True, slots=True)
-class Settlement:
-    """An answer, and which delivery or click gave it."""
+class RecordedAnswer:
+    """The answer to an interrupt, as its row has it."""
 
     answer: Answer
     key: str | None
+    """Of the delivery or click that settled the row."""
 
 
-class Waits:
-    """The open questions of all kinds, treated alike."""
+class OpenRequests:
+    """What is asked of people in a thread: approvals, clarifications, sign-ins, unknown outcomes, treated alike."""
 
     def __init__(
         self, approvals: ApprovalRequests, clarifications: Questions, sign_ins: SignIns, outbox: Outbox
@@ -49,10 +50,10 @@ class Waits:
         self._sign_ins = sign_ins
         self._outbox = outbox
 
-    async def record(self, tx: Transaction, thread_id: str, waits: Iterable[Wait]) -> None:
+    async def record(self, tx: Transaction, thread_id: str, interrupts: Iterable[PendingInterrupt]) -> None:
         """Make the rows that are missing: those of interrupts can always be made from the checkpoint."""
-        for wait in waits:
-            match wait.asked:
+        for interrupt in interrupts:
+            match interrupt.asked:
                 case ApprovalAsked() as asked:
                     await self._approvals.record(tx, thread_id, asked)
                 case ClarificationAsked() | ElicitationAsked() as asked:
@@ -60,22 +61,25 @@ class Waits:
                 case SignInAsked() | OutcomeAsked():
                     pass  # recorded in the transaction that led to the interrupt: it knows what the graph must not
 
-    async def settled(self, tx: Transaction, waits: Sequence[Wait]) -> Mapping[str, Settlement]:
-        """By interrupt id, the answers that there are; always from the rows, never from a delivery."""
-        found = {wait.interrupt_id: await _settlement(tx, wait.asked) for wait in waits}
-        return {interrupt_id: settlement for interrupt_id, settlement in found.items() if settlement is not None}
+    async def answers(self, tx: Transaction, interrupts: Sequence[PendingInterrupt]) -> Mapping[str, RecordedAnswer]:
+        """The answers that there are, by interrupt id; always from the rows, never from a delivery."""
+        found = {interrupt.interrupt_id: await _answer(tx, interrupt.asked) for interrupt in interrupts}
+        return {interrupt_id: answer for interrupt_id, answer in found.items() if answer is not None}
 
-    async def ring(self, tx: Transaction, timer: Delivery) -> bool:
-        """A timer of an approval is due. Whether its thread goes on now."""
+    async def on_timer(self, tx: Transaction, timer: Delivery) -> bool:
+        """A timer of an approval is due: remind, escalate or expire. Whether the approval has expired by it, so that
+        its thread goes on now."""
         return await self._approvals.on_timer(tx, timer)
 
     async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """Nothing of a thread can go on: its approvals are void, and everything else that is open is given up."""
+        """Nothing in a thread can go on: its approvals become void, and everything else that is open is superseded."""
         await self._approvals.void(tx, thread_id, key, why)
         await self.supersede(tx, thread_id, key, why)
 
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """Give up everything that is open in a thread."""
+        """Supersede everything that is open in a thread, and what was approved there and has not been started.
+
+        `key`: of the delivery that does it. `why`: shown on the cards."""
         open_ = await waiting.in_thread(tx, thread_id)
         await self._approvals.supersede_unused(tx, thread_id, key, why)
         for approval in open_.approvals:
@@ -89,7 +93,7 @@ class Waits:
             await self._outbox.show_again(tx, [attempt.attempt_id])
 
 
-async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:
+async def _answer(tx: Transaction, asked: Asked) -> RecordedAnswer | None:
     answer: Answer | None
     match asked:
         case ApprovalAsked(call_id=call_id, round=round_):
@@ -113,7 +117,7 @@ async def _settlement(tx: Transaction, asked: Asked) -> Settlement | None:
             attempt = await attempts.of_call(tx, call_id, number)
             answer = _outcome_answer(attempt) if attempt else Superseded()
             key = attempt.settled_key if attempt else None
-    return Settlement(answer, key) if answer is not None else None
+    return RecordedAnswer(answer, key) if answer is not None else None
 
 
 def _outcome_answer(row: AttemptRow) -> Answer | None:

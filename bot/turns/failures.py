@@ -1,0 +1,66 @@
+"""What becomes of a delivery that could not be handled: tried later, given up with one sentence, or parked."""
+
+from __future__ import annotations
+
+import hashlib
+
+from bot.domain import Notice
+from bot.logs import Mask
+from bot.outbox import notice
+from bot.platform import PostFailed
+from bot.records import deliveries
+from bot.records.deliveries import Delivery
+from bot.records.posts import NewPost
+from bot.turns.decision import GiveUp, Park, PutOff, TryLater
+from graph.models import ModelProblem, Trouble
+from graph.ports import Spoken, Unfinished
+
+MAX_TRIES = 4
+"""Times a delivery is handled before it is parked, when handling it fails."""
+MAX_OUTAGE_TRIES = 60
+"""Times a message is tried whose platform cannot be asked about it, over about an hour, before it is parked."""
+PAUSES = (1.0, 5.0, 15.0)
+"""Seconds before the second, third and fourth try."""
+CAUSE_LIMIT = 500
+"""Characters of an error that are kept with its delivery; the whole of it is in the log."""
+GAVE_UP = "Something went wrong on my side, and I gave up."
+STATE_LOST = "What I knew of this conversation is lost"
+_NOT_KEPT = frozenset({Trouble.FILTERED, Trouble.TOO_MUCH})
+_mask = Mask()
+
+
+def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -> GiveUp | Park | PutOff | TryLater:
+    """What to do after handling a delivery has failed.
+
+    `said`: the model's answer as far as people saw it written. It stays, unless it is not to be seen or is too much.
+    """
+    match failure:
+        case PostFailed():
+            # The platform could not be told of a failure either, so there is no hurry to give up.
+            outages = deliveries.outages(delivery)
+            if failure.permanent or outages + 1 >= MAX_OUTAGE_TRIES:
+                return Park(cause_of(failure))
+            return PutOff(outages, failure.retry_after, cause_of(failure))
+        case ModelProblem():
+            kept = Unfinished(said, "broken off here") if said and failure.trouble not in _NOT_KEPT else None
+            return GiveUp(failure.sentence, kept)
+        case _:
+            if delivery.tries + 1 >= MAX_TRIES:
+                return Park(cause_of(failure))
+            return TryLater(PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause_of(failure))
+
+
+def cause_of(error: Exception) -> str:
+    """An error in one piece of text for the records: no tokens, no queries of links, of bounded length."""
+    return _mask(f"{type(error).__name__}: {error}")[:CAUSE_LIMIT]
+
+
+def reference_of(delivery: Delivery) -> str:
+    """What a user can quote and an operator can search for: 8 hexadecimal characters, the same at every try."""
+    return hashlib.sha256(delivery.key.encode()).hexdigest()[:8]
+
+
+def regret(delivery: Delivery, sentence: str) -> NewPost:
+    """The sentence that tells a delivery's author of its failure, with the reference to it."""
+    text = f"{sentence} (Reference {reference_of(delivery)})"
+    return notice(f"error:{delivery.key}", delivery.thread_id, Notice(text, "error"))

@@ -1,0 +1,428 @@
+"""Handling a delivery: read the facts, decide, do that one thing, and so on until the delivery has ended.
+
+`bot.turns.decision` decides what to do; everything that is read or written for it is here. Whatever is killed when,
+handling the delivery again ends in the same place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import structlog
+
+from bot.approvals.requests import timer_kind
+from bot.clock import Clock
+from bot.domain import Unwelcome
+from bot.engine import Engine
+from bot.forms import FormErrors
+from bot.limits import TooMany, TurnLimit
+from bot.logs import log_context
+from bot.outbox import Outbox, pause_between, said
+from bot.platform import Platform, PostFailed
+from bot.questions import Questions
+from bot.records import approvals, clarifications, deliveries, threads, waiting
+from bot.records.database import Database, Transaction
+from bot.records.deliveries import Delivery
+from bot.records.posts import NewPost
+from bot.records.threads import ThreadRow
+from bot.records.waiting import Waiting
+from bot.turns.decision import (
+    Announce,
+    Begin,
+    Conclude,
+    Continue,
+    Ending,
+    Expire,
+    GiveUp,
+    Kept,
+    Park,
+    PutOff,
+    RecordAnswer,
+    Remind,
+    ReportLoss,
+    Resume,
+    Say,
+    Settle,
+    Step,
+    Supersede,
+    TakeUp,
+    Timer,
+    TryLater,
+    TurnAway,
+    TurnFacts,
+    Void,
+    next_action,
+)
+from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, reference_of, regret
+from bot.turns.messages import Introductions, NewTurn, Supersedes, announcement, meaning
+from bot.turns.open_requests import OpenRequests
+from graph.models import ModelProblem
+from graph.ports import Live, Spoken, Unfinished
+from graph.running import Agent, ThreadStatus
+from graph.state import Silent, Turn
+
+log = structlog.get_logger(__name__)
+
+
+class LiveText:
+    """A live view that keeps the text of the newest answer: it is nowhere else until the answer is finished."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._message_id = ""
+        self._pieces: list[str] = []
+        self.status = live.status
+        self.task = live.task
+        self.end = live.end
+
+    def text(self, message_id: str, delta: str) -> None:
+        """More text of the answer that is being written."""
+        if message_id != self._message_id:
+            self._message_id, self._pieces = message_id, []
+        self._pieces.append(delta)
+        self._live.text(message_id, delta)
+
+    @property
+    def newest(self) -> Spoken | None:
+        """The newest answer as far as it was written; None when nothing was."""
+        text = "".join(self._pieces)
+        return Spoken(self._message_id, text) if text.strip() else None
+
+
+NOT_READ = ThreadStatus(delivery=None, verb=None, at_rest=True, interrupts=(), turn=None, spoken=())
+
+
+@dataclass(slots=True)
+class Handling:
+    """One try at a delivery: what it has found out and done. Forgotten when the process dies."""
+
+    accepted: Delivery
+    delivery: Delivery
+    """The same; a message as its platform introduces it, once it has."""
+    thread: ThreadRow
+    live: LiveText
+    broken_off: Spoken | None
+    """What was being said in the thread when its run was broken off for this delivery."""
+    introduced: bool = False
+    status: ThreadStatus = NOT_READ
+    """Where the graph of the thread stands."""
+    kept: Kept = "before"
+    """Whether what the model said, and what the graph asks, is in the records."""
+    objection: str = ""
+    """Why the message could not be taken as an answer."""
+    done: list[type[Step]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class TurnHandler:
+    """Handles deliveries, one at a time per thread (the engine sees to that)."""
+
+    database: Database
+    agent: Agent
+    outbox: Outbox
+    requests: OpenRequests
+    questions: Questions
+    introductions: Introductions
+    platforms: Mapping[str, Platform]
+    engine: Engine
+    clock: Clock
+    turn_limit: TurnLimit
+    _broken_off: dict[str, Spoken] = field(default_factory=dict, init=False)
+    """By thread, what was being said when its run was broken off, until the next delivery is handled there."""
+
+    async def handle(self, delivery: Delivery) -> None:
+        """See a delivery through: to its effects, or to the next try, or parked.
+
+        Raises only if not even that can be recorded.
+        """
+        with log_context(thread_id=delivery.thread_id, delivery=delivery.key):
+            async with self.database.reading() as tx:
+                thread = await threads.get(tx, delivery.thread_id)
+            if thread is None:
+                await self._park_unknown(delivery)
+                return
+            platform = self.platforms.get(thread.place.platform)
+            reader = delivery.body.get("person") or thread.requester or ""
+            live = LiveText(platform.live(thread.thread_id, thread.place, reader) if platform else Silent())
+            broken_off = self._broken_off.pop(delivery.thread_id, None)
+            handling = Handling(delivery, delivery, thread, live, broken_off)
+            try:
+                while not isinstance(action := next_action(await self._facts(handling)), Ending):
+                    await self._step(handling, action)
+                    handling.done.append(type(action))
+                await self._end(handling, action)
+            except asyncio.CancelledError:
+                if live.newest is not None:
+                    self._broken_off[delivery.thread_id] = live.newest
+                raise
+            except PostFailed as failure:
+                log.warning("platform_not_reached", cause=str(failure), reference=reference_of(delivery))
+                await self._end(handling, after_failure(delivery, failure, None))
+            except ModelProblem as problem:
+                log.warning("turn_failed", cause=str(problem), reference=reference_of(delivery))
+                await self._end(handling, after_failure(delivery, problem, live.newest))
+            except Exception as cause:
+                log.exception("delivery_failed", tries=delivery.tries + 1, reference=reference_of(delivery))
+                await self._end(handling, after_failure(delivery, cause, None))
+            finally:
+                await self._end_live(delivery.thread_id, live)
+
+    async def _end_live(self, thread_id: str, live: LiveText) -> None:
+        waits = False
+        try:
+            async with self.database.reading() as tx:
+                waits = await waiting.anything_in(tx, thread_id)
+        finally:
+            live.end(waiting=waits)
+
+    # ------------------------------------------------------------------------------------------- the facts
+
+    async def _facts(self, handling: Handling) -> TurnFacts:
+        """What is known now. What cannot change the decision any more is not read."""
+        delivery = handling.delivery
+        facts = TurnFacts(
+            delivery,
+            steps=len(handling.done),
+            taken_up=TakeUp in handling.done,
+            ran=any(step in handling.done for step in (Begin, Continue, Resume)),
+            settled=Settle in handling.done,
+            broken_off=handling.broken_off,
+        )
+        if delivery.kind == "stop":
+            return facts
+        if delivery.kind == "timer":
+            facts = replace(facts, timer=await self._timer(delivery))
+            if facts.timer != "expired":
+                return facts
+        if handling.status is NOT_READ:
+            handling.status = await self.agent.status(delivery.thread_id)
+            if handling.status.delivery == delivery.key or not handling.status.at_rest:
+                handling.kept = "perhaps"
+        if delivery.kind != "message":
+            return await self._row_facts(handling, facts)
+        if handling.status.has_begun(delivery.key):
+            given_up = handling.status.verb == "settle"
+            return replace(facts, progress="given up" if given_up else "begun", at_rest=handling.status.at_rest)
+        if not handling.introduced:
+            introduced = await self.introductions.of(delivery, handling.thread)
+            if isinstance(introduced, Unwelcome):
+                return replace(facts, unwelcome=introduced)
+            handling.delivery, handling.introduced = introduced, True
+        facts = replace(facts, delivery=handling.delivery)
+        if Announce not in handling.done and (announced := announcement(handling.delivery)) is not None:
+            return replace(facts, announcement=announced)
+        facts = await self._row_facts(handling, facts)
+        if facts.answered or not facts.at_rest or facts.gave_way or facts.kept == "perhaps" or facts.decided:
+            return facts
+        if facts.turn == "lost" or facts.objection or not isinstance(facts.meaning, NewTurn | Supersedes):
+            return facts
+        return replace(facts, refused=await self._refusal(handling))
+
+    async def _timer(self, timer: Delivery) -> Timer:
+        if timer_kind(timer) != "expire":
+            return "reminds"
+        async with self.database.reading() as tx:
+            approval = await approvals.get(tx, timer.body["approval"])
+        if approval is not None and approval.status == "pending":
+            return "expires"
+        return "expired" if approval is not None and approval.settled_key == timer.key else "over"
+
+    async def _row_facts(self, handling: Handling, facts: TurnFacts) -> TurnFacts:
+        """Where the graph stands, and what the records say about what waits in it or was broken off."""
+        status, delivery = handling.status, handling.delivery
+        turn: Literal["known", "none", "lost"] = "known"
+        if status.turn is None:
+            turn = "lost" if handling.thread.turn is not None and Void not in handling.done else "none"
+        facts = replace(facts, turn=turn, at_rest=status.at_rest, waits=bool(status.interrupts), kept=handling.kept)
+        async with self.database.reading() as tx:
+            # Before what is decided: what people decide in between is seen as both, never as neither.
+            open_ = await waiting.in_thread(tx, delivery.thread_id) if delivery.kind == "message" else Waiting()
+            recorded = await self.requests.answers(tx, status.interrupts) if status.interrupts else {}
+            facts = replace(facts, decided={interrupt_id: each.answer for interrupt_id, each in recorded.items()})
+            if delivery.kind != "message":
+                return facts
+            given = any(answer.key == delivery.key for answer in recorded.values())
+            tried = given or not status.at_rest or status.delivery == delivery.key or RecordAnswer in handling.done
+            answered = tried and await clarifications.answered_by(tx, delivery.key)
+            ending = not status.at_rest and (handling.thread.unsettled or status.verb == "settle")
+            if not status.at_rest and not ending:
+                ending = await waiting.superseded_by(tx, delivery.thread_id, delivery.key)
+        requester = status.turn["requester"] if status.turn else handling.thread.requester
+        author, addressed = delivery.body["person"], delivery.body["addressed"]
+        return replace(
+            facts,
+            answered=answered,
+            ending=ending,
+            gave_way=given and not answered,
+            objection=handling.objection,
+            meaning=meaning(author, addressed=addressed, requester=requester, waiting=open_),
+        )
+
+    async def _refusal(self, handling: Handling) -> TooMany | None:
+        """Why the turn of this message may not begin now. Turns are counted, so that is asked only when nothing else is
+        left to decide; a message that has superseded something was counted before."""
+        status, delivery = handling.status, handling.delivery
+        if Supersede in handling.done or (status.delivery, status.verb) == (delivery.key, "settle"):
+            return None
+        async with self.database.reading() as tx:
+            human = (await threads.accounts_of(tx, delivery.body["person"]))[0]
+        return self.turn_limit.refusal(delivery.key, human, delivery.thread_id)
+
+    # ------------------------------------------------------------------------------------------- steps
+
+    async def _step(self, handling: Handling, step: Step) -> None:
+        """Do what changes the facts."""
+        thread_id, key = handling.delivery.thread_id, handling.delivery.key
+        match step:
+            case Begin():
+                body, place = handling.delivery.body, handling.thread.place
+                turn = Turn(
+                    delivery=key,
+                    requester=body["person"],
+                    requester_name=body["name"],
+                    time_zone=body["time_zone"],
+                    platform=place.platform,
+                    channel=place.channel,
+                    thread_id=thread_id,
+                )
+                handling.live.status("Thinking…")
+                background = body.get("background", "")
+                handling.status = await self.agent.begin(turn, body["text"], handling.live, background=background)
+            case Continue(verb=verb):
+                handling.status = await self.agent.go_on(thread_id, key, verb, handling.live)
+                handling.kept = "perhaps"
+            case Resume(answers=answers):
+                handling.status = await self.agent.resume(thread_id, key, answers, handling.live)
+                handling.kept = "perhaps"
+            case Settle(why=why, unfinished=unfinished):
+                await self._settle(handling, why, unfinished)
+            case RecordAnswer(clarification_id=clarification_id):
+                await self._record_answer(handling, clarification_id)
+            case _:
+                async with self.database.writing() as tx:
+                    await self._write(tx, handling, step)
+                if isinstance(step, Say):
+                    handling.kept = "now"
+
+    async def _write(
+        self, tx: Transaction, handling: Handling, step: TakeUp | Say | Announce | Supersede | Void | Expire
+    ) -> None:
+        """The steps that are one transaction."""
+        thread_id, key = handling.delivery.thread_id, handling.delivery.key
+        status = handling.status
+        match step:
+            case TakeUp():
+                await deliveries.count_try(tx, key)
+                await self._say(tx, thread_id, status)
+            case Say():
+                await self._say(tx, thread_id, status)
+                await self.requests.record(tx, thread_id, status.interrupts)
+            case Announce(post=post):
+                await self.outbox.say(tx, post)
+            case Supersede(why=why):
+                if not await self.requests.answers(tx, status.interrupts):
+                    await self.requests.supersede(tx, thread_id, key, why)
+            case Void():
+                await self.requests.void(tx, thread_id, key, STATE_LOST)
+            case Expire():
+                await self.requests.on_timer(tx, handling.delivery)
+
+    async def _settle(self, handling: Handling, why: str, unfinished: Unfinished | None) -> None:
+        thread_id, key = handling.delivery.thread_id, handling.delivery.key
+        async with self.database.writing() as tx:
+            await self.requests.supersede(tx, thread_id, key, why)
+        handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished)
+
+    async def _record_answer(self, handling: Handling, clarification_id: str) -> None:
+        async with self.database.writing() as tx:
+            question = await clarifications.get(tx, clarification_id)
+            if question is None:
+                return
+            text = handling.delivery.body["text"]
+            answered = await self.questions.answer_text(tx, question, text, handling.delivery.key)
+        if isinstance(answered, FormErrors):
+            handling.objection = " ".join(answered.errors.values())
+
+    async def _say(self, tx: Transaction, thread_id: str, status: ThreadStatus) -> None:
+        """Keep what the model said in the turn; what was kept before stays as it is."""
+        for spoken in status.spoken:
+            await self.outbox.say(tx, said(thread_id, spoken))
+
+    # ------------------------------------------------------------------------------------------- endings
+
+    async def _end(self, handling: Handling, ending: Ending) -> None:
+        """End this try. What follows from a delivery is kept in the transaction that marks it as done."""
+        match ending:
+            case Conclude(posts=posts):
+                await self._conclude(handling, posts)
+            case GiveUp(sentence=sentence, unfinished=unfinished):
+                await self._settle(handling, "the turn could not go on", unfinished)
+                await self._conclude(handling, (regret(handling.delivery, sentence),))
+            case Park(cause=cause):
+                await self._park(handling, cause)
+            case _:
+                async with self.database.writing() as tx:
+                    await self._write_end(tx, handling.accepted, ending)
+
+    async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...]) -> None:
+        status, thread_id = handling.status, handling.delivery.thread_id
+        async with self.database.writing() as tx:
+            await self._say(tx, thread_id, status)
+            for post in posts:
+                await self.outbox.say(tx, post)
+            await self.requests.record(tx, thread_id, status.interrupts)
+            if status.turn is not None:
+                await threads.set_turn(tx, thread_id, status.turn["requester"], status.turn["delivery"])
+            await deliveries.done(tx, handling.delivery.key)
+        await self.agent.prune(thread_id, status)
+
+    async def _park(self, handling: Handling, cause: str) -> None:
+        log.error("delivery_parked", cause=cause, reference=reference_of(handling.delivery))
+        settled = True
+        try:
+            await self._settle(handling, "something went wrong", None)
+        except Exception:
+            # The next delivery settles before it does anything; this one must be out of its way first.
+            log.exception("parked_thread_not_settled", reference=reference_of(handling.delivery))
+            settled = False
+        async with self.database.writing() as tx:
+            await self.outbox.say(tx, regret(handling.delivery, GAVE_UP))
+            await deliveries.park(tx, handling.delivery.key, cause)
+            if not settled:
+                await threads.leave_unsettled(tx, handling.delivery.thread_id)
+        log.info("thread_goes_on", settled=settled)
+
+    async def _park_unknown(self, delivery: Delivery) -> None:
+        cause = "its thread is not known"
+        log.error("delivery_parked", cause=cause, reference=reference_of(delivery))
+        async with self.database.writing() as tx:
+            await deliveries.park(tx, delivery.key, cause)
+
+    async def _write_end(
+        self, tx: Transaction, delivery: Delivery, ending: TurnAway | Remind | ReportLoss | TryLater | PutOff
+    ) -> None:
+        """The endings that are one transaction."""
+        match ending:
+            case TurnAway(post=post):
+                await self.outbox.say(tx, post)
+                await threads.let_go(tx, delivery.thread_id, delivery.body["person"])
+                await deliveries.done(tx, delivery.key)
+            case Remind():
+                await self.requests.on_timer(tx, delivery)
+                await deliveries.done(tx, delivery.key)
+            case ReportLoss():
+                log.error("thread_state_lost", reference=reference_of(delivery))
+                await self.requests.void(tx, delivery.thread_id, delivery.key, STATE_LOST)
+                told = f"{STATE_LOST}, so nothing was run. Please ask again."
+                await self.outbox.say(tx, regret(delivery, told))
+                await deliveries.done(tx, delivery.key)
+            case TryLater(seconds=seconds, cause=cause):
+                await deliveries.retry(tx, delivery.key, self.clock() + seconds, cause)
+                tx.afterwards(self.engine.look_again)
+            case PutOff(outages=outages, retry_after=retry_after, cause=cause):
+                due_at = self.clock() + pause_between(outages, retry_after)
+                await deliveries.put_off(tx, delivery, due_at, cause)
+                tx.afterwards(self.engine.look_again)

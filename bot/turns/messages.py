@@ -1,0 +1,191 @@
+"""Messages: who wrote one, what it means while something is pending in its thread, and what its author is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bot.accounts.codes import Codes, code_in
+from bot.clock import Clock
+from bot.domain import Arrival, Message, Notice, Person, Quote, Unwelcome
+from bot.outbox import notice
+from bot.platform import Platform
+from bot.records import deliveries, threads
+from bot.records.database import Database
+from bot.records.deliveries import Delivery
+from bot.records.posts import NewPost
+from bot.records.threads import ThreadRow
+from bot.records.waiting import Waiting
+from graph.calls import storable
+from policies.approvers import Decider, Permitted, may_decide
+
+STOP = frozenset({"stop", "cancel"})
+"""What the requester says to end the turn."""
+ASKED = "This is a new conversation. What was said here before is not part of it."
+QUIET = "It has been quiet here, so this is a new conversation. What was said here before is not part of it."
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersClarification:
+    """It is the answer to the question that is open."""
+
+    clarification_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Supersedes:
+    """The requester goes on to something else: what is open is superseded, then a turn begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldToWait:
+    """Somebody else is being waited for, and its author is told so."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """People talking to each other."""
+
+
+Meaning = NewTurn | AnswersClarification | Supersedes | ToldToWait | Ignored
+
+
+def is_stop(text: str) -> bool:
+    """Whether the whole message is a word that ends the turn."""
+    return text.strip().rstrip(".!").lower() in STOP
+
+
+def meaning(author: str, *, addressed: bool, requester: str | None, waiting: Waiting) -> Meaning:
+    """What a message by `author` means. Text is never an approval."""
+    if not waiting:
+        return NewTurn() if addressed or author == requester else Ignored()
+    for question in waiting.clarifications:
+        if question.requester == author:
+            return AnswersClarification(question.clarification_id)
+    if author != requester:
+        return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
+    return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()
+
+
+def _waits_only_for(requester: str, waiting: Waiting) -> bool:
+    """Whether nobody but the requester could be spoken to with a plain reply."""
+    return all(
+        {*row.asked.ask.approvers, *row.asked.ask.escalate_to} <= {"requester", requester}
+        and isinstance(may_decide(row.asked.ask, Decider(requester, row.asked.requesters)), Permitted)
+        for row in waiting.approvals
+    )
+
+
+def waits_for(waiting: Waiting) -> str:
+    """What a thread waits for, in words. Under the names that the operator knows: a server's titles may say
+    anything."""
+    parts = []
+    if waiting.approvals:
+        parts.append("a decision on " + ", ".join(f"{a.asked.server}: {a.asked.tool}" for a in waiting.approvals))
+    if waiting.clarifications:
+        parts.append("an answer to a question")
+    if waiting.sign_ins:
+        parts.append("a sign-in at " + ", ".join(s.server for s in waiting.sign_ins))
+    if waiting.outcomes:
+        parts.append("word on what came of " + ", ".join(f"{o.server}: {o.tool}" for o in waiting.outcomes))
+    return " and ".join(parts)
+
+
+def told_to_wait(waiting: Waiting) -> str:
+    """What somebody is told who writes where somebody else is waited for."""
+    return (
+        f"This conversation waits for {waits_for(waiting)}. "
+        "Please start a conversation of your own, and I will help you there."
+    )
+
+
+def asks_for_new_session(delivery: Delivery) -> bool:
+    """Whether the message only asks for a new conversation."""
+    return delivery.body.get("begins") == "asked"
+
+
+def announcement(delivery: Delivery) -> NewPost | None:
+    """The sentence that says that a new conversation begins, where people cannot see that by themselves: in chats
+    without threads. None when the message begins no other than the first."""
+    begins = delivery.body.get("begins")
+    if begins is None:
+        return None
+    return notice(f"begins:{delivery.key}", delivery.thread_id, Notice(ASKED if begins == "asked" else QUIET))
+
+
+def for_author(kind: str, delivery: Delivery, sentence: str) -> NewPost:
+    """A sentence for the author of a message alone, once for each kind of sentence."""
+    return notice(f"{kind}:{delivery.key}", delivery.thread_id, Notice(sentence), only_for=delivery.body["person"])
+
+
+class Introductions:
+    """Asks the platform who wrote a message and what was said before it: when its turn has come, not when it is
+    accepted."""
+
+    def __init__(self, database: Database, platforms: Mapping[str, Platform], clock: Clock, codes: Codes) -> None:
+        self._database = database
+        self._platforms = platforms
+        self._clock = clock
+        self._codes = codes
+
+    async def of(self, delivery: Delivery, thread: ThreadRow) -> Delivery | Unwelcome:
+        """The delivery with its author's name and time zone, its text in words, and as its `background` what people
+        said before it; or why its author may not use the bot. A platform that is not connected adds nothing.
+
+        Raises `PostFailed` when the platform cannot tell now.
+        """
+        platform = self._platforms.get(thread.place.platform)
+        if platform is None:
+            return delivery
+        async with self._database.reading() as tx:
+            heard = await deliveries.heard_before(tx, delivery.thread_id, delivery.key)
+        introduced = await platform.introduce(Arrival(message_of(delivery, thread, delivery.body["text"]), heard))
+        if isinstance(introduced, Unwelcome):
+            return introduced
+        author = replace(introduced.author, name=storable(introduced.author.name))
+        async with self._database.reading() as tx:
+            is_kept = await threads.is_kept(tx, author)
+        if not is_kept:
+            async with self._database.writing() as tx:
+                await threads.remember(tx, author, self._clock())
+        background = await self._codes.without_codes(introduced.background)
+        body = {
+            **delivery.body,
+            "name": author.name,
+            "time_zone": author.time_zone,
+            "text": storable(introduced.text),
+            "background": storable(in_lines(background)),
+        }
+        return replace(delivery, body=body)
+
+
+def in_lines(background: Sequence[Quote]) -> str:
+    """What was said, one paragraph each, with who said it. Further lines of a paragraph are indented, so that nobody
+    can seem to be another."""
+    told = (quote for quote in background if code_in(quote.text) is None)  # a code of a sign-in is for no model
+    return "\n".join(f"{' '.join(quote.author.split())}: {_indented(quote.text)}" for quote in told)
+
+
+def _indented(text: str) -> str:
+    return "\n  ".join(text.splitlines())
+
+
+def message_of(delivery: Delivery, thread: ThreadRow, text: str) -> Message:
+    """The message that was accepted as this delivery, with a text that may have been edited since."""
+    body = delivery.body
+    return Message(
+        key=delivery.key,
+        place=thread.place,
+        author=Person(body["person"], body["name"], body["time_zone"]),
+        text=text,
+        at=body.get("at", delivery.accepted_at),
+        addressed=body["addressed"],
+        origin=body.get("origin", {}),
+    )
