@@ -75,7 +75,7 @@ class EmbeddedEngine:
     def __init__(self, database: Database, clock: Clock, *, concurrency: int) -> None:
         self._database = database
         self._clock = clock
-        self._pace = Pace(concurrency)
+        self._limit_of_threads = AdaptiveLimit(concurrency)
         self._handler: Handler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
@@ -189,14 +189,14 @@ class EmbeddedEngine:
         for worker in late:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        await self._pace.stop()
+        await self._limit_of_threads.stop()
         log.info("engine_stopped", broken_off=len(late))
 
     async def _work(self, thread_id: str) -> None:
         try:
             while not self._stopping:
                 self._again.discard(thread_id)
-                async with self._pace.place():
+                async with self._limit_of_threads.place():
                     went_on = await self._try_next(thread_id)
                 if not went_on and thread_id not in self._again:
                     break
@@ -274,15 +274,15 @@ class EmbeddedEngine:
 FEWEST = 1
 FIRST = 4
 """Threads at once when there was nothing to do before."""
-LOOK_EVERY = 0.02
-"""Seconds between two looks at how late the event loop is, while there is work."""
+MEASURE_EVERY = 0.02
+"""Seconds between two measurements of how late the event loop is, while there is work."""
 LATE = 0.004
 """Seconds. A loop that is later than this has too much to do."""
 EASY = 0.001
 """Seconds. A loop that is no later than this has time for more."""
 
 
-class Pace:
+class AdaptiveLimit:
     """How many threads are worked on at once: a semaphore whose size follows how late the event loop is, up to `most`.
 
     A fixed number is wrong either way: turns that wait for a slow model may be many, turns that compute may not, since
@@ -314,7 +314,7 @@ class Pace:
 
     async def _enter(self) -> None:
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._look(), name="pace")
+            self._watch = asyncio.create_task(self._measure(), name="adaptive limit")
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         self._admit()
@@ -333,11 +333,11 @@ class Pace:
                 self._running += 1
                 place.set_result(None)
 
-    async def _look(self) -> None:
+    async def _measure(self) -> None:
         loop = asyncio.get_running_loop()
         while self._running or self._waiting:
-            due = loop.time() + LOOK_EVERY
-            await asyncio.sleep(LOOK_EVERY)
+            due = loop.time() + MEASURE_EVERY
+            await asyncio.sleep(MEASURE_EVERY)
             self._limit = next_limit(self._limit, late=loop.time() - due, most=self._most)
             self._admit()
         self._limit = min(FIRST, self._most)

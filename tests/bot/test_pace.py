@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.engine import EASY, FEWEST, LATE, Pace, next_limit
+from bot.engine import EASY, FEWEST, LATE, AdaptiveLimit, next_limit
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_a_late_loop_halves_what_is_worked_on_and_an_easy_one_adds_to_it(limit: 
 
 
 async def test_places_are_given_first_come_first_served_and_never_too_many() -> None:
-    pace, order, inside = Pace(1), [], 0
+    pace, order, inside = AdaptiveLimit(1), [], 0
 
     async def work(name: str) -> None:
         nonlocal inside
@@ -35,7 +35,7 @@ async def test_places_are_given_first_come_first_served_and_never_too_many() -> 
 
 
 async def test_whoever_gives_up_waiting_leaves_the_place_to_the_next() -> None:
-    pace, done = Pace(1), asyncio.Event()
+    pace, done = AdaptiveLimit(1), asyncio.Event()
 
     async def work() -> None:
         async with pace.place():
@@ -52,7 +52,7 @@ async def test_whoever_gives_up_waiting_leaves_the_place_to_the_next() -> None:
 
 
 async def test_places_grow_while_everybody_waits_for_something_slow() -> None:
-    pace, answer, begun = Pace(64), asyncio.Event(), []
+    pace, answer, begun = AdaptiveLimit(64), asyncio.Event(), []
 
     async def turn() -> None:
         async with pace.place():
