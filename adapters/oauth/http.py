@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 import httpcore
 import httpx
 
+from adapters.shared.json_bodies import has_too_many_values
 from bot.accounts.ports import Unreachable
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
@@ -39,6 +40,8 @@ class OAuthAnswer:
 
     def object(self) -> dict[str, Any] | None:
         """The JSON object in it; `None`: there is none."""
+        if has_too_many_values(self.body):
+            return None
         try:
             value = json.loads(self.body)
         except (ValueError, RecursionError):  # the latter: nested without end

@@ -36,6 +36,14 @@ async def test_a_compressed_answer_is_not_unpacked(encoding: bytes) -> None:
     assert b"accept-encoding: identity" in raw.requests[0].lower()
 
 
+async def test_more_values_than_can_be_read_in_no_time_are_no_answer() -> None:
+    """Half a megabyte of empty lists holds the event loop for 90 ms."""
+    body = b'{"issuer": [' + b"[]," * 150_000 + b"[]]}"
+    async with raw_http([DOCUMENT + b"Content-Length: %d\r\n\r\n" % len(body) + body]) as raw:
+        with pytest.raises(Unreachable, match="without a usable document"):
+            await OAuthHttpClient().json(raw.url)
+
+
 async def test_bytes_that_come_as_chunks_of_their_own_let_others_have_their_turn() -> None:
     body = in_chunks(b" " * 20_000 + b'{"a": 1}', 1)
     async with raw_http([DOCUMENT + b"Transfer-Encoding: chunked\r\n\r\n" + body]) as raw, turns_of_others() as turns:

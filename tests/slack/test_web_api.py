@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import gzip
 import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -366,6 +369,58 @@ async def test_what_is_no_answer_of_slack_is_a_failure(name: str) -> None:
         with pytest.raises(ApiFailed) as failed:
             await post(api, "hello")
     assert failed.value.error == ("http_502" if status == 502 else "bad_answer")
+    assert (failed.value.permanent, failed.value.may_have_acted) == (False, True)
+
+
+HOSTILE = {
+    "a flood": ("application/json", {}, [b" " * 1_000_000] * 40),
+    "a flood of text": ("text/plain", {}, [b" " * 1_000_000] * 40),
+    "a page without end": ("text/html", {}, [b" " * 1_000_000] * 40),
+    "a compressed flood": ("application/json", {"Content-Encoding": "gzip"}, [gzip.compress(b" " * 40_000_000, 1)]),
+    "an encoding that is slow to read": ("text/plain; charset=punycode", {}, [b"A" * 60_000 + b"-" + b"a" * 30_000]),
+    "lists without end": ("application/json", {}, [b"[" + b"[]," * 1_000_000 + b"[]]"]),
+    "a list nested without end": ("application/json", {}, [b"[" * 1_000_000]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_no_answer_grows_without_bound_or_takes_long_to_read(name: str) -> None:
+    """Rule 13: whatever stands in Slack's place says it."""
+    kind, headers, pieces = HOSTILE[name]
+    sent = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(headers=headers | {"Content-Type": kind})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+            sent += len(piece)
+        return response
+
+    async with answering(answer) as url, connected(url) as api:
+        gc.collect()
+        began = time.thread_time()
+        with pytest.raises(ApiFailed) as failed:
+            await post(api, "hello")
+        taken = time.thread_time() - began
+    assert (failed.value.error, failed.value.may_have_acted) == ("bad_answer", True)
+    assert taken < 0.15
+    assert sent < 20_000_000
+
+
+async def test_texts_do_not_follow_a_redirect() -> None:
+    """Rule 11: what an answer says is no reason to send what people wrote elsewhere."""
+    asked = []
+
+    async def away(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=307, headers={"Location": "/api/elsewhere"})
+
+    async with answering(away) as url, connected(url) as api:
+        with pytest.raises(ApiFailed) as failed:
+            await post(api, "hello")
+    assert asked == ["/api/chat.postMessage"]
     assert (failed.value.permanent, failed.value.may_have_acted) == (False, True)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.config import Cloud, TeamsConfig
 from adapters.teams.connector.authentication import Authentication, NotAdmitted, foreign_tenant
-from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP, KNOWN_WAITS
+from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP, KNOWN_WAITS, MOST_KEYS
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.support.examples import examples
 from tests.teams.moments import Moments
@@ -407,12 +407,21 @@ async def test_without_any_keys_nobody_can_be_judged_for_a_moment(teams: FakeTea
         assert await gate.status() == 200
 
 
-async def test_a_metadata_document_cannot_lead_to_an_unsafe_place(teams: FakeTeams) -> None:
-    async def lead(_request: web.Request) -> web.Response:
-        return web.json_response({"jwks_uri": "http://keys.example/keys"})
+@asynccontextmanager
+async def keys_from(teams: FakeTeams, keys: list[Json] | None) -> AsyncIterator[Gate]:
+    """Where Microsoft's metadata leads to these keys; `None`: to an unsafe place."""
+
+    async def lead(request: web.Request) -> web.Response:
+        return web.json_response(
+            {"jwks_uri": "http://keys.example/keys" if keys is None else f"http://{request.host}/"}
+        )
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response({"keys": keys})
 
     app = web.Application()
     app.router.add_get("/metadata", lead)
+    app.router.add_get("/", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -420,9 +429,23 @@ async def test_a_metadata_document_cannot_lead_to_an_unsafe_place(teams: FakeTea
     astray = type(cloud)(openid_metadata_url=f"http://127.0.0.1:{runner.addresses[0][1]}/metadata")
     try:
         async with gate_of(teams, cloud=astray) as gate:
-            assert await gate.status() == 503
+            yield gate
     finally:
         await runner.cleanup()
+
+
+async def test_a_metadata_document_cannot_lead_to_an_unsafe_place(teams: FakeTeams) -> None:
+    async with keys_from(teams, None) as gate:
+        assert await gate.status() == 503
+
+
+async def test_more_keys_than_anybody_has_are_not_read(teams: FakeTeams) -> None:
+    """Rule 13: ten thousand of them hold the event loop for 170 ms."""
+    key = {"kty": "RSA", "n": "s" * 340, "e": "AQAB"}
+    async with keys_from(teams, [{**key, "kid": str(number)} for number in range(MOST_KEYS)]) as gate:
+        assert await gate.status() == 401
+    async with keys_from(teams, [{**key, "kid": str(number)} for number in range(MOST_KEYS + 1)]) as gate:
+        assert await gate.status() == 503
 
 
 async def test_junk_costs_microsoft_nothing(teams: FakeTeams) -> None:

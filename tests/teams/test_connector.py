@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from aiohttp import web
 from adapters.teams.api import Activity, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.client import BotConnector
+from adapters.teams.connector.http import HttpAnswer
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Spot
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
@@ -419,6 +421,13 @@ async def test_an_endless_answer_is_cut_off(teams: FakeTeams) -> None:
     async with answering(flood) as url, connected(teams) as connector:
         failure = await failure_of(connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO))
     assert failure.error == "bad_answer"
+
+
+def test_more_values_than_can_be_read_in_no_time_are_nothing() -> None:
+    """Rule 13: four megabytes of empty lists hold the event loop for half a second."""
+    assert HttpAnswer(200, {}, b'{"id": [' + b"[]," * 1_000_000 + b"[]]}").object() == {}
+    members = [dict.fromkeys("abcdefghi", "x" * 20) for _ in range(500)]
+    assert HttpAnswer(200, {}, json.dumps({"members": members}).encode()).object() == {"members": members}
 
 
 # -------------------------------------------------------------------------------------------------- limits and order

@@ -15,6 +15,7 @@ import structlog
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.shared.answers import AnswerTooLong, bounded_session
 from adapters.slack.api import ApiFailed
 
 log = structlog.get_logger(__name__)
@@ -80,10 +81,12 @@ class Wire:
             raise ApiFailed(method, "connection") from None
         except TimeoutError:
             raise ApiFailed(method, "timeout", may_have_acted=True) from None
+        except AnswerTooLong:
+            raise ApiFailed(method, "bad_answer", may_have_acted=True) from None
         except aiohttp.ClientError:
             raise ApiFailed(method, "connection", may_have_acted=True) from None
-        except (AttributeError, ValueError, LookupError):
-            # The SDK stumbles over answers that are no JSON objects, or in no known encoding.
+        except (AttributeError, ValueError, LookupError, RecursionError):
+            # The SDK stumbles over answers that are no JSON objects, or nested without end.
             raise ApiFailed(method, "bad_answer", may_have_acted=True) from None
         data = response.data
         return data if isinstance(data, dict) else {}
@@ -93,7 +96,7 @@ class Wire:
         """The SDK's client, for those parts of the SDK that want one. Made in the running loop, at its first use."""
         if self._client is None:
             timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=REQUEST_SECONDS / 2)
-            self._session = aiohttp.ClientSession(timeout=timeout)
+            self._session = bounded_session(timeout, _refuse_redirects)
             self._client = AsyncWebClient(
                 base_url=self._api_url, session=self._session, retry_handlers=[], logger=QUIET
             )
@@ -105,6 +108,15 @@ class Wire:
         if self._session is not None:
             await self._session.close()
         self._session = self._client = None
+
+
+async def _refuse_redirects(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """The SDK follows them, with texts and codes, to wherever an answer says; Slack's API sends none."""
+    response = await send(request)
+    if 300 <= response.status < 400:
+        response.close()
+        raise aiohttp.ClientPayloadError
+    return response
 
 
 def _proxy_for(url: str) -> str | None:

@@ -13,9 +13,10 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
+from adapters.shared.answers import MOST_VALUES, AnswerTooLong, bounded_session
+from adapters.shared.json_bodies import has_too_many_values
+
 CONNECT_SECONDS = 5.0
-LONGEST_ANSWER = 4 * 1024 * 1024
-"""Bytes; the longest are pages of 500 members."""
 
 
 class HttpFailed(Exception):  # noqa: N818  # like ConnectorFailed
@@ -37,7 +38,9 @@ class HttpAnswer:
     body: bytes
 
     def json(self) -> Any:
-        """What the body says; `None` when it is not JSON."""
+        """What the body says; `None` when it is not JSON, or too much to be read."""
+        if has_too_many_values(self.body, MOST_VALUES):
+            return None
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -84,13 +87,15 @@ class Http:
                     proxy=_proxy_for(url),
                 ) as response,
             ):
-                return HttpAnswer(response.status, response.headers, await _whole(response))
+                return HttpAnswer(response.status, response.headers, await response.read())
         except aiohttp.InvalidURL:
             raise HttpFailed("bad_address") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError):
             raise HttpFailed("connection") from None
         except TimeoutError:
             raise HttpFailed("timeout", may_have_acted=True) from None
+        except AnswerTooLong:
+            raise HttpFailed("bad_answer", may_have_acted=True) from None
         except aiohttp.ClientError:
             raise HttpFailed("connection", may_have_acted=True) from None
         except ValueError:
@@ -106,18 +111,8 @@ class Http:
         """Made in the running loop, at its first use."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-            # Cookies would tie us to one of Microsoft's machines; nothing needs them.
-            self._session = aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
+            self._session = bounded_session(timeout)
         return self._session
-
-
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_chunked(64 * 1024):
-        body += chunk
-        if len(body) > LONGEST_ANSWER:
-            raise HttpFailed("bad_answer", may_have_acted=True)
-    return bytes(body)
 
 
 def _proxy_for(url: str) -> str | None:
