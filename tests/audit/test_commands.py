@@ -191,7 +191,8 @@ def test_an_export_for_spreadsheets_calculates_nothing(command: Command, records
     keep(records, chain(ended(1, arguments={}, requester="=1+1"), ended(2)))
     target = tmp_path / "log.csv"
     assert command("audit", "export", "--format", "csv", "--output", str(target))[0] == 0
-    rows = list(csv.DictReader(target.open(newline="")))
+    with target.open(newline="") as file:
+        rows = list(csv.DictReader(file))
     assert [row["requester"] for row in rows] == ["'=1+1", "web:ana"]
     assert [row["seq"] for row in rows] == ["1", "2"]
 
