@@ -37,7 +37,6 @@ from bot.audit.log import AuditLog
 from bot.clock import system_clock
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
-from bot.engine import EmbeddedEngine
 from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
@@ -54,6 +53,7 @@ from bot.records.database import Database
 from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
+from bot.turns.engine import EmbeddedEngine
 from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
@@ -144,7 +144,13 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         # The graph, and the turns that run it.
         audit = AuditLog(database, clock, redactor)
         requests = ApprovalRequests(
-            database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
+            database,
+            outbox,
+            platforms,
+            clock,
+            new_id,
+            learn_names=directory.learn_names,
+            timer_set=engine.timer_was_set,
         )
         standing_approvals = StandingApprovals(database, clock, new_id)
         retry = Retry(times=settings.model_retries)

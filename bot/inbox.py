@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from bot.accounts.codes import Codes
 from bot.clock import Clock
 from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
-from bot.engine import Engine
 from bot.outbox import Outbox, notice
 from bot.records import concerns, deliveries, places, posts, threads
 from bot.records import feedback as feedback_rows
@@ -18,6 +17,7 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.waiting import is_with_us, requesters
 from bot.sessions import QUIET_SECONDS, ThreadForMessage, current_thread, thread_for
+from bot.turns.engine import Engine
 from bot.turns.messages import is_stop, message_of
 from bot.turns.open_requests import OpenRequests
 from graph.calls import storable

@@ -19,13 +19,13 @@ from bot.domain import (
     Settled,
     Unknown,
 )
-from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, read_answers, read_elicited
 from bot.outbox import Outbox
 from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
+from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
 
 NO_SUCH = Unknown("This question does not exist (any more).")

@@ -11,13 +11,13 @@ from bot.accounts.ports import OutsideServices
 from bot.accounts.tokens import Grant, Safe
 from bot.clock import Clock
 from bot.crypto import NewId
-from bot.engine import Engine, resume_thread
 from bot.outbox import Outbox
 from bot.records import connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
 from bot.records.connections import ConnectionRow
 from bot.records.database import Transaction
 from bot.safe_text import visible_line
+from bot.turns.engine import Engine, resume_thread
 
 log = structlog.get_logger(__name__)
 

@@ -24,11 +24,11 @@ from bot.domain import (
     SignInReply,
     Unknown,
 )
-from bot.engine import Engine, resume_thread
 from bot.outbox import Outbox
 from bot.records import authorizations, connections, oauth_clients, sign_ins
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
+from bot.turns.engine import Engine, resume_thread
 
 log = structlog.get_logger(__name__)
 RESEALED_AT_ONCE = 50

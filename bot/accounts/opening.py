@@ -12,10 +12,10 @@ from bot.accounts.tokens import Safe
 from bot.accounts.unconfigured import AccountServices
 from bot.clock import Clock
 from bot.crypto import NewId, Sealer
-from bot.engine import Engine
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.records.database import Database
+from bot.turns.engine import Engine
 
 
 def make_accounts(

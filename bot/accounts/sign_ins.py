@@ -11,7 +11,6 @@ from bot.accounts.ports import OutsideServices
 from bot.clock import Clock
 from bot.crypto import NewId, Sealer, hashed, random_token
 from bot.domain import Refused, Unknown
-from bot.engine import Engine, resume_thread
 from bot.limits import Windows
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, authorizations, connections, sign_ins
@@ -21,6 +20,7 @@ from bot.records.posts import NewPost
 from bot.records.sign_ins import SignInRow
 from bot.safe_text import link_host, one_line
 from bot.settings import Settings
+from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Answer, Declined, Expired, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded
 

@@ -30,13 +30,13 @@ from bot.domain import (
     Settled,
     Unknown,
 )
-from bot.engine import Engine, resume_thread
 from bot.forms import FormErrors, edit_fields, read_form
 from bot.masking import PLAIN, hidden_by_masks, masked_arguments
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, grants, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
+from bot.turns.engine import Engine, resume_thread
 from bot.views import approval_view
 from graph.calls import digest_of, storable
 from policies.approvers import (

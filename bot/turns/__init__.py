@@ -1,1 +1,1 @@
-"""Turns: one delivery after the other becomes a run of the graph, and what it says and asks."""
+"""Turns: the engine hands over one delivery after the other; each becomes a run of the graph, and what it says."""

@@ -16,7 +16,6 @@ import structlog
 from bot.approvals.requests import timer_kind
 from bot.clock import Clock
 from bot.domain import Unwelcome
-from bot.engine import Engine
 from bot.forms import FormErrors
 from bot.limits import TooMany, TurnLimit
 from bot.logs import log_context
@@ -56,6 +55,7 @@ from bot.turns.decision import (
     Void,
     next_action,
 )
+from bot.turns.engine import Engine
 from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, reference_of, regret
 from bot.turns.messages import Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
@@ -421,8 +421,8 @@ class TurnHandler:
                 await deliveries.done(tx, delivery.key)
             case TryLater(seconds=seconds, cause=cause):
                 await deliveries.retry(tx, delivery.key, self.clock() + seconds, cause)
-                tx.afterwards(self.engine.look_again)
+                tx.afterwards(self.engine.timer_was_set)
             case PutOff(outages=outages, retry_after=retry_after, cause=cause):
                 due_at = self.clock() + pause_between(outages, retry_after)
                 await deliveries.put_off(tx, delivery, due_at, cause)
-                tx.afterwards(self.engine.look_again)
+                tx.afterwards(self.engine.timer_was_set)

@@ -20,7 +20,6 @@ from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
 from bot.clock import Clock
 from bot.crypto import NewId, Sealer
-from bot.engine import Engine
 from bot.inbox import Acceptance, Inbox
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.masking import PLAIN
@@ -31,6 +30,7 @@ from bot.questions import Questions
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.services import Services
+from bot.turns.engine import Engine
 from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
@@ -97,7 +97,7 @@ class NotedEngine:
     def wake(self, thread_id: str) -> None:
         self.woken.append(thread_id)
 
-    def look_again(self) -> None:
+    def timer_was_set(self) -> None:
         self.timers_set += 1
 
     def interrupt(self, thread_id: str) -> None:
@@ -151,7 +151,7 @@ def make_parts(
     links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=links_an_hour)
     directory = PeopleDirectory(platforms, database, clock)
     requests = ApprovalRequests(
-        database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.look_again
+        database, outbox, platforms, clock, new_id, learn_names=directory.learn_names, timer_set=engine.timer_was_set
     )
     standing_approvals, audit = StandingApprovals(database, clock, new_id), AuditLog(database, clock, PLAIN)
     questions = Questions(*common, new_id)

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from bot import engine as engine_module
-from bot.engine import EmbeddedEngine
 from bot.records import deliveries
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
+from bot.turns import engine as engine_module
+from bot.turns.engine import EmbeddedEngine
 from tests.bot.conftest import SetClock, until
 
 THREAD = "chat:T1"
@@ -102,10 +102,10 @@ async def test_timers_are_watched_on_after_a_failure(
     await engine.start(handle)
     await keep(database, "expire", due_at=moody.now + 60, kind="timer")
     moody.failures = 1
-    engine.look_again()
+    engine.timer_was_set()
     await until(lambda: moody.failures == 0)
     moody.move(61)
-    engine.look_again()
+    engine.timer_was_set()
     await until(lambda: handled)
     assert handled == ["expire"]
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.engine import EASY, FEWEST, LATE, AdaptiveLimit, next_limit
+from bot.turns.engine import EASY, FEWEST, LATE, AdaptiveLimit, next_limit
 
 
 @pytest.mark.parametrize(

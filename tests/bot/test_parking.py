@@ -11,12 +11,12 @@ import sqlalchemy as sa
 
 from bot.crypto import NewId
 from bot.domain import Message, Notice, Person, Said
-from bot.engine import EmbeddedEngine
 from bot.inbox import Acceptance, message_delivery
 from bot.outbox import Outbox
 from bot.records import tables
 from bot.records.database import Database
 from bot.sessions import ThreadForMessage
+from bot.turns.engine import EmbeddedEngine
 from bot.turns.failures import MAX_TRIES, PAUSES, reference_of
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.stubs import FragileAgent, make_parts, make_turn_handler
@@ -45,7 +45,7 @@ class Inbox:
 
     def later(self, seconds: float) -> None:
         self._clock.move(seconds)
-        self._engine.look_again()
+        self._engine.timer_was_set()
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from bot.domain import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
-from bot.engine import Handler
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
 from bot.turns.decision import MAX_DEATHS
+from bot.turns.engine import Handler
 from bot.turns.failures import MAX_OUTAGE_TRIES
 from bot.turns.messages import in_lines
 from graph.ports import Live, Spoken

@@ -27,7 +27,6 @@ START_PAUSE = 1.0
 """Seconds before the inbox is taken up again when it could not be read."""
 LONGEST_NAP = 3600.0
 """Seconds that the timer sleeps at most, so that a changed system clock is noticed within the hour."""
-
 Handler = Callable[[Delivery], Awaitable[None]]
 """Handles a delivery and marks it as done in the same transaction as its effects."""
 
@@ -39,7 +38,7 @@ class Engine(Protocol):
         """There is something to handle in this thread; returns at once."""
         ...
 
-    def look_again(self) -> None:
+    def timer_was_set(self) -> None:
         """A timer was set: see when the next one is due."""
         ...
 
@@ -136,7 +135,7 @@ class EmbeddedEngine:
             return
         self._workers[thread_id] = asyncio.create_task(self._work(thread_id), name=f"thread {thread_id}")
 
-    def look_again(self) -> None:
+    def timer_was_set(self) -> None:
         """A timer was set."""
         self._timer_set.set()
 
