@@ -29,8 +29,8 @@ IN_PARALLEL := -n auto --dist worksteal
 test: .venv/.for-working ## Run all tests, with a few of the random kills and examples
 	$(IN_VENV) -m pytest $(IN_PARALLEL)
 
-# What needs neither the whole product nor a browser, and hardly any other process.
-FAST := tests/policies tests/graph tests/bot tests/accounts tests/audit tests/models tests/rendering tests/slack tests/teams
+# The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process.
+FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
 test-fast: .venv/.for-working ## Run what needs neither the whole product nor a browser: the inner loop
 	$(IN_VENV) -m pytest $(IN_PARALLEL) $(FAST) $(foreach each,slack/house slack/local teams/house teams/local,--ignore=tests/$(each))
 
