@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import lru_cache
 
 import httpcore2
 import httpx2
@@ -23,9 +22,8 @@ LONGEST_ANSWER = 256 * 1024 * 1024
 take_short_heads(httpcore2.AsyncHTTP11Connection)
 
 
-@lru_cache
-def http_client(_address: str, timeout: float, connect: float) -> httpx2.AsyncClient:
-    """The client for a service, which its models share. Times are seconds.
+def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
+    """A client for one model's service, which is closed with the model. Times are seconds.
 
     It raises `httpx2.RemoteProtocolError` for what is too large, or compressed."""
     return openai.DefaultAsyncHttpxClient(

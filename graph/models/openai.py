@@ -56,7 +56,7 @@ def create_openai_model(name: str, *, base_url: str | None, api_key: SecretStr |
         # Local services want no key, the client insists on one.
         api_key=api_key or SecretStr("none"),
         timeout=openai.Timeout(timeout, connect=connect),
-        http_async_client=http_client(address, timeout, connect),
+        http_async_client=http_client(timeout, connect),
         stream_chunk_timeout=timeout,
         max_retries=0,
         streaming=True,

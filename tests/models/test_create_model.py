@@ -9,10 +9,11 @@ from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.models import ModelProblem, ModelSpec, Trouble, create_model
+from graph.models import ModelProblem, ModelSpec, Trouble, close_model, create_model
 from graph.models.openai import create_openai_model
 from graph.models.streaming import stream_message
 from tests.fakes.openai_server import Reply, fake_openai
+from tests.models.conftest import ONCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,3 +75,13 @@ def test_no_provider_is_imported_before_it_is_chosen(name: str) -> None:
     code = f"import sys, {name}; sys.exit(' '.join({{'langchain_core', 'openai', 'google'}} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+async def test_a_model_that_is_closed_takes_no_other_with_it() -> None:
+    """Not even one at the same address: each is closed by whoever opened it."""
+    async with fake_openai(lambda _: Reply(text="Hello")) as server:
+        closed, kept = (create_model(ModelSpec("m", server.base_url, SecretStr("k"))) for _ in range(2))
+        await close_model(closed)
+        answer = await stream_message(kept, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+        await close_model(kept)
+    assert answer.text == "Hello"
