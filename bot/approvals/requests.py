@@ -28,6 +28,7 @@ from policies.model import Ask
 
 log = structlog.get_logger(__name__)
 
+NOT_ASKED = "The rules for this changed before anybody decided"
 TimerKind = Literal["remind", "escalate", "expire"]
 
 LearnNames = Callable[[Iterable[str]], Awaitable[None]]
@@ -66,13 +67,24 @@ class ApprovalRequests:
 
     # ------------------------------------------------------------------------------------------- asking
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
-        """Keeps what the model said before the call, and `record`s the approval, in one transaction."""
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> ApprovalAsked:
+        """Keeps what the model said before the call, and `record`s the approval, in one transaction. Returns what is
+        recorded: what a card shows, and what an approval of it is given for, stays what was asked first."""
         await self._learn_names([*asked.ask.approvers, *asked.ask.escalate_to])
         async with self._database.writing() as tx:
             for each in spoken:
                 await self._outbox.say(tx, said(thread_id, each))
             await self.record(tx, thread_id, asked)
+            row = await approvals.of_call(tx, asked.call_id, asked.round)
+        return row.asked if row is not None else asked
+
+    async def not_asked(self, call_id: str, round_: int) -> None:
+        """Supersedes what was asked about this round of a call by a run that broke off, if it is still pending."""
+        async with self._database.reading() as tx:
+            row = await approvals.of_call(tx, call_id, round_)
+        if row is not None:
+            async with self._database.writing() as tx:
+                await self.supersede(tx, row, f"not asked:{row.approval_id}", NOT_ASKED)
 
     async def record(self, tx: Transaction, thread_id: str, asked: ApprovalAsked) -> None:
         """Records an approval, posts its cards, in its thread and in each place that the rule routes it to, and sets

@@ -37,15 +37,17 @@ def policy_gate(ports: Ports) -> Step:
         judgement = await judged(ports, state, tool, runtime.context.now)
         match judgement.verdict:
             case Deny(reason=reason):
+                await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
             case Allow():
+                await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
                     return Command(goto="use_tools")
                 asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))
-                await ports.approvals.ask(turn["thread_id"], asked, spoken)
+                asked = await ports.approvals.ask(turn["thread_id"], asked, spoken)
                 update = {"asked": asked.model_dump(mode="json"), "approved": None, "rounds": asked.round}
                 return Command(goto="human_confirmation", update=update)
 

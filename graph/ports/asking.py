@@ -32,9 +32,17 @@ class Unfinished:
 class ApprovalPort(Protocol):
     """Where approvals are recorded and shown at once, before the graph stops for them."""
 
-    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> None:
-        """Says what the model said before it, records the approval and posts its card. Asking for the same round again
-        changes nothing."""
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> ApprovalAsked:
+        """Says what the model said before it, records the approval and posts its card.
+
+        Returns:
+            What people are asked: `asked`, or what was recorded for the same round by a run that ended right after
+            that. It may have been asked under another policy, and decided since.
+        """
+        ...
+
+    async def not_asked(self, call_id: str, round_: int) -> None:
+        """Nobody is asked about this round of a call: what a run that broke off has asked is superseded."""
         ...
 
 

@@ -202,11 +202,14 @@ class Bench:
         self.unmade.append(call)
 
     # approvals and sign-ins
+    async def not_asked(self, call_id: str, round_: int) -> None:
+        """Nothing was asked by a run that broke off."""
+
     async def ask(self, *given: Any) -> Any:
         if isinstance(given[1], ApprovalAsked):
             self.asked.append(given[1])
             assert all(isinstance(said, Spoken) for said in given[2])
-            return None
+            return given[1]
         assert isinstance(given[4], SignInNeeded | AccountNeeded)
         self.needed.append(given[4])
         return "sign-in-1"

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 
+import app
+from bot.approvals.requests import ApprovalRequests
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.house import HouseFolder, house_here
 from tests.support.tools import Workshop, entry
@@ -25,6 +32,7 @@ rules:
     match: {tool: "*"}
     decide: allow
 """
+DENIED = ALLOWED.replace("allow\n", "deny\n    reason: Not from chat.\n")
 
 SMALL_IS_ALLOWED = """
 version: 1
@@ -148,3 +156,62 @@ async def test_an_approval_is_of_no_use_to_a_later_asking_after_the_edited_call_
         assert (await bens.approve(again["id"]))["kind"] == "settled"
         await thread.says("made lamp with the account")
     assert shop.done == ["make_with_account lamp"]
+
+
+@asynccontextmanager
+async def ends_once_it_has_asked(home: HouseFolder) -> AsyncIterator[str]:
+    """The process ends when a card is shown, and before the graph has kept that it was asked for."""
+    ask = ApprovalRequests.ask
+
+    async def ask_and_stay(self: ApprovalRequests, *what: Any) -> Any:
+        await ask(self, *what)
+        await asyncio.Event().wait()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ApprovalRequests, "ask", ask_and_stay)
+        patched.setattr(app, "SHUTDOWN_SECONDS", 0.0)
+        async with house_here(home) as url:
+            yield url
+
+
+async def test_a_card_that_was_shown_before_the_policy_changed_is_no_approval_under_the_stricter_one(
+    workshop_home: HouseFolder, shop: Workshop
+) -> None:
+    """Rule 3 and rule 6: whom the card asked is what its approval counts for, whatever was asked for in its place."""
+    async with ends_once_it_has_asked(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(BEN_DECIDES)
+    async with (
+        house_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "void")
+        (again,) = await thread.waiting()
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert shop.done == []
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+@pytest.mark.parametrize(("policy", "done"), [(ALLOWED, ["make lamp 1"]), (DENIED, [])])
+async def test_a_card_that_nobody_has_to_decide_any_more_says_so(
+    workshop_home: HouseFolder, shop: Workshop, policy: str, done: list[str]
+) -> None:
+    """Rule 5: a click on it is not told that something was approved which is not asked for."""
+    async with ends_once_it_has_asked(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(policy)
+    async with house_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.says("results")
+        await thread.card(card["id"], "superseded")
+        assert (await thread.approve(card["id"]))["kind"] != "settled"
+    assert shop.done == done
