@@ -77,10 +77,14 @@ RESULT_LIMIT = 400
 # ------------------------------------------------------------------------------------------------ threads
 
 
-def thread_json(view: ThreadView) -> Json:
-    """A whole thread, oldest entry first."""
-    entries = [message_json(e) if isinstance(e, MessageView) else post_json(e) for e in view.entries]
+def thread_json(view: ThreadView, entries: Sequence[Json]) -> Json:
+    """A whole thread. `entries`: `entry_json` of each, oldest first."""
     return {"thread_id": view.thread_id, "title": line(view.title, TITLE_LIMIT), "entries": entries}
+
+
+def entry_json(entry: MessageView | Post) -> Json:
+    """What somebody wrote, or a post."""
+    return message_json(entry) if isinstance(entry, MessageView) else post_json(entry)
 
 
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:

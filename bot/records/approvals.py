@@ -58,6 +58,9 @@ class VoteRow:
     """Addresses of the account for which nobody vouches."""
 
 
+PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "approved_arguments"})
+"""What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
+
 _IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
 
 _COUNT_PENDING = (
@@ -98,7 +101,7 @@ async def add(
 async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none."""
     row = await tx.one(_by_id(approval_id))
-    return _row(row) if row else None
+    return _whole(row) if row else None
 
 
 async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
@@ -108,14 +111,14 @@ async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     plain read; elsewhere it locks the row. Several are held in the order of their ids, so that none wait in a circle.
     """
     row = await tx.one(_by_id(approval_id).with_for_update())
-    return _row(row) if row else None
+    return _whole(row) if row else None
 
 
 async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:
     """The approval of one round of a call, or none."""
     query = sa.select(approvals).where(approvals.c.call_id == call_id, approvals.c.round == round_)
     row = await tx.one(query)
-    return _row(row) if row else None
+    return _whole(row) if row else None
 
 
 async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
@@ -124,9 +127,9 @@ async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
 
 
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
-    """What waits in a thread, oldest first."""
-    query = sa.select(approvals).where(approvals.c.thread_id == thread_id, approvals.c.status == PENDING)
-    return await select(tx, query.order_by(approvals.c.asked_at))
+    """What waits in a thread, oldest first, without arguments."""
+    query = sa.select(*PENDING_COLUMNS).where(approvals.c.thread_id == thread_id, approvals.c.status == PENDING)
+    return await select_pending(tx, query.order_by(approvals.c.asked_at))
 
 
 async def count_pending(tx: Transaction, thread_id: str) -> int:
@@ -135,9 +138,10 @@ async def count_pending(tx: Transaction, thread_id: str) -> int:
     return row.n if row else 0
 
 
-async def select(tx: Transaction, query: sa.Select[Any]) -> Sequence[ApprovalRow]:
-    """The approvals that a query of whole rows finds."""
-    return [_row(r) for r in await tx.all(query)]
+async def select_pending(tx: Transaction, query: sa.Select[Any]) -> Sequence[ApprovalRow]:
+    """The approvals that a query of `PENDING_COLUMNS` finds, without arguments: looking at `asked.arguments` raises
+    `AttributeError`."""
+    return [_row(r, ApprovalAsked.model_construct(**_asked(r))) for r in await tx.all(query)]
 
 
 async def settle(
@@ -260,26 +264,33 @@ def _ask(written: str) -> Ask:
     return Ask.model_validate_json(written)
 
 
-def _row(r: Any) -> ApprovalRow:
-    asked = ApprovalAsked(
-        call_id=r.call_id,
-        round=r.round,
-        server=r.server,
-        tool=r.tool,
-        title=r.title,
-        arguments=r.arguments,
-        digest=r.digest,
-        risk=tuple(Risk(x) for x in r.risk),
-        ask=_ask(json.dumps(r.ask)),
-        requesters=tuple(r.requesters),
-        quote=r.quote,
-    )
+def _asked(r: Any) -> dict[str, Any]:
+    """What was asked, apart from the arguments."""
+    return {
+        "call_id": r.call_id,
+        "round": r.round,
+        "server": r.server,
+        "tool": r.tool,
+        "title": r.title,
+        "digest": r.digest,
+        "risk": tuple(Risk(x) for x in r.risk),
+        "ask": _ask(json.dumps(r.ask)),
+        "requesters": tuple(r.requesters),
+        "quote": r.quote,
+    }
+
+
+def _whole(r: Any) -> ApprovalRow:
+    return _row(r, ApprovalAsked(**_asked(r), arguments=r.arguments), r.approved_arguments)
+
+
+def _row(r: Any, asked: ApprovalAsked, approved_arguments: Mapping[str, Any] | None = None) -> ApprovalRow:
     return ApprovalRow(
         approval_id=r.approval_id,
         thread_id=r.thread_id,
         asked=asked,
         status=r.status,
-        approved_arguments=r.approved_arguments,
+        approved_arguments=approved_arguments,
         approved_digest=r.approved_digest,
         edited_by=r.edited_by,
         reason=r.reason or "",

@@ -17,16 +17,17 @@ MOST = 200
 
 
 async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:
-    """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first."""
+    """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first, without their
+    arguments."""
     routed = sa.exists().where(
         posts.c.subject == approvals_table.c.approval_id,
         posts.c.place.is_not(sa.null()),
         posts.c.lane.startswith(within, autoescape=True),
     )
     here = approvals_table.c.thread_id.startswith(within, autoescape=True)
-    return await approvals.select(
+    return await approvals.select_pending(
         tx,
-        sa.select(approvals_table)
+        sa.select(*approvals.PENDING_COLUMNS)
         .where(approvals_table.c.status == PENDING, here | routed)
         .order_by(approvals_table.c.asked_at.desc())
         .limit(MOST),
@@ -34,25 +35,26 @@ async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRo
 
 
 async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:
-    """Approvals that wait and are shown at a place other than their own threads, among the newest cards there."""
+    """Approvals that wait and are shown at a place other than their own threads, among the newest cards there; without
+    their arguments."""
     cards = sa.select(posts.c.subject).where(posts.c.place.is_not(sa.null()), posts.c.lane == place_key)
     newest = cards.order_by(posts.c.seq.desc()).limit(MOST)
-    query = sa.select(approvals_table).where(approvals_table.c.approval_id.in_(newest))
+    query = sa.select(*approvals.PENDING_COLUMNS).where(approvals_table.c.approval_id.in_(newest))
     # As a parameter: they are to be found by their ids, not among all that wait.
-    rows = await approvals.select(tx, query.where(approvals_table.c.status == sa.literal("pending")))
+    rows = await approvals.select_pending(tx, query.where(approvals_table.c.status == sa.literal("pending")))
     return sorted(rows, key=lambda row: row.asked_at, reverse=True)
 
 
-async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[ApprovalRow]:
-    """Approvals of this person's requests that were settled, the latest first."""
-    return await approvals.select(
-        tx,
-        sa.select(approvals_table)
+async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[str]:
+    """Ids of approvals of this person's requests that were settled, the latest first."""
+    rows = await tx.all(
+        sa.select(approvals_table.c.approval_id)
         .where(approvals_table.c.settled_at.is_not(None), approvals_table.c.requester == requester)
         .where(approvals_table.c.thread_id.startswith(within, autoescape=True))
         .order_by(approvals_table.c.settled_at.desc())
-        .limit(limit),
+        .limit(limit)
     )
+    return [row.approval_id for row in rows]
 
 
 async def open_questions(tx: Transaction, person_id: str, within: str) -> Sequence[str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+import sqlalchemy as sa
+
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -16,7 +19,7 @@ from bot.domain import (
     Shown,
     Unknown,
 )
-from bot.records import approvals, clarifications, threads
+from bot.records import approvals, clarifications, concerns, threads
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
 from graph.fields import FieldType, FormField
@@ -24,6 +27,7 @@ from graph.interrupts import ClarificationAsked
 from tests.bot.conftest import SetClock, place
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.rows import asked
+from tests.support.raw_http import turns_of_others
 
 ELSEWHERE = "other:T9"
 
@@ -176,3 +180,38 @@ async def test_the_last_opinion_of_a_person_on_an_answer_is_kept(counter: Counte
         rows = tx.connection.exec_driver_sql("SELECT person_id, verdict FROM feedback ORDER BY person_id").all()
     assert [tuple(row) for row in rows] == [(ANA.person_id, "bad"), (BEN.person_id, "good")]
     assert isinstance(await counter.services.inbox.feedback(Feedback(ANA, "said:nothing", "good")), Unknown)
+
+
+# ------------------------------------------------------------------------------- many with long arguments
+
+
+async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with(counter: Counter) -> None:
+    """Rule 13: twenty calls with a megabyte of arguments each held the event loop for a second whenever anybody looked
+    at what waits for them, and after every change where a page is open."""
+    for number in range(3):
+        await ask(counter, f"a{number}", approvers=(BEN.person_id,))
+    async with counter.database.writing() as tx:
+        await tx.run(sa.text("UPDATE approvals SET arguments = 'cannot be read'"))
+    async with counter.database.reading() as tx:
+        waiting = await approvals.pending_in(tx, THREAD)
+        assert len(waiting) == len(await concerns.pending_approvals(tx, "chat:")) == 3
+        assert await concerns.settled_lately(tx, ANA.person_id, "chat:", 10) == []
+        with pytest.raises(AttributeError):
+            _ = waiting[0].asked.arguments
+        with pytest.raises(ValueError, match="Expecting value"):
+            await approvals.get(tx, "a0")
+
+
+async def test_others_have_their_turn_between_cards(counter: Counter) -> None:
+    """Rule 13: a card with a megabyte of arguments takes 20 ms."""
+    for number in range(10):
+        await ask(counter, f"a{number}")
+    async with turns_of_others() as turns:
+        await counter.services.queries.overview(ANA, "chat:")
+        assert turns[0] >= 10
+        turns[0] = 0
+        await counter.services.queries.together("a0", ANA)
+        assert turns[0] >= 10
+        turns[0] = 0
+        await counter.services.queries.thread(THREAD, ANA)
+        assert turns[0] >= 10
