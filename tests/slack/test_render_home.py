@@ -74,6 +74,19 @@ def test_with_very_much_waiting_the_rest_is_counted() -> None:
     assert view_mistakes(view, surface="home") == []
 
 
+def test_what_does_not_fit_is_not_rendered() -> None:
+    """Rule 13: two hundred calls with long arguments took 0.2 s, of which ten fit."""
+    rendered = []
+
+    def noted(one: Shown) -> str:
+        rendered.append(one)
+        return LINK
+
+    waiting = tuple(shown(an_approval(f"call-{number}"), f"p:{number}") for number in range(200))
+    home_view(Overview(waiting, (), waiting), noted, ANA)
+    assert len(rendered) < 60
+
+
 def test_with_nothing_waiting_it_says_how_to_begin() -> None:
     [block] = home_view(Overview((), (), ()), link, ANA)["blocks"]
     assert block["elements"][0]["elements"][0]["text"].startswith("Hello Ana. Nothing waits for you.")

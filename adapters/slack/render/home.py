@@ -80,13 +80,14 @@ def home_view(
     connections: Sequence[ConnectionView] = (),
 ) -> Block:
     """The App Home of a person, with buttons that work there."""
-    decide, waiting = overview.to_decide, _without(overview.waiting, overview.to_decide)
+    decide, recent = overview.to_decide, overview.recent
+    waiting = _without(overview.waiting, decide)
     blocks = [
-        *_group("Waiting for your decision", [_to_decide(shown, link) for shown in decide], _TO_DECIDE),
-        *_group("You asked, and it waits", [_waiting(shown, link) for shown in waiting], _WAITING),
-        *_group("You always allow", [_granted(grant) for grant in grants], _GRANTED),
-        *_group("Your connected accounts", [connection_blocks(one) for one in connections], _CONNECTED),
-        *_group("Settled lately", [_recent(shown, link) for shown in overview.recent], _RECENT),
+        *_group("Waiting for your decision", (_to_decide(shown, link) for shown in decide), len(decide), _TO_DECIDE),
+        *_group("You asked, and it waits", (_waiting(shown, link) for shown in waiting), len(waiting), _WAITING),
+        *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
+        *_group("Your connected accounts", map(connection_blocks, connections), len(connections), _CONNECTED),
+        *_group("Settled lately", (_recent(shown, link) for shown in recent), len(recent), _RECENT),
     ]
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
 
@@ -134,16 +135,16 @@ def _nothing(person: Person) -> str:
 # ------------------------------------------------------------------------------------------------ App Home
 
 
-def _group(title: str, entries: Sequence[list[Block]], share: float) -> list[Block]:
-    """A heading and as many whole entries as fit into that share of the App Home."""
-    if not entries:
+def _group(title: str, entries: Iterable[list[Block]], count: int, share: float) -> list[Block]:
+    """A heading and as many whole entries, of `count`, as fit into that share of the App Home; no more are made."""
+    if not count:
         return []
     blocks: list[Block] = []
     size = 0
     for number, entry in enumerate(entries):
         size += len(json.dumps(entry))
         if len(blocks) + len(entry) > share * _BLOCKS_IN_ALL or size > share * _BYTES_IN_ALL:
-            blocks.append(context(plain(f"… and {len(entries) - number:,} more")))
+            blocks.append(context(plain(f"… and {count - number:,} more")))
             break
         blocks += entry
     return [header(title), *blocks, divider()]
