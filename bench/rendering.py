@@ -12,8 +12,8 @@ from adapters.slack.outbound.streams import MOST_STREAMED
 from adapters.slack.render import forms as slack_forms
 from adapters.slack.render import posts as slack_posts
 from adapters.slack.render.home import home_view
-from adapters.slack.render.stable import cut_at_line
-from adapters.slack.render.streamable import streamable as slack_streamable
+from adapters.slack.render.splitting import cut_at_line
+from adapters.slack.render.splitting import streamable as slack_streamable
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import posts as teams_posts
 from adapters.teams.render.streamable import streamable as teams_streamable

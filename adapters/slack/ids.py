@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
-from bot.domain import Place
+from adapters.shared.untrusted_json import matching, one_line_up_to
+from bot.domain import Place, Shown
 
 PLATFORM = "slack"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SlackLocation:
     """Where in Slack something is posted: a channel, and a thread of it or none."""
 
     team: str
@@ -55,12 +58,12 @@ def within_team(team: str) -> str:
     return f"{PLATFORM}:{team}:"
 
 
-def place_of(spot: Spot, *, direct: bool) -> Place:
+def place_of(location: SlackLocation, *, direct: bool) -> Place:
     """The place of a conversation. A direct message without a thread is divided into sessions."""
-    key = f"{within_team(spot.team)}{spot.channel}" + (f":{spot.thread_ts}" if spot.thread_ts else "")
-    address = {"team": spot.team, "channel": spot.channel, "thread_ts": spot.thread_ts}
-    channel = "" if direct else f"{within_team(spot.team)}{spot.channel}"
-    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=bool(spot.thread_ts))
+    key = f"{within_team(location.team)}{location.channel}" + (f":{location.thread_ts}" if location.thread_ts else "")
+    address = {"team": location.team, "channel": location.channel, "thread_ts": location.thread_ts}
+    channel = "" if direct else f"{within_team(location.team)}{location.channel}"
+    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=bool(location.thread_ts))
 
 
 def named_place(reference: str) -> Place | None:
@@ -70,7 +73,7 @@ def named_place(reference: str) -> Place | None:
     team, _, where = rest.partition(":")
     if platform != PLATFORM or not team or not where or ":" in where:
         return None
-    return place_of(Spot(team, where), direct=is_user(where))
+    return place_of(SlackLocation(team, where), direct=is_user(where))
 
 
 def is_user(channel: str) -> bool:
@@ -78,7 +81,56 @@ def is_user(channel: str) -> bool:
     return channel[:1] in {"U", "W"}
 
 
-def spot_of(place: Place) -> Spot:
+def location_of(place: Place) -> SlackLocation:
     """Where to post for a place."""
     address = place.address
-    return Spot(address["team"], address["channel"], address["thread_ts"])
+    return SlackLocation(address["team"], address["channel"], address["thread_ts"])
+
+
+# ------------------------------------------------------------------------ ids in what Slack sends
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_TS = re.compile(r"\d{1,12}\.\d{1,9}")
+_TOKEN = re.compile(r"[!-~]{1,300}")
+_LONGEST_ID = 500
+
+
+def slack_id(payload: object, *path: str) -> str:
+    """An id of Slack's (`U123`, `C123`, `T123`, `V123`); empty when it is none."""
+    return matching(_ID, payload, *path)
+
+
+def slack_ts(payload: object, *path: str) -> str:
+    """A timestamp of Slack's (`1700000000.000100`), which names a message; empty when it is none."""
+    return matching(_TS, payload, *path)
+
+
+def token(payload: object, *path: str) -> str:
+    """An opaque word that goes into a key or back to Slack (trigger, hash); empty when it is none."""
+    return matching(_TOKEN, payload, *path)
+
+
+def our_id(payload: object, *path: str) -> str:
+    """An id of ours that comes back on a button: as long as one may be, and in one line; empty when it is none."""
+    return one_line_up_to(_LONGEST_ID, payload, *path)
+
+
+# Permanent links to what is shown in Slack. Pure: Slack's own form of them, without asking for each.
+
+
+def permalink(workspace_url: str, shown: Shown) -> str:
+    """Where a post is shown: its own message, or where that is not known its thread or channel.
+
+    `workspace_url` is what `auth.test` calls `url`: `https://acme.slack.com/`.
+    """
+    location = location_of(shown.post.place)
+    ts = _first_part(shown) or location.thread_ts
+    link = f"{workspace_url.rstrip('/')}/archives/{location.channel}"
+    if not ts:
+        return link
+    within = f"?{urlencode({'thread_ts': location.thread_ts, 'cid': location.channel})}" if location.thread_ts else ""
+    return f"{link}/p{ts.replace('.', '')}{within}"
+
+
+def _first_part(shown: Shown) -> str:
+    parts = (shown.reference or {}).get("parts") or ()
+    return str(parts[0]) if parts else ""

@@ -8,23 +8,20 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from adapters.slack.errands import Errands
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.bolt import Handlers, Inbound
 from adapters.slack.inbound.clicks import Clicks
-from adapters.slack.inbound.commands import Commands
-from adapters.slack.inbound.concerns import Concerns
-from adapters.slack.inbound.door import Door
-from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.listening import Listening
+from adapters.slack.inbound.commands import Commands, Openings, Shortcuts
+from adapters.slack.inbound.home_tab import Concerns, HomeTab
+from adapters.slack.inbound.messages import Listening
 from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
-from adapters.slack.inbound.openings import Openings
-from adapters.slack.inbound.shortcuts import Shortcuts
+from adapters.slack.inbound.requests import Door, Handlers, Inbound
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.outbound.private import Private
 from adapters.slack.sender import SlackSender
-from adapters.slack.web_api.connecting import Connecting
+from adapters.slack.web_api.workspaces import Connecting
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
@@ -45,25 +42,25 @@ class SlackReceiver:
         self._config = config = sender.config
         self._clock = sender.clock
         self._installing = sender.installing
-        self._errands = errands = Errands()
+        self._background = background = BackgroundTasks(PLATFORM)
         api, people, workspaces = sender.api, sender.people, sender.workspaces
         answers = Answers(api, people, Private(api))
         concerns = Concerns(services.queries, sender.members)
         home = HomeTab(
             services.queries, services.connections, concerns=concerns, api=api, people=people, workspaces=workspaces
         )
-        self._openings = Openings(services.inbox, api, people, workspaces, errands)
+        self._openings = Openings(services.inbox, api, people, workspaces, background)
         handlers = Handlers(
-            Listening(services.inbox, api=api, people=people, workspaces=workspaces, home=home, errands=errands),
-            Clicks(services, answers, home, errands),
-            Modals(services, answers, self._openings, home, errands),
+            Listening(services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background),
+            Clicks(services, answers, home, background),
+            Modals(services, answers, self._openings, home, background),
             Commands(services, concerns, answers, self._openings, workspaces),
-            Shortcuts(answers, errands),
-            NotInstalled(errands),
+            Shortcuts(answers, background),
+            NotInstalled(background),
         )
         self._inbound = Inbound(handlers, workspaces.authorize, config.api_url, agent_view=config.agent_view)
         self._socket = (
-            SocketMode(self._inbound, config.app_token, config.api_url, errands) if config.app_token else None
+            SocketMode(self._inbound, config.app_token, config.api_url, background) if config.app_token else None
         )
         self._mode = "socket" if config.socket_mode else "http"
         self._connecting = Connecting(workspaces, self._mode)
@@ -99,8 +96,8 @@ class SlackReceiver:
     async def stop(self) -> None:
         """Take nothing in any more, and give the answers that are still to be given. Posting goes on."""
         await self._connecting.close()
-        await self._errands.drain(DRAIN_SECONDS)
+        await self._background.drain(DRAIN_SECONDS)
         await self._openings.close()
         if self._socket:
             await self._socket.close()
-            await self._errands.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again
+            await self._background.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again

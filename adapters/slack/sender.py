@@ -12,12 +12,8 @@ from adapters.slack.outbound.outbox import Outbound, SignInLink
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.install_pages import InstallPages
-from adapters.slack.web_api.installing import InstallationRecords
-from adapters.slack.web_api.members import Members
-from adapters.slack.web_api.people import People
-from adapters.slack.web_api.rotation import InstalledTokens
-from adapters.slack.web_api.standing import Standing
-from adapters.slack.web_api.user_groups import UserGroups
+from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
+from adapters.slack.web_api.people import Members, People, Standing, UserGroups
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer

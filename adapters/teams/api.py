@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 
 Activity = Mapping[str, Any]
 """An activity's JSON (https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference),
@@ -63,34 +63,46 @@ class Connector(Protocol):
     412, 429, 502 and 504 are tried again with jitter within `patience` seconds, as Microsoft asks for.
     """
 
-    async def send(self, spot: Spot, activity: Activity, *, only_for: str = "", patience: float = PATIENCE) -> str:
+    async def send(
+        self, location: TeamsLocation, activity: Activity, *, only_for: str = "", patience: float = PATIENCE
+    ) -> str:
         """Post an activity; its id, empty where Teams gives none (all but the first of a stream). `only_for`: address
         (`29:…`) of the one person who sees it (a targeted message)."""
         ...
 
     async def update(
-        self, spot: Spot, activity_id: str, activity: Activity, *, targeted: bool = False, patience: float = PATIENCE
+        self,
+        location: TeamsLocation,
+        activity_id: str,
+        activity: Activity,
+        *,
+        targeted: bool = False,
+        patience: float = PATIENCE,
     ) -> None:
         """Replace what a message shows. `targeted`: it is one that a single person sees."""
         ...
 
-    async def delete(self, spot: Spot, activity_id: str, *, targeted: bool = False, patience: float = PATIENCE) -> None:
+    async def delete(
+        self, location: TeamsLocation, activity_id: str, *, targeted: bool = False, patience: float = PATIENCE
+    ) -> None:
         """Take a message away. `targeted`: it is one that a single person sees."""
         ...
 
-    async def open_chat(self, spot: Spot, *, patience: float = PATIENCE) -> Opened:
-        """The direct chat with `spot.user`. Refused (403) when they have not installed the app."""
+    async def open_chat(self, location: TeamsLocation, *, patience: float = PATIENCE) -> Opened:
+        """The direct chat with `location.user`. Refused (403) when they have not installed the app."""
         ...
 
-    async def open_thread(self, spot: Spot, activity: Activity, *, patience: float = PATIENCE) -> Opened:
-        """Begin a thread in the channel `spot.conversation` with a message."""
+    async def open_thread(self, location: TeamsLocation, activity: Activity, *, patience: float = PATIENCE) -> Opened:
+        """Begin a thread in the channel `location.conversation` with a message."""
         ...
 
-    async def member(self, spot: Spot, user: str, *, patience: float = PATIENCE) -> Mapping[str, Any]:
+    async def member(self, location: TeamsLocation, user: str, *, patience: float = PATIENCE) -> Mapping[str, Any]:
         """A member of a conversation by object id or address: `id`, `name`, `aadObjectId`, `email`, `tenantId`,
         `userRole`, `userPrincipalName`."""
         ...
 
-    async def members(self, spot: Spot, most: int, *, patience: float = PATIENCE) -> Sequence[Mapping[str, Any]]:
+    async def members(
+        self, location: TeamsLocation, most: int, *, patience: float = PATIENCE
+    ) -> Sequence[Mapping[str, Any]]:
         """The first `most` members of a conversation."""
         ...

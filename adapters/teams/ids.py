@@ -6,19 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from adapters.shared.untrusted_json import matching, one_line_up_to
 from bot.domain import Place
 
 PLATFORM = "teams"
-
 Kind = Literal["personal", "groupChat", "channel"]
 """Teams' own words (`conversation.conversationType`)."""
-
 _OBJECT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _THREAD = ";messageid="
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TeamsLocation:
     """Where in Teams something is posted."""
 
     tenant: str
@@ -83,24 +82,24 @@ def channel_of(conversation: str) -> str:
     return conversation.partition(_THREAD)[0]
 
 
-def place_of(spot: Spot) -> Place:
+def place_of(location: TeamsLocation) -> Place:
     """The place of a conversation. Chats have no threads of their own and are divided into sessions."""
-    key = f"{within_tenant(spot.tenant)}{spot.conversation or spot.user}"
+    key = f"{within_tenant(location.tenant)}{location.conversation or location.user}"
     address = {
-        "tenant": spot.tenant,
-        "conversation": spot.conversation,
-        "kind": spot.kind,
-        "service_url": spot.service_url,
-        "user": spot.user,
+        "tenant": location.tenant,
+        "conversation": location.conversation,
+        "kind": location.kind,
+        "service_url": location.service_url,
+        "user": location.user,
     }
-    direct = spot.kind == "personal"
-    channel = "" if direct else f"{within_tenant(spot.tenant)}{channel_of(spot.conversation)}"
-    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=spot.kind == "channel")
+    direct = location.kind == "personal"
+    channel = "" if direct else f"{within_tenant(location.tenant)}{channel_of(location.conversation)}"
+    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=location.kind == "channel")
 
 
-def spot_of(place: Place) -> Spot:
+def location_of(place: Place) -> TeamsLocation:
     """Where to post for a place."""
-    return Spot(**place.address)
+    return TeamsLocation(**place.address)
 
 
 def named_place(reference: str) -> Place | None:
@@ -112,6 +111,37 @@ def named_place(reference: str) -> Place | None:
         return None
     tenant = tenant.lower()
     if _OBJECT_ID.fullmatch(where):
-        return place_of(Spot(tenant, "", "personal", user=where.lower()))
+        return place_of(TeamsLocation(tenant, "", "personal", user=where.lower()))
     kind: Kind = "channel" if "@thread.tacv2" in where or "@thread.skype" in where else "groupChat"
-    return place_of(Spot(tenant, where, kind))
+    return place_of(TeamsLocation(tenant, where, kind))
+
+
+# ------------------------------------------------------------------------ ids in what Teams sends
+
+_TOKEN = re.compile(r"[!-~]{1,500}")
+"""Conversation ids (`19:…@thread.tacv2;messageid=…`, `a:1…`), activity ids (`1700000000000`, `f:…`), addresses
+(`29:…`): opaque, without spaces."""
+_PART_OF_A_KEY = re.compile(r"[0-9A-Za-z_.-]{1,100}")
+"""Ids of tenants and people are GUIDs; those of local clients are less strict. No colon: it divides our own ids."""
+_LONGEST_ID = 8_000
+
+
+def token(payload: object, *path: str) -> str:
+    """An opaque word of Teams' (conversation, activity, address); empty when it is none."""
+    return matching(_TOKEN, payload, *path)
+
+
+def guid(payload: object, *path: str) -> str:
+    """Id of a tenant or of a person, in small letters; empty when it is none."""
+    return matching(_PART_OF_A_KEY, payload, *path).lower()
+
+
+def our_id(payload: object, *path: str) -> str:
+    """An id of ours that comes back on a button: as long as one may be, and in one line; empty when it is none."""
+    return one_line_up_to(_LONGEST_ID, payload, *path)
+
+
+def web_address(payload: object, *path: str) -> str:
+    """A web address; empty when it is none."""
+    found = token(payload, *path)
+    return found if found.startswith(("https://", "http://")) else ""

@@ -8,10 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams.connecting import Connecting
 from adapters.teams.connector.authentication import Authentication
 from adapters.teams.connector.turns import Turns
-from adapters.teams.errands import Errands
+from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.clicks import Clicks
 from adapters.teams.inbound.commands import Commands
@@ -47,14 +48,14 @@ class TeamsReceiver:
         patience = patience or Patience()
         self.name = sender.name
         self._connector = connector = sender.connector
-        self._errands = errands = Errands()
+        self._background = background = BackgroundTasks(PLATFORM)
         self._connecting = Connecting(sender.config, sender.tokens)
         self._authentication = Authentication(sender.config, clock=sender.clock)
         queries, people = services.queries, sender.people
         answers = Answers(connector, people, sender.private)
-        links = Links(services.sign_in_links, queries, answers, errands)
-        duplicates = Duplicates(queries, connector, errands, grace=patience.duplicate)
-        clicks = Clicks(services, answers, links, duplicates, errands)
+        links = Links(services.sign_in_links, queries, answers, background)
+        duplicates = Duplicates(queries, connector, background, grace=patience.duplicate)
+        clicks = Clicks(services, answers, links, duplicates, background)
         commands = Commands(queries, services.connections, answers, Concerns(queries, connector))
         listening = Listening(
             services.inbox,
@@ -63,7 +64,7 @@ class TeamsReceiver:
             answers=answers,
             clicks=clicks,
             commands=commands,
-            errands=errands,
+            background=background,
         )
         invokes = Invokes(
             services.connections,
@@ -71,7 +72,7 @@ class TeamsReceiver:
             clicks=clicks,
             dialogs=Dialogs(services, answers, sender.standing.colleague),
             listening=listening,
-            errands=errands,
+            background=background,
             within=patience.answer,
         )
         self._door = Door(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
@@ -92,5 +93,5 @@ class TeamsReceiver:
     async def stop(self) -> None:
         """Give the answers that are still to be given, and take nothing in any more. Posting goes on."""
         await self._connecting.close()
-        await self._errands.drain(DRAIN_SECONDS)
+        await self._background.drain(DRAIN_SECONDS)
         await self._authentication.close()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from adapters.shared.json_bodies import MOST_VALUES, has_too_many_values
-from adapters.slack.inbound import envelope as of_slack
+from adapters.slack.inbound import requests as of_slack
 from adapters.teams.inbound import envelope as of_teams
 
 INSIDE = {

@@ -20,8 +20,8 @@ from adapters.slack.actions import Origin
 from adapters.slack.render import arguments as slack_arguments
 from adapters.slack.render import cards as slack_cards
 from adapters.slack.render import forms as slack_forms
+from adapters.slack.render.cards import outcome_card as slack_outcome
 from adapters.slack.render.home import home_view
-from adapters.slack.render.questions import outcome_card as slack_outcome
 from adapters.teams.render import arguments as teams_arguments
 from adapters.teams.render import cards as teams_cards
 from adapters.teams.render import dialogs as teams_dialogs

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from adapters.slack.ids import Spot, place_of
+from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.drafts import Drafts, ThreadLive
 from adapters.slack.outbound.outbox import Outbound
 from adapters.slack.outbound.status import StatusPace
@@ -55,7 +55,7 @@ class Stage:
     @property
     def thread(self) -> Place:
         """A thread in a channel."""
-        return place_of(Spot("T1", "C1", self.thread_ts), direct=False)
+        return place_of(SlackLocation("T1", "C1", self.thread_ts), direct=False)
 
     def live(self, place: Place | None = None, reader: str = ANA) -> ThreadLive:
         return self.drafts.live("thread-1", place or self.thread, reader)

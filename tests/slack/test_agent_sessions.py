@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
-from adapters.slack.outbound.refusals import MEMORY
-from adapters.slack.outbound.status import StatusPace
+from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.outbound.status import MEMORY, StatusPace
 from tests.slack.stage import Stage, human_says, staged
 
 METHOD = "agents.sessions.setStatus"
@@ -98,7 +97,7 @@ async def test_where_there_are_no_sessions_a_line_says_it_and_that_is_remembered
     live.end(waiting=True)
     await stage.slack.until(lambda: stage.slack.statuses("C1", stage.thread_ts) == ["Thinking…", ""])
     root = human_says(stage.slack, "D1", "hi")
-    stage.live(place_of(Spot("T1", "D1", root), direct=True)).status("Elsewhere…")
+    stage.live(place_of(SlackLocation("T1", "D1", root), direct=True)).status("Elsewhere…")
     await stage.slack.until(lambda: stage.slack.statuses("D1", root) == ["Elsewhere…"])
     assert len(stage.slack.calls_of(METHOD)) == 1
     stage.now += MEMORY + 1

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from adapters.slack.config import SlackConfig
-from adapters.slack.ids import Spot, message_key, person_id, place_of
+from adapters.slack.ids import SlackLocation, message_key, person_id, place_of
 from adapters.slack.inbound.events import origin_of
 from adapters.slack.web_api.background import MOST_CHARACTERS, MOST_QUOTES, Backgrounds
 from adapters.slack.web_api.client import WebApi
@@ -72,7 +72,7 @@ def arrived(
     """A message to the bot, written now."""
     ts = written(slack, user, f"<@UBOT> {text}", thread=thread, channel=channel)
     direct = channel.startswith("D")
-    place = place_of(Spot("T1", channel, thread if thread or direct else ts), direct=direct)
+    place = place_of(SlackLocation("T1", channel, thread if thread or direct else ts), direct=direct)
     message = Message(
         message_key("T1", channel, ts),
         place,

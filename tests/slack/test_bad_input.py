@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.slack.config import SlackConfig
-from adapters.slack.inbound.envelope import MAX_DEPTH, MalformedError, checked
+from adapters.slack.inbound.requests import MAX_DEPTH, MalformedError, checked
 from adapters.slack.sender import SlackSender
 from tests.slack.serving import SECRET, Served, receiving, serving
 from tests.slack.stand_in_services import StandInServices

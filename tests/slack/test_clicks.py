@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.slack.inbound.gestures import read_click
+from adapters.slack.inbound.payloads import read_click
 from bot.domain import OutcomeView, Said
 from tests.slack.serving import a_card, serving
 

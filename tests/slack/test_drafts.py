@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
+from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.streams import MOST_STREAMED
 from tests.slack.stage import NEVER, QUICK, Stage, feedback_of, human_says, shown_text, staged, streaming
 
@@ -63,7 +63,7 @@ async def test_a_stream_in_a_channel_is_for_the_person_who_asked(stage: Stage) -
 
 
 async def test_in_the_agent_container_a_stream_needs_no_recipient(stage: Stage) -> None:
-    place = place_of(Spot("T1", "D1", human_says(stage.slack, "D1", "hi")), direct=True)
+    place = place_of(SlackLocation("T1", "D1", human_says(stage.slack, "D1", "hi")), direct=True)
     stage.live(place).text("d.1", "Hello there you\n")
     await stage.slack.until(lambda: stage.answers("D1"))
     [call] = stage.slack.calls_of("chat.startStream")

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
-from adapters.slack.outbound.refusals import MEMORY
+from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.outbound.status import MEMORY
 from bot.platform import PostFailed
 from tests.slack.stage import QUICK, Stage, feedback_of, shown_text, staged, streaming
 
@@ -99,7 +99,7 @@ async def test_that_there_is_no_streaming_is_remembered_for_a_while(stage: Stage
 
 
 async def test_a_direct_message_without_thread_is_updated_rather_than_streamed(stage: Stage) -> None:
-    place = place_of(Spot("T1", "D1"), direct=True)
+    place = place_of(SlackLocation("T1", "D1"), direct=True)
     stage.live(place).text("d.1", "one\n")
     await stage.slack.until(lambda: stage.answers("D1"))
     await stage.outbound.send(stage.said("d.1", "one\ntwo", place))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
+from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.posting import mark
 from bot.platform import PostFailed
 from tests.slack.stage import (
@@ -75,7 +75,7 @@ async def test_a_message_that_was_posted_twice_is_one_in_the_end(stage: Stage) -
 
 
 async def test_a_post_is_found_in_a_direct_message_without_threads(stage: Stage) -> None:
-    post = stage.notice("n1", "Hello.", place=place_of(Spot("T1", "D1"), direct=True))
+    post = stage.notice("n1", "Hello.", place=place_of(SlackLocation("T1", "D1"), direct=True))
     reference = await stage.outbound.send(post)
     assert await stage.outbound.find(post) == reference
 

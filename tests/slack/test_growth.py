@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.slack.ids import Spot
-from adapters.slack.outbound.finding import LOOK_BACK
-from adapters.slack.outbound.orphans import Orphans
+from adapters.slack.ids import SlackLocation
+from adapters.slack.outbound.recovery import LOOK_BACK, Orphans
 from adapters.slack.outbound.status import MOST_MET, StatusLines, StatusPace
 
 
@@ -34,8 +33,8 @@ def remembered(of: object) -> int:
     return sum(len(kept) for kept in vars(of).values() if isinstance(kept, dict | set | list))
 
 
-def old_thread(number: int) -> Spot:
-    return Spot("T1", "C1", f"1700000000.{number:06d}")
+def old_thread(number: int) -> SlackLocation:
+    return SlackLocation("T1", "C1", f"1700000000.{number:06d}")
 
 
 async def test_when_no_half_written_message_can_be_found_any_more_none_is_looked_for_and_nothing_is_remembered() -> (

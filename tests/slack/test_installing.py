@@ -20,8 +20,7 @@ from adapters.slack.api import ApiFailed
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api import install_pages
 from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
-from adapters.slack.web_api.installing import InstallationRecords
-from adapters.slack.web_api.rotation import InstalledTokens
+from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack

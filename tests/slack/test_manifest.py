@@ -15,7 +15,7 @@ import yaml
 
 from adapters.slack import actions
 from adapters.slack.config import SCOPES
-from adapters.slack.inbound.listening import PROMPTS
+from adapters.slack.inbound.messages import PROMPTS
 from bot.accounts.sign_ins import CALLBACK
 from tests.slack.local.packages import NODE, PACKAGES, WITHOUT_PACKAGES
 

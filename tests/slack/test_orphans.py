@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
+from adapters.slack.ids import SlackLocation, place_of
 from bot.domain import Place
 from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
 
@@ -78,7 +78,7 @@ async def test_a_post_that_was_found_again_is_not_taken_away(stage: Stage) -> No
 
 
 async def test_without_threads_it_is_the_same(stage: Stage) -> None:
-    place = place_of(Spot("T1", "D1"), direct=True)
+    place = place_of(SlackLocation("T1", "D1"), direct=True)
     left = await dies_writing(stage, "I have found\n", place=place)
     reference = await stage.outbound.send(stage.said("d.0", "I have found it", place))
     assert reference["parts"] == left

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.slack.ids import Spot, place_of
+from adapters.slack.ids import SlackLocation, place_of
 from adapters.slack.outbound.posting import mark
 from bot.domain import Notice, Said, Unknown
 from bot.platform import PostFailed
@@ -51,7 +51,7 @@ async def test_a_post_is_one_marked_message_in_its_thread(stage: Stage) -> None:
 
 
 async def test_in_a_direct_message_a_post_is_in_no_thread(stage: Stage) -> None:
-    await stage.outbound.send(stage.notice("n1", "Hello.", place=place_of(Spot("T1", "D1"), direct=True)))
+    await stage.outbound.send(stage.notice("n1", "Hello.", place=place_of(SlackLocation("T1", "D1"), direct=True)))
     assert "thread_ts" not in stage.answers("D1")[0]
 
 
@@ -64,7 +64,7 @@ async def test_a_long_answer_is_several_messages_in_order(stage: Stage) -> None:
 
 
 async def test_a_refusal_for_good_is_permanent(stage: Stage) -> None:
-    place = place_of(Spot("T1", "C9", stage.thread_ts), direct=False)
+    place = place_of(SlackLocation("T1", "C9", stage.thread_ts), direct=False)
     with pytest.raises(PostFailed) as caught:
         await stage.outbound.send(stage.notice("n1", "Hello.", place=place))
     assert caught.value.permanent

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.slack.ids import Spot
+from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.private import Private
 from adapters.slack.render.posts import note
 from tests.fakes.slack.response_urls import USES, issue
@@ -28,13 +28,13 @@ def private(stage: Stage) -> Private:
     return Private(stage.api)
 
 
-def spot(stage: Stage) -> Spot:
-    return Spot("T1", "C1", stage.thread_ts)
+def location(stage: Stage) -> SlackLocation:
+    return SlackLocation("T1", "C1", stage.thread_ts)
 
 
 async def test_a_click_is_answered_where_slack_wants_the_answer(stage: Stage, private: Private) -> None:
     url = issue(stage.slack.world, "T1", "U1", "C1", stage.thread_ts, stage.thread_ts)
-    assert await private.tell("T1", "U1", spot(stage), note(SECRET), url)
+    assert await private.tell("T1", "U1", location(stage), note(SECRET), url)
     [seen] = stage.slack.ephemerals("U1")
     assert SECRET in seen["text"]
     assert stage.methods() == ["response_url"]
@@ -44,7 +44,7 @@ async def test_a_click_is_answered_where_slack_wants_the_answer(stage: Stage, pr
 async def test_when_that_is_used_up_an_ephemeral_message_is_posted(stage: Stage, private: Private) -> None:
     url = issue(stage.slack.world, "T1", "U1", "C1")
     for _ in range(USES + 1):
-        assert await private.tell("T1", "U1", spot(stage), note(SECRET), url)
+        assert await private.tell("T1", "U1", location(stage), note(SECRET), url)
     assert len(stage.slack.ephemerals("U1")) == USES + 1
     [call] = stage.slack.calls_of("chat.postEphemeral")
     assert call.arguments["thread_ts"] == stage.thread_ts
@@ -52,20 +52,20 @@ async def test_when_that_is_used_up_an_ephemeral_message_is_posted(stage: Stage,
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/gone", "no address at all"])
 async def test_an_address_that_leads_nowhere_is_no_obstacle(stage: Stage, private: Private, url: str) -> None:
-    assert await private.tell("T1", "U1", spot(stage), note(SECRET), url)
+    assert await private.tell("T1", "U1", location(stage), note(SECRET), url)
     assert len(stage.slack.ephemerals("U1")) == 1
 
 
 async def test_somebody_who_is_not_in_the_channel_gets_a_direct_message(stage: Stage, private: Private) -> None:
     stage.slack.world.channels["C1"].members.discard("U1")
-    assert await private.tell("T1", "U1", spot(stage), note(SECRET))
+    assert await private.tell("T1", "U1", location(stage), note(SECRET))
     [message] = stage.answers("D1")
     assert SECRET in message["text"]
     assert stage.answers() == []
 
 
 async def test_from_the_app_home_there_is_only_the_direct_message(stage: Stage, private: Private) -> None:
-    assert await private.tell("T1", "U1", Spot("T1", ""), note(SECRET))
+    assert await private.tell("T1", "U1", SlackLocation("T1", ""), note(SECRET))
     assert len(stage.answers("D1")) == 1
     assert "chat.postEphemeral" not in stage.methods()
 
@@ -77,6 +77,6 @@ async def test_somebody_who_cannot_be_told_is_logged_without_what_they_were_to_b
     stage.slack.fail("conversations.open", error="user_not_found", times=math.inf)
     url = f"{stage.slack.world.base_url}/response/very-secret"
     with capture_logs() as logs:
-        assert not await private.tell("T1", "U1", spot(stage), note(SECRET), url)
+        assert not await private.tell("T1", "U1", location(stage), note(SECRET), url)
     assert "slack_person_not_told" in [entry["event"] for entry in logs]
     assert "very-secret" not in str(logs)

@@ -6,7 +6,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.slack.web_api.rate_limits import BURST, INTERVAL, RateLimits, Slot, line_of
+from adapters.slack.web_api.client import BURST, INTERVAL, RateLimits, Slot, line_of
 
 LINE = line_of("T1", "chat.postMessage", "C1")
 FAR = 1e9

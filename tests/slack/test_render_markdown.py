@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.slack.render.inline import words
-from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Quoted, Rule, parts
+from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Quoted, Rule, parts, words
 from adapters.slack.render.posts import pieces
 from bot.domain import Said
 from bot.safe_text import cut_lines, cut_text, visible

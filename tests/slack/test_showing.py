@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.slack.links import permalink
+from adapters.slack.ids import permalink
 from bot.domain import ClarificationView, Form, Notice
 from graph.fields import FormField
 from tests.slack.serving import a_card, serving

@@ -13,10 +13,16 @@ from structlog.testing import capture_logs
 
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.members import MOST_PAGES, PAGE, Members
-from adapters.slack.web_api.people import People
-from adapters.slack.web_api.standing import REINSTALL, Standing
-from adapters.slack.web_api.user_groups import KEEP, UserGroups
+from adapters.slack.web_api.people import (
+    KEEP_GROUPS,
+    MOST_PAGES,
+    PAGE,
+    REINSTALL,
+    Members,
+    People,
+    Standing,
+    UserGroups,
+)
 from bot.domain import AccountFacts
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
@@ -59,7 +65,7 @@ async def test_a_group_is_asked_for_once_in_a_while_however_many_click(slack: Fa
         await asyncio.gather(*(standing.in_group(f"slack:T1:U{n}", GROUP) for n in range(5)))
         assert len(slack.calls_of("usergroups.users.list")) == 1
         slack.world.user_groups["T1", "S1"].clear()
-        moments.now += KEEP + 1
+        moments.now += KEEP_GROUPS + 1
         assert await standing.in_group(ANA, GROUP) is False
 
 

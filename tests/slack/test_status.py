@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.slack.ids import Spot, place_of
-from adapters.slack.outbound.refusals import MEMORY
-from adapters.slack.outbound.status import StatusPace
+from adapters.slack.ids import SlackLocation, place_of
+from adapters.slack.outbound.status import MEMORY, StatusPace
 from tests.slack import stage as stages
 from tests.slack.stage import Stage
 
@@ -86,7 +85,7 @@ async def test_a_status_is_one_short_visible_line(stage: Stage) -> None:
 
 
 async def test_where_there_is_no_thread_there_is_no_status(stage: Stage) -> None:
-    live = stage.live(place_of(Spot("T1", "D1"), direct=True))
+    live = stage.live(place_of(SlackLocation("T1", "D1"), direct=True))
     live.status("Thinking…")
     live.text("d.1", "one\n")
     await stage.slack.until(lambda: stage.answers("D1"))

@@ -14,8 +14,7 @@ import structlog
 from aiohttp import web
 
 from adapters.slack.api import ApiFailed
-from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.rate_limits import BURST
+from adapters.slack.web_api.client import BURST, WebApi
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
 

@@ -12,7 +12,7 @@ from typing import Any
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import People
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Spot, person_id, place_of
+from adapters.teams.ids import TeamsLocation, person_id, place_of
 from adapters.teams.outbound.drafts import Drafts
 from adapters.teams.outbound.manuscripts import Pace
 from adapters.teams.outbound.outbox import Outbound
@@ -78,16 +78,16 @@ class Stage:
     @property
     def group(self) -> Place:
         """The group chat."""
-        return place_of(Spot(TENANT, self.teams.group, "groupChat", self.teams.service_url))
+        return place_of(TeamsLocation(TENANT, self.teams.group, "groupChat", self.teams.service_url))
 
     @property
     def channel(self) -> Place:
         """The channel itself, as a rule names it."""
-        return place_of(Spot(TENANT, self.teams.channel, "channel", self.teams.service_url))
+        return place_of(TeamsLocation(TENANT, self.teams.channel, "channel", self.teams.service_url))
 
     def chat(self, user: str = ANA) -> Place:
         """Somebody's chat with the bot."""
-        return place_of(Spot(TENANT, self.teams.personal(user), "personal", self.teams.service_url, user))
+        return place_of(TeamsLocation(TENANT, self.teams.personal(user), "personal", self.teams.service_url, user))
 
     # ------------------------------------------------------------------------------------------- what
 
@@ -142,7 +142,7 @@ async def staged(pace: Pace = QUICK, *, mistakes: Callable[[str], bool] = lambda
         connector = BotConnector(config, tokens, clock=hurry.now, sleep=hurry.sleep, jitter=lambda: 0.5)
         people = People(connector, config)
         root = teams.world.post(teams.channel, ANA, {"type": "message", "text": "<at>Countersign</at> hi"})
-        thread = place_of(Spot(TENANT, root.conversation, "channel", teams.service_url))
+        thread = place_of(TeamsLocation(TENANT, root.conversation, "channel", teams.service_url))
         stage = Stage(teams, connector, people, pace, thread)
         try:
             yield stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.teams.ids import Spot, place_of
+from adapters.teams.ids import TeamsLocation, place_of
 from bot.domain import ApprovalView, ClarificationView, ConnectionView, Content, OutcomeView, Post, SignInView
 from graph.fields import FieldType, FormField
 
@@ -12,7 +12,9 @@ NOW = 1_795_255_200.0
 """2026-11-21, 10:00 UTC."""
 TENANT = "aaaaaaaa-0000-4000-8000-000000000001"
 ANA_ID = f"teams:{TENANT}:aaaaaaaa-0000-4000-8000-00000000000a"
-THREAD = Spot(TENANT, "19:channel@thread.tacv2;messageid=1700000000000", "channel", "https://smba.example/teams/")
+THREAD = TeamsLocation(
+    TENANT, "19:channel@thread.tacv2;messageid=1700000000000", "channel", "https://smba.example/teams/"
+)
 PLACE = place_of(THREAD)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from adapters.teams.ids import Spot, person_id, place_of, within_tenant
+from adapters.teams.ids import TeamsLocation, person_id, place_of, within_tenant
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
@@ -379,7 +379,7 @@ class StandInServices:
 
 NOW = 1_795_255_200.0
 """2026-11-21, 10:00 UTC."""
-IN_THE_CHANNEL = place_of(Spot(TENANT, "19:channel@thread.tacv2;messageid=1", "channel"))
+IN_THE_CHANNEL = place_of(TeamsLocation(TENANT, "19:channel@thread.tacv2;messageid=1", "channel"))
 ANA_ID = person_id(TENANT, ANA)
 
 EVENT_FIELDS = (

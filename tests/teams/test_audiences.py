@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.teams.ids import Spot, person_id
+from adapters.teams.ids import TeamsLocation, person_id
 from adapters.teams.outbound.audiences import MOST_LISTED, audience_of, listed_deciders
 from adapters.teams.render.mentions import Mention
 from bot.domain import ApprovalView, Said
@@ -17,8 +17,8 @@ from tests.support.examples import examples
 from tests.teams.outbound_stage import APPROVAL
 
 ANA, BEN, CHLOE = (person_id("t", name) for name in ("ana", "ben", "chloe"))
-CHANNEL = Spot("t", "19:c@thread.tacv2;messageid=1", "channel")
-GROUP = Spot("t", "19:g@thread.v2", "groupChat")
+CHANNEL = TeamsLocation("t", "19:c@thread.tacv2;messageid=1", "channel")
+GROUP = TeamsLocation("t", "19:g@thread.v2", "groupChat")
 
 
 @dataclass
@@ -28,11 +28,11 @@ class Roster:
     gone: frozenset[str] = frozenset()
     asked: list[str] = field(default_factory=list)
 
-    async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
+    async def addresses(self, location: TeamsLocation, person_ids: Collection[str]) -> Mapping[str, str]:
         self.asked += person_ids
         return {person: f"29:{person}" for person in person_ids if person not in self.gone}
 
-    def known_name(self, spot: Spot, person: str) -> str:
+    def known_name(self, location: TeamsLocation, person: str) -> str:
         return person.rsplit(":", 1)[-1].capitalize()
 
 
@@ -114,7 +114,7 @@ async def test_more_than_teams_takes_are_not_listed(count: int, kind: str) -> No
     ],
 )
 async def test_in_a_direct_chat_only_whoever_may_decide_sees_buttons(approval: ApprovalView, *, may: bool) -> None:
-    audience = await audience_of(approval, Spot("t", "a:1", "personal", user="ana"), Roster())
+    audience = await audience_of(approval, TeamsLocation("t", "a:1", "personal", user="ana"), Roster())
     assert (audience.kind, audience.user_ids, audience.may_decide) == ("personal", (), may)
 
 

@@ -17,7 +17,7 @@ from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.http import HttpAnswer
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 from tests.fakes.teams.world import APP_ID
 from tests.teams.moments import Moments
@@ -56,12 +56,12 @@ def _is_a_connector(connector: Connector) -> None:
     """For mypy."""
 
 
-def group(teams: FakeTeams) -> Spot:
-    return Spot(TENANT, teams.group, "groupChat", teams.service_url)
+def group(teams: FakeTeams) -> TeamsLocation:
+    return TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
 
 
-def chat(teams: FakeTeams, user: str = ANA) -> Spot:
-    return Spot(TENANT, teams.personal(user), "personal", teams.service_url, user)
+def chat(teams: FakeTeams, user: str = ANA) -> TeamsLocation:
+    return TeamsLocation(TENANT, teams.personal(user), "personal", teams.service_url, user)
 
 
 def said(number: int) -> Activity:
@@ -126,7 +126,7 @@ async def test_an_activity_arrives_with_every_field_it_has(teams: FakeTeams) -> 
 
     conversation = "19:{x}/ü@thread.v2;messageid=1"
     async with answering(answer) as url, connected(teams) as connector:
-        path = await connector.send(Spot(TENANT, conversation, "channel", url), activity)
+        path = await connector.send(TeamsLocation(TENANT, conversation, "channel", url), activity)
     assert {name: sent[name] for name in activity} == activity
     assert path == f"/teams/v3/conversations/{quote(conversation, safe='')}/activities"
 
@@ -138,10 +138,10 @@ async def test_half_a_character_does_not_keep_a_message_from_being_posted(teams:
 
 
 async def test_a_thread_of_a_channel_is_begun_and_continued(teams: FakeTeams) -> None:
-    channel = Spot(TENANT, teams.channel, "channel", teams.service_url)
+    channel = TeamsLocation(TENANT, teams.channel, "channel", teams.service_url)
     async with connected(teams) as connector:
         opened = await connector.open_thread(channel, HELLO)
-        thread = Spot(TENANT, opened.conversation, "channel", teams.service_url)
+        thread = TeamsLocation(TENANT, opened.conversation, "channel", teams.service_url)
         await connector.send(thread, {"type": "message", "text": "more"})
     assert opened.conversation == f"{teams.channel};messageid={opened.activity_id}"
     assert texts(teams, opened.conversation) == ["hello", "more"]
@@ -149,15 +149,15 @@ async def test_a_thread_of_a_channel_is_begun_and_continued(teams: FakeTeams) ->
 
 async def test_a_direct_chat_is_found_by_the_persons_object_id(teams: FakeTeams) -> None:
     async with connected(teams) as connector:
-        opened = await connector.open_chat(Spot(TENANT, "", "personal", teams.service_url, ANA))
+        opened = await connector.open_chat(TeamsLocation(TENANT, "", "personal", teams.service_url, ANA))
     assert opened.conversation == teams.personal(ANA)
 
 
 async def test_who_has_no_app_cannot_be_written_to(teams: FakeTeams) -> None:
     teams.add_user("e0000000-0000-4000-8000-00000000000e", has_app=False)
-    spot = Spot(TENANT, "", "personal", teams.service_url, "e0000000-0000-4000-8000-00000000000e")
+    location = TeamsLocation(TENANT, "", "personal", teams.service_url, "e0000000-0000-4000-8000-00000000000e")
     async with connected(teams) as connector:
-        failure = await failure_of(connector.open_chat(spot))
+        failure = await failure_of(connector.open_chat(location))
     assert (failure.verb, failure.error) == ("open_chat", "ForbiddenOperationException")
     assert (failure.status, failure.permanent, failure.may_have_acted) == (403, True, False)
 
@@ -186,11 +186,11 @@ async def test_a_large_roster_is_read_page_by_page_and_no_further_than_needed(te
     for user in crowd:
         teams.add_user(user)
     teams.add_group("19:crowd@thread.v2", members=crowd)
-    spot = Spot(TENANT, "19:crowd@thread.v2", "groupChat", teams.service_url)
+    location = TeamsLocation(TENANT, "19:crowd@thread.v2", "groupChat", teams.service_url)
     async with connected(teams) as connector:
-        assert {m["aadObjectId"] for m in await connector.members(spot, 1_000)} == set(crowd)
+        assert {m["aadObjectId"] for m in await connector.members(location, 1_000)} == set(crowd)
         assert len(teams.calls_of("members")) == 2
-        assert len(await connector.members(spot, 7)) == 7
+        assert len(await connector.members(location, 7)) == 7
     assert len(teams.calls_of("members")) == 3
 
 
@@ -203,7 +203,7 @@ async def test_what_teams_answers_without_an_id_has_none(teams: FakeTeams) -> No
 
     for answer in (accepted, nothing):
         async with answering(answer) as url, connected(teams) as connector:
-            assert await connector.send(Spot(TENANT, "a:1", "personal", url), HELLO) == ""
+            assert await connector.send(TeamsLocation(TENANT, "a:1", "personal", url), HELLO) == ""
 
 
 # -------------------------------------------------------------------------------------------------- addresses
@@ -217,8 +217,8 @@ async def test_every_region_is_spoken_to_where_it_is(teams: FakeTeams) -> None:
         return web.json_response({"id": "7"})
 
     async with answering(answer) as url, connected(teams) as connector:
-        assert await connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO) == "7"
-        await connector.send(Spot(TENANT, teams.group, "groupChat"), HELLO)
+        assert await connector.send(TeamsLocation(TENANT, "19:x", "groupChat", url), HELLO) == "7"
+        await connector.send(TeamsLocation(TENANT, teams.group, "groupChat"), HELLO)
     assert seen == ["Bearer bot-token-1"]
     assert texts(teams, teams.group) == ["hello"]
 
@@ -226,7 +226,7 @@ async def test_every_region_is_spoken_to_where_it_is(teams: FakeTeams) -> None:
 @pytest.mark.parametrize("url", ["http://smba.example/teams/", "https://a{b}/", "ftp://x/", "https://u:p@x/"])
 async def test_our_token_goes_nowhere_unsafe(teams: FakeTeams, url: str) -> None:
     async with connected(teams) as connector:
-        failure = await failure_of(connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO))
+        failure = await failure_of(connector.send(TeamsLocation(TENANT, "19:x", "groupChat", url), HELLO))
     assert (failure.error, failure.permanent) == ("service_url", True)
 
 
@@ -235,7 +235,7 @@ async def test_our_token_does_not_follow_a_redirect(teams: FakeTeams) -> None:
         return web.Response(status=307, headers={"Location": f"{teams.service_url}v3/conversations"})
 
     async with answering(away) as url, connected(teams) as connector:
-        failure = await failure_of(connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO))
+        failure = await failure_of(connector.send(TeamsLocation(TENANT, "19:x", "groupChat", url), HELLO))
     assert failure.error == "http_307"
     assert teams.calls == []
 
@@ -248,7 +248,7 @@ async def test_local_clients_never_see_our_token(teams: FakeTeams) -> None:
         answering(answer) as url,
         connected(teams, config=teams.config(local_unauthenticated=True)) as connector,
     ):
-        assert await connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO) == "none"
+        assert await connector.send(TeamsLocation(TENANT, "19:x", "groupChat", url), HELLO) == "none"
 
 
 # -------------------------------------------------------------------------------------------------- tokens
@@ -372,7 +372,7 @@ async def test_a_refusal_is_told_in_teams_own_word_at_once(teams: FakeTeams, cod
 
 async def test_nobody_there_is_tried_again_since_nothing_can_have_happened(teams: FakeTeams) -> None:
     moments = Moments()
-    nobody = Spot(TENANT, "19:x", "groupChat", "http://127.0.0.1:1/")
+    nobody = TeamsLocation(TENANT, "19:x", "groupChat", "http://127.0.0.1:1/")
     async with connected(teams, moments) as connector:
         failure = await failure_of(connector.send(nobody, HELLO, patience=3))
     assert (failure.error, failure.may_have_acted) == ("connection", False)
@@ -404,9 +404,9 @@ async def test_odd_answers_are_failures_like_others(teams: FakeTeams, kwargs: di
         return web.Response(**kwargs)
 
     async with answering(answer) as url, connected(teams) as connector:
-        failure = await failure_of(connector.member(Spot(TENANT, "19:x", "groupChat", url), ANA))
+        failure = await failure_of(connector.member(TeamsLocation(TENANT, "19:x", "groupChat", url), ANA))
         assert failure.error == word
-        opened = await failure_of(connector.open_chat(Spot(TENANT, "", "personal", url, ANA)))
+        opened = await failure_of(connector.open_chat(TeamsLocation(TENANT, "", "personal", url, ANA)))
     assert opened.error == word
 
 
@@ -419,7 +419,7 @@ async def test_an_endless_answer_is_cut_off(teams: FakeTeams) -> None:
         return response
 
     async with answering(flood) as url, connected(teams) as connector:
-        failure = await failure_of(connector.send(Spot(TENANT, "19:x", "groupChat", url), HELLO))
+        failure = await failure_of(connector.send(TeamsLocation(TENANT, "19:x", "groupChat", url), HELLO))
     assert failure.error == "bad_answer"
 
 

@@ -19,7 +19,7 @@ from adapters.teams.config import Cloud, TeamsConfig
 from adapters.teams.connector.authentication import Authentication
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from tests.fakes.teams.clock import Clock
 from tests.fakes.teams.tokens import ISSUER, Issuer
 from tests.fakes.teams.world import APP_ID, TENANT
@@ -120,7 +120,7 @@ async def bot_of(microsoft: SlowMicrosoft) -> AsyncIterator[Callable[[], Awaitab
 
     async def turn(number: int) -> None:
         await authentication.admit(headers, "127.0.0.1", activity)
-        await connector.send(Spot(TENANT, f"19:{number}", "groupChat"), {"type": "message", "text": "hello"})
+        await connector.send(TeamsLocation(TENANT, f"19:{number}", "groupChat"), {"type": "message", "text": "hello"})
 
     async def work() -> None:
         await asyncio.gather(*map(turn, range(CONCURRENT)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.teams.ids import Spot, named_place, place_of
+from adapters.teams.ids import TeamsLocation, named_place, place_of
 from bot.domain import Place, Said
 from bot.platform import PostFailed
 from tests.fakes.teams.server import ANA, BEN, TENANT
@@ -145,7 +145,7 @@ async def test_a_storm_that_lasts_is_for_later(stage: Stage) -> None:
 
 
 async def test_a_conversation_that_is_gone_is_gone_for_good(stage: Stage) -> None:
-    where = place_of(Spot(TENANT, "19:gone@thread.v2", "groupChat", stage.teams.service_url))
+    where = place_of(TeamsLocation(TENANT, "19:gone@thread.v2", "groupChat", stage.teams.service_url))
     with pytest.raises(PostFailed) as failed:
         await stage.outbound.send(stage.notice("n1", "Hello.", where))
     assert failed.value.permanent

@@ -12,7 +12,7 @@ from adapters.teams.api import ConnectorFailed
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, People
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Caller, Spot, person_id
+from adapters.teams.ids import Caller, TeamsLocation, person_id
 from bot.domain import Person, Unwelcome
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
@@ -41,8 +41,8 @@ async def people_of(teams: FakeTeams, moments: Moments | None = None, **config: 
         await tokens.close()
 
 
-def group(teams: FakeTeams) -> Spot:
-    return Spot(TENANT, teams.group, "groupChat", teams.service_url)
+def group(teams: FakeTeams) -> TeamsLocation:
+    return TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
 
 
 def caller(teams: FakeTeams, user: str = ANA, **changes: Any) -> Caller:
@@ -60,7 +60,7 @@ async def test_a_colleague_is_welcome_by_name_time_zone_and_language(teams: Fake
 
 
 async def test_in_a_thread_the_channels_roster_counts(teams: FakeTeams) -> None:
-    thread = Spot(TENANT, f"{teams.channel};messageid=1700000000000", "channel", teams.service_url)
+    thread = TeamsLocation(TENANT, f"{teams.channel};messageid=1700000000000", "channel", teams.service_url)
     async with people_of(teams) as people:
         assert isinstance(await people.admitted(thread, caller(teams)), Person)
     assert teams.calls_of("member")[0].conversation == teams.channel
@@ -101,7 +101,7 @@ async def test_who_is_not_one_of_us_is_told_why(teams: FakeTeams, facts: dict[st
 
 async def test_a_guest_is_known_by_the_name_of_their_account_too(teams: FakeTeams) -> None:
     class Roster:
-        async def member(self, _spot: Spot, user: str, *, patience: float) -> dict[str, Any]:
+        async def member(self, _location: TeamsLocation, user: str, *, patience: float) -> dict[str, Any]:
             name = "gus_example.com#EXT#@acme.onmicrosoft.com"
             return {"id": "29:x", "aadObjectId": user.upper(), "tenantId": TENANT, "userPrincipalName": name}
 
@@ -112,7 +112,7 @@ async def test_a_guest_is_known_by_the_name_of_their_account_too(teams: FakeTeam
 
 async def test_an_answer_about_somebody_else_admits_nobody(teams: FakeTeams) -> None:
     class Roster:
-        async def member(self, _spot: Spot, _user: str, *, patience: float) -> dict[str, Any]:
+        async def member(self, _location: TeamsLocation, _user: str, *, patience: float) -> dict[str, Any]:
             return {"id": "29:x", "aadObjectId": BEN, "tenantId": TENANT, "userRole": "user"}
 
     people = People(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
@@ -150,9 +150,9 @@ async def test_bots_are_turned_away_without_asking(teams: FakeTeams) -> None:
 
 async def test_a_local_client_is_believed_since_it_has_no_roster(teams: FakeTeams) -> None:
     async with people_of(teams, local_unauthenticated=True) as people:
-        spot = Spot("local", "a:1", "personal", "http://localhost:9/")
+        location = TeamsLocation("local", "a:1", "personal", "http://localhost:9/")
         somebody = Caller("local", "user-1", "user-1", "Somebody")
-        assert await people.admitted(spot, somebody) == Person("teams:local:user-1", "Somebody")
+        assert await people.admitted(location, somebody) == Person("teams:local:user-1", "Somebody")
     assert teams.calls == []
 
 
@@ -184,7 +184,7 @@ async def test_who_was_turned_away_is_looked_up_again_sooner(teams: FakeTeams) -
 
 async def test_what_holds_in_one_conversation_is_not_taken_for_another(teams: FakeTeams) -> None:
     teams.add_group("19:elsewhere@thread.v2", members=[BEN])
-    elsewhere = Spot(TENANT, "19:elsewhere@thread.v2", "groupChat", teams.service_url)
+    elsewhere = TeamsLocation(TENANT, "19:elsewhere@thread.v2", "groupChat", teams.service_url)
     async with people_of(teams) as people:
         assert isinstance(await people.admitted(group(teams), caller(teams)), Person)
         assert await people.admitted(elsewhere, caller(teams)) == Unwelcome(STRANGER)
@@ -251,10 +251,10 @@ async def test_many_addresses_are_read_from_the_roster_at_once(teams: FakeTeams)
     for user in crowd:
         teams.add_user(user)
     teams.add_group("19:crowd@thread.v2", members=crowd)
-    spot = Spot(TENANT, "19:crowd@thread.v2", "groupChat", teams.service_url)
+    location = TeamsLocation(TENANT, "19:crowd@thread.v2", "groupChat", teams.service_url)
     async with people_of(teams) as people:
-        assert len(await people.addresses(spot, persons(*crowd))) == 60
-        assert len(await people.addresses(spot, persons(*crowd))) == 60
+        assert len(await people.addresses(location, persons(*crowd))) == 60
+        assert len(await people.addresses(location, persons(*crowd))) == 60
     assert (len(teams.calls_of("members")), len(teams.calls_of("member"))) == (1, 0)
 
 

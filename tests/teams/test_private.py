@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.teams.ids import spot_of
+from adapters.teams.ids import location_of
 from adapters.teams.outbound.private import Private
 from adapters.teams.render.posts import note
 from bot.domain import Refused
@@ -45,7 +45,7 @@ def readers(stage: Stage, call: ApiCall) -> set[str]:
 
 async def test_in_a_conversation_with_others_it_is_a_targeted_message(stage: Stage) -> None:
     for place in (stage.thread, stage.group):
-        told = await stage.private.tell(spot_of(place), teams_person(BEN), note(SECRET))
+        told = await stage.private.tell(location_of(place), teams_person(BEN), note(SECRET))
         [message] = [m for m in stage.seen(place) if SECRET in m["text"]]
         assert message["only_for"] == stage.teams.address(BEN)
         assert told is not None
@@ -55,19 +55,19 @@ async def test_in_a_conversation_with_others_it_is_a_targeted_message(stage: Sta
 
 async def test_the_address_that_came_with_a_click_needs_no_looking_up(stage: Stage) -> None:
     address = stage.teams.address(BEN)
-    assert await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET), address=address)
+    assert await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET), address=address)
     assert stage.teams.calls_of("member") == []
 
 
 async def test_where_they_talk_with_the_bot_alone_it_is_a_message(stage: Stage) -> None:
-    assert await stage.private.tell(spot_of(stage.chat(ANA)), teams_person(ANA), note(SECRET))
+    assert await stage.private.tell(location_of(stage.chat(ANA)), teams_person(ANA), note(SECRET))
     [message] = stage.seen(stage.chat(ANA))
     assert message["only_for"] == ""
     assert stage.teams.calls_of("open_chat") == []
 
 
 async def test_in_somebody_elses_chat_nothing_is_said(stage: Stage) -> None:
-    assert await stage.private.tell(spot_of(stage.chat(ANA)), teams_person(BEN), note(SECRET))
+    assert await stage.private.tell(location_of(stage.chat(ANA)), teams_person(BEN), note(SECRET))
     assert stage.seen(stage.chat(ANA)) == []
     assert len(stage.seen(stage.chat(BEN))) == 1
 
@@ -75,7 +75,7 @@ async def test_in_somebody_elses_chat_nothing_is_said(stage: Stage) -> None:
 async def test_where_a_tenant_has_no_targeted_messages_it_is_the_chat_and_it_is_not_tried_again(stage: Stage) -> None:
     stage.teams.targeted = False
     for _ in range(3):
-        assert await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+        assert await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     assert len(stage.seen(stage.chat(BEN))) == 3
     assert stage.seen(stage.thread) == []
     assert len(targeted(stage)) == 1
@@ -83,7 +83,7 @@ async def test_where_a_tenant_has_no_targeted_messages_it_is_the_chat_and_it_is_
 
 async def test_where_targeted_messages_are_switched_off_it_is_always_the_chat(stage: Stage) -> None:
     private = Private(stage.connector, stage.people, stage.teams.config(targeted_messages=False))
-    assert await private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    assert await private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     await private.close()
     assert [readers(stage, call) for call in calls_with(stage, SECRET)] == [{stage.teams.address(BEN)}]
     assert targeted(stage) == []
@@ -91,10 +91,10 @@ async def test_where_targeted_messages_are_switched_off_it_is_always_the_chat(st
 
 async def test_it_is_tried_again_after_an_hour(stage: Stage) -> None:
     stage.teams.targeted = False
-    await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     stage.teams.targeted = True
     stage.now += 3_601
-    await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     assert [m["only_for"] for m in stage.seen(stage.thread)] == [stage.teams.address(BEN)]
 
 
@@ -103,15 +103,15 @@ async def test_it_is_tried_again_after_an_hour(stage: Stage) -> None:
 )
 async def test_a_passing_trouble_is_not_taken_for_a_tenant_without_them(stage: Stage, status: int, code: str) -> None:
     stage.teams.fail("send", status=status, code=code, when=lambda body: "recipient" in body)
-    await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     assert len(stage.seen(stage.chat(BEN))) == 1
-    await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     assert len(targeted(stage)) == 2
 
 
 async def test_somebody_who_is_not_there_gets_it_in_their_chat(stage: Stage) -> None:
     stage.teams.world.conversations[stage.teams.group].members.discard(BEN)
-    assert await stage.private.tell(spot_of(stage.group), teams_person(BEN), note(SECRET))
+    assert await stage.private.tell(location_of(stage.group), teams_person(BEN), note(SECRET))
     assert len(stage.seen(stage.chat(BEN))) == 1
 
 
@@ -119,7 +119,7 @@ async def test_somebody_who_cannot_be_told_is_logged_without_what_they_were_to_b
     stage.teams.targeted = False
     stage.teams.world.users[BEN].has_app = False
     with capture_logs() as logs:
-        assert await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET)) is None
+        assert await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET)) is None
     assert "teams_person_not_told" in [entry["event"] for entry in logs]
     assert "very-secret" not in str(logs)
     assert stage.teams.posts(stage.teams.channel) == []
@@ -128,11 +128,11 @@ async def test_somebody_who_cannot_be_told_is_logged_without_what_they_were_to_b
 @pytest.mark.parametrize("is_targeted", [True, False])
 async def test_what_was_told_can_be_taken_back(stage: Stage, *, is_targeted: bool) -> None:
     stage.teams.targeted = is_targeted
-    told = await stage.private.tell(spot_of(stage.thread), teams_person(BEN), note(SECRET))
+    told = await stage.private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     assert told is not None
-    await stage.private.take_back(spot_of(stage.thread), told)
+    await stage.private.take_back(location_of(stage.thread), told)
     assert stage.seen(stage.thread) == stage.seen(stage.chat(BEN)) == []
-    await stage.private.take_back(spot_of(stage.thread), told)  # it is gone already: nothing happens
+    await stage.private.take_back(location_of(stage.thread), told)  # it is gone already: nothing happens
 
 
 # ------------------------------------------------------------------------------------------- posts for one person

@@ -16,7 +16,7 @@ from adapters.teams.connector.entra import KEEP
 from adapters.teams.connector.people import People
 from adapters.teams.connector.standing import CONSENT, Standing
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Caller, Spot
+from adapters.teams.ids import Caller, TeamsLocation
 from bot.domain import AccountFacts, Person
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
@@ -153,8 +153,8 @@ async def test_the_address_is_asked_of_graph_and_in_lower_case(teams: FakeTeams)
 async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) -> None:
     teams.world.graph_permissions.clear()
     async with parts_of(teams) as (people, standing):
-        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
-        ana = await people.admitted(spot, Caller(TENANT, ANA, teams.address(ANA)))
+        location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
+        ana = await people.admitted(location, Caller(TENANT, ANA, teams.address(ANA)))
         assert isinstance(ana, Person)
         assert ana.email == MAIL
         assert (await standing.account_of(person(ANA))).email == MAIL
@@ -163,8 +163,8 @@ async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) 
 
 async def test_guests_are_not_vouched_for_even_where_they_are_welcome(teams: FakeTeams) -> None:
     async with parts_of(teams, allow_guests=True) as (people, standing):
-        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
-        gus = await people.admitted(spot, Caller(TENANT, GUS, teams.address(GUS)))
+        location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
+        gus = await people.admitted(location, Caller(TENANT, GUS, teams.address(GUS)))
         assert isinstance(gus, Person)
         assert gus.email == ""
         claimed = ("gus.guest@example.com",)
@@ -178,9 +178,9 @@ async def test_whoever_was_a_member_hours_ago_still_is_where_graph_may_not_be_as
     teams.world.graph_permissions.clear()
     moments = Moments()
     async with parts_of(teams, moments, allow_guests=True) as (people, standing):
-        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
+        location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
         for user in (ANA, GUS):
-            await people.admitted(spot, Caller(TENANT, user, teams.address(user)))
+            await people.admitted(location, Caller(TENANT, user, teams.address(user)))
         moments.now += 3_600
         assert (await standing.account_of(person(ANA))).is_member is True
         assert (await standing.account_of(person(GUS))).is_member is False
@@ -191,8 +191,8 @@ async def test_an_address_of_hours_ago_is_enough_to_doubt_and_vouches_for_nobody
     teams.world.graph_permissions.clear()
     moments = Moments()
     async with parts_of(teams, moments) as (people, standing):
-        spot = Spot(TENANT, teams.group, "groupChat", teams.service_url)
-        await people.admitted(spot, Caller(TENANT, ANA, teams.address(ANA)))
+        location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
+        await people.admitted(location, Caller(TENANT, ANA, teams.address(ANA)))
         moments.now += 3_600
         assert await standing.account_of(person(ANA)) == AccountFacts("", (MAIL,), is_member=True)
 

@@ -10,7 +10,7 @@ import structlog
 
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.ids import person_id
-from adapters.slack.inbound.gestures import Visitor
+from adapters.slack.inbound.payloads import Visitor
 from adapters.slack.outbound.private import Private
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import Piece, note
@@ -78,7 +78,7 @@ class Answers:
 
     async def tell(self, visitor: Visitor, piece: Piece) -> None:
         """A message, by the first way that is open."""
-        await self._private.tell(visitor.team, visitor.user, visitor.spot, piece, visitor.response_url)
+        await self._private.tell(visitor.team, visitor.user, visitor.location, piece, visitor.response_url)
 
     async def open(self, visitor: Visitor, view: dict[str, object]) -> None:
         """A modal. When Slack does not open it any more, a sentence says so."""

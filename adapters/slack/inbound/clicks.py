@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, cast
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.slack import actions
 from adapters.slack.actions import Origin
 from adapters.slack.api import AT_ONCE
-from adapters.slack.errands import Errands
-from adapters.slack.ids import within_team
+from adapters.slack.ids import slack_id, token, within_team
 from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.gestures import Click, origin_of_view
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.reading import slack_id, token
+from adapters.slack.inbound.payloads import Click, origin_of_view
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -79,11 +78,11 @@ OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 class Clicks:
     """What each button does."""
 
-    def __init__(self, services: Services, answers: Answers, home: HomeTab, errands: Errands) -> None:
+    def __init__(self, services: Services, answers: Answers, home: HomeTab, background: BackgroundTasks) -> None:
         self._services = services
         self._answers = answers
         self._home = home
-        self._errands = errands
+        self._background = background
         self._shows: dict[str, Callable[[Click, Person], Awaitable[None]]] = {
             actions.REJECT: self._reject,
             actions.EDIT: self._edit,
@@ -108,9 +107,9 @@ class Clicks:
         if click.action in DECIDING:
             await self._decide(click)
         elif click.action in self._shows:
-            self._errands.start(self._show(click), f"click {click.action}")
+            self._background.start(self._show(click), f"click {click.action}")
         elif click.action not in (actions.OPEN_LINK, actions.OPEN_THREAD):  # Slack has opened those already
-            self._errands.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
+            self._background.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
             return False
         return True
 
@@ -120,10 +119,10 @@ class Clicks:
         within = DISCONNECT_WHO_WITHIN if click.action == actions.DISCONNECT else AT_ONCE
         person = await self._answers.who(click.visitor, within)
         if isinstance(person, Unwelcome):
-            self._errands.start(self._answers.say(click.visitor, person.text), "refusal")
+            self._background.start(self._answers.say(click.visitor, person.text), "refusal")
             return
         result = await settle(self._services, click, person)
-        self._errands.start(self._tell(click, result), "click's answer")
+        self._background.start(self._tell(click, result), "click's answer")
 
     async def _tell(self, click: Click, result: ClickResult) -> None:
         if text := answer_in_words(click.action, result):
@@ -255,8 +254,8 @@ class Clicks:
 
 def origin_of(click: Click) -> Origin:
     """What a modal has to remember of the click that opens it."""
-    spot = click.visitor.spot
-    return Origin(click.value, spot.channel, click.message_ts, spot.thread_ts, home=click.visitor.home)
+    location = click.visitor.location
+    return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
 
 
 async def settle(services: Services, click: Click, person: Person) -> ClickResult:

@@ -1,21 +1,221 @@
-"""`/countersign`: ask, approvals, connections, stop, help. Every answer is the command's own, for the person alone."""
+"""`/countersign`, the shortcut on a message, and the threads that both begin with a post of ours."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from adapters.slack.ids import Spot, within_team
+import structlog
+
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.untrusted_json import parts, words
+from adapters.slack.actions import Origin
+from adapters.slack.api import Api, ApiFailed
+from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.codes import code_entry, code_in, in_words
-from adapters.slack.inbound.concerns import Concerns
-from adapters.slack.inbound.gestures import Command
-from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
-from adapters.slack.links import permalink
-from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, overview_piece
+from adapters.slack.inbound.events import origin_of, text_of
+from adapters.slack.inbound.home_tab import Concerns
+from adapters.slack.inbound.payloads import Command, Shortcut, Visitor, code_entry, in_words, without_code
+from adapters.slack.outbound.posting import remove, show_piece, where
+from adapters.slack.render.forms import ask_modal
+from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, opening, overview_piece
+from adapters.slack.web_api.people import People
+from adapters.slack.web_api.remembered import Remembered
+from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
-from bot.domain import Person, Settled, Unwelcome
+from bot.accounts.codes import code_in
+from bot.domain import Message, Person, Settled, Unwelcome
+from bot.inbox import Inbox
+from bot.safe_text import shorten
 from bot.services import Services
+
+log = structlog.get_logger(__name__)
+EVENT_TYPE = "countersign_opening"
+"""Under which an opening is marked as ours in its metadata, so that nobody takes it for an answer."""
+QUOTE_LIMIT = 2_000
+"""Characters of the message that somebody asks about."""
+ANSWER_WITHIN = 2.6
+"""Seconds: Slack waits 3 s for the answer to a command or a form, and then tells the person that it did not work."""
+WHO_WITHIN = 1.2
+"""Seconds of them for finding out who asks."""
+_QUOTE_PATIENCE = 0.6
+"""Seconds of them for the quote: the question is asked without it sooner than not."""
+_LEAST_PATIENCE = 0.3
+"""Seconds that a post gets however late it is."""
+_LOOK_AFTER = 2.0
+"""Seconds after which a post that Slack did not confirm stands in the channel, if it ever does."""
+_LOOK_BACK = 120.0
+"""Seconds before then in which it was posted; Slack's clock is not ours."""
+_KEEP, _MOST = 600.0, 1_000
+"""Seconds for which the same command, delivered again when a socket broke, is known."""
+_INVITE = "I am not in this channel. Invite me with /invite, or write to me directly."
+_TROUBLE = {
+    "not_in_channel": _INVITE,
+    "channel_not_found": _INVITE,
+    "is_archived": "This channel is archived, so I cannot answer in it.",
+    "restricted_action": "This channel does not let me post. Write to me directly.",
+    "thread_not_found": "That message is gone.",
+    "cannot_reply_to_message": "Nobody can reply to that message. Write to me directly.",
+}
+
+
+def answer_until() -> float:
+    """When a command or form that has come in now must be answered, on the event loop's clock."""
+    return asyncio.get_running_loop().time() + ANSWER_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody asks. The same one, delivered twice, is equal."""
+
+    visitor: Visitor
+    person: Person
+    text: str
+    location: SlackLocation
+    direct: bool
+    about_ts: str = ""
+    """Timestamp of the message that it is about."""
+    until: float = field(default_factory=answer_until, compare=False)
+    use: str = field(default_factory=lambda: uuid4().hex, compare=False)
+    """Names the opening in its metadata."""
+
+
+class Openings:
+    """Posts the question, then has it answered in the thread of that post. `close` in the end."""
+
+    def __init__(
+        self, inbox: Inbox, api: Api, people: People, workspaces: Workspaces, background: BackgroundTasks
+    ) -> None:
+        self._inbox = inbox
+        self._api = api
+        self._people = people
+        self._workspaces = workspaces
+        self._background = background
+        self._asked: Remembered[Question, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
+
+    async def ask(self, question: Question) -> str:
+        """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the inbox raises.
+
+        It is asked once, however often it is delivered: clicks and commands are known by their trigger.
+        """
+        if not question.visitor.trigger_id:
+            return await self._begin(question)
+        return await self._asked.get(question)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._asked.close()
+
+    async def _begin(self, asked: Question) -> str:
+        location, visitor = asked.location, asked.visitor
+        quoted = await self._quote(location, asked.about_ts) if asked.about_ts else ""
+        try:
+            bot = await self._workspaces.bot(location.team)
+            question = plain_text(asked.text, bot.bot_user)
+            ts = await self._post(asked, question, quoted)
+        except ApiFailed as failure:
+            if failure.may_have_acted:
+                self._background.start(self._take_back(asked), "opening taken back")
+            return trouble(failure)
+        place = place_of(SlackLocation(location.team, location.channel, location.thread_ts or ts), direct=asked.direct)
+        message = Message(
+            key=message_key(location.team, location.channel, ts),
+            place=place,
+            author=asked.person,
+            text=about(question, quoted),
+            at=float(ts),
+            origin=origin_of(user_team=visitor.home_team, bot_user=bot.bot_user),
+        )
+        try:
+            await self._inbox.accept(message)
+        except Exception:
+            # Whatever it was: the question is not kept, and must not stand there as if it would be answered.
+            self._background.start(remove(self._api, location, ts), "opening taken back")
+            raise
+        return ""
+
+    async def _post(self, asked: Question, question: str, quoted: str) -> str:
+        location, user = asked.location, asked.visitor.user
+        piece = opening(
+            asked.person.name, self._readable(location.team, question), self._readable(location.team, quoted)
+        )
+        quiet = {"unfurl_links": False, "unfurl_media": False}
+        metadata = {"event_type": EVENT_TYPE, "event_payload": {"asked_by": user, "use": asked.use}}
+        arguments = {**where(location), **quiet, "metadata": metadata}
+        left = max(asked.until - asyncio.get_running_loop().time(), _LEAST_PATIENCE)
+        answer = await show_piece(self._api, location.team, "chat.postMessage", arguments, piece, patience=left)
+        ts = slack_ts(answer, "ts")
+        if not ts:
+            raise ApiFailed("chat.postMessage", "no_ts", may_have_acted=True)
+        return ts
+
+    async def _take_back(self, asked: Question) -> None:
+        """Delete the post of a question that was not kept, if there is one after all: nobody would answer it."""
+        await asyncio.sleep(_LOOK_AFTER)
+        location = asked.location
+        arguments = {
+            **(
+                {"channel": location.channel, "ts": location.thread_ts}
+                if location.thread_ts
+                else {"channel": location.channel}
+            ),
+            "oldest": f"{time.time() - _LOOK_BACK:.6f}",
+            "limit": 100,
+            "include_all_metadata": True,
+        }
+        method = "conversations.replies" if location.thread_ts else "conversations.history"
+        answer = await self._api.call(location.team, method, arguments)
+        for message in parts(answer, "messages"):
+            if words(message, "metadata", "event_payload", "use") == asked.use:
+                await remove(self._api, location, slack_ts(message, "ts"))
+
+    async def _quote(self, location: SlackLocation, message_ts: str) -> str:
+        """What the message says now. Empty when that cannot be read: the thread it is in will be, when its turn
+        comes."""
+        arguments = {
+            "channel": location.channel,
+            "ts": location.thread_ts or message_ts,
+            "oldest": message_ts,
+            "latest": message_ts,
+            "inclusive": True,
+            "limit": 2,  # the first message of a thread always comes along
+        }
+        try:
+            answer = await self._api.call(location.team, "conversations.replies", arguments, patience=_QUOTE_PATIENCE)
+            bot = await self._workspaces.bot(location.team)
+        except ApiFailed as failure:
+            log.info("slack_message_not_quoted", team=location.team, channel=location.channel, error=failure.error)
+            return ""
+        found = [text_of(m, bot.bot_user) for m in parts(answer, "messages") if slack_ts(m, "ts") == message_ts]
+        return shorten(without_code(found[0]), QUOTE_LIMIT) if found else ""
+
+    def _readable(self, team: str, text: str) -> str:
+        """The text with the names that are known already."""
+        users, _ = mentioned(text)
+        known = {user: self._people.known_name(team, user) for user in users}
+        return with_names(text, {user: name for user, name in known.items() if name})
+
+
+def about(question: str, quoted: str) -> str:
+    """What is asked, with the message that it is about."""
+    if not quoted:
+        return question
+    lines = "\n".join(f"> {line}" for line in quoted.splitlines())
+    return f"{question}\n\nThis is about the message:\n{lines}"
+
+
+def trouble(failure: ApiFailed) -> str:
+    """Why a question was not asked, for the person who asked."""
+    if failure.may_have_acted:
+        return "Slack did not answer. Please look whether your question was posted before you ask again."
+    return _TROUBLE.get(failure.error, f"Slack did not take my post ({failure.error}). Please try again in a moment.")
+
+
+# ---------------------------------------------- /countersign: ask, approvals, connections, stop, help
+# Every answer is for the person alone.
 
 NOTHING_TO_STOP = "Nothing of yours is running in this channel."
 
@@ -53,8 +253,8 @@ class Commands:
                     note(in_words(await self._services.connections.enter_code(code_entry(visitor, person, code))))
                 )
             case "ask":
-                spot = Spot(visitor.team, visitor.spot.channel)
-                question = Question(visitor, person, command.text, spot, command.direct, until=until)
+                location = SlackLocation(visitor.team, visitor.location.channel)
+                question = Question(visitor, person, command.text, location, command.direct, until=until)
                 trouble = await self._openings.ask(question)
                 return ephemeral(note(trouble)) if trouble else {}
 
@@ -65,7 +265,7 @@ class Commands:
 
     async def _stop(self, command: Command, person: Person) -> str:
         """Everything of this person's in the channel where they say it."""
-        team, channel = command.visitor.team, command.visitor.spot.channel
+        team, channel = command.visitor.team, command.visitor.location.channel
         here = f"{within_team(team)}{channel}"
         found = await self._services.queries.turns_of(person, here)
         threads = [thread for thread in found if is_within(thread, here)]
@@ -87,3 +287,31 @@ def is_within(thread_id: str, channel: str) -> bool:
 def ephemeral(piece: Piece) -> dict[str, Any]:
     """The answer to a command, for whoever gave it."""
     return {"response_type": "ephemeral", "text": piece.text, "blocks": list(piece.blocks)}
+
+
+# ---------------------------------------------------------- the shortcut "Ask Countersign about this"
+
+
+class Shortcuts:
+    """What the shortcut does."""
+
+    def __init__(self, answers: Answers, background: BackgroundTasks) -> None:
+        self._answers = answers
+        self._background = background
+
+    def handle(self, shortcut: Shortcut, bot_user: str) -> None:
+        """Open the form. Nothing is to be kept yet, so that Slack gets its answer before."""
+        self._background.start(self._ask(shortcut, bot_user), "shortcut")
+
+    async def _ask(self, shortcut: Shortcut, bot_user: str) -> None:
+        async with self._answers.whatever_happens(shortcut.visitor):
+            person = await self._answers.who(shortcut.visitor)
+            if isinstance(person, Unwelcome):
+                await self._answers.say(shortcut.visitor, person.text)
+                return
+            location = shortcut.visitor.location
+            origin = Origin(
+                channel=location.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=location.thread_ts
+            )
+            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), QUOTE_LIMIT)
+            await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))

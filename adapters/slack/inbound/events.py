@@ -1,8 +1,4 @@
-"""What a `message` or `app_mention` event means to us. Pure: an event in, one of our words out, or nothing.
-
-Slack sends one mention as two events, in either order, and other things (unfurled links, our own posts) in the same
-form. What an event says is therefore read from the message in it, and its key is the message's own.
-"""
+"""What a `message` or `app_mention` event means. Pure: an event in, one of our words out, or nothing."""
 
 from __future__ import annotations
 
@@ -10,18 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.slack.ids import Spot, message_key, person_id, place_of
-from adapters.slack.reading import part, parts, slack_id, slack_ts, words
+from adapters.shared.untrusted_json import part, parts, words
+from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
 from adapters.slack.web_api.texts import plain_text
 from bot.domain import Message, Person
 from bot.safe_text import visible_line
 
 Event = Mapping[str, Any]
 
+
 _WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 """Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
 (`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
+
+
 _MOST_FILES = 20
+
+
 WORDLESS = "[mentioned you without a word]"
 """What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 
@@ -84,11 +85,11 @@ def _message(
     if not (direct or mentioned or thread_ts):
         return None  # people among themselves, in the channel
     begins_thread = ears.agent_view or not direct
-    spot = Spot(ears.team, channel, thread_ts or (ts if begins_thread else ""))
+    location = SlackLocation(ears.team, channel, thread_ts or (ts if begins_thread else ""))
     home_team = slack_id(event, "user_team") or slack_id(event, "source_team") or slack_id(event, "team")
     return Message(
         key=message_key(ears.team, channel, ts),
-        place=place_of(spot, direct=direct),
+        place=place_of(location, direct=direct),
         author=Person(person_id(ears.team, user), known_name(user) or ""),
         text=text_of(event, ears.bot_user) or WORDLESS,
         at=float(ts),

@@ -1,25 +1,78 @@
-"""The App Home: made anew whenever somebody opens it, or settles something there."""
+"""The App Home, and what of their overview a person may see: nothing from channels they are not in."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.inbound.concerns import Concerns
-from adapters.slack.inbound.gestures import Visitor
-from adapters.slack.links import permalink
+from adapters.slack.ids import location_of, permalink, within_team
+from adapters.slack.inbound.payloads import Visitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
-from adapters.slack.web_api.people import People
+from adapters.slack.web_api.people import Members, People
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
-from bot.domain import Unwelcome
+from bot.domain import ApprovalView, Overview, Person, Shown, Unwelcome
 from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
+ANYBODY = "any"
+"""The policy's word for approvers who need to have nothing to do with it. Whoever else may decide is named by it."""
+MOST_CHANNELS = 40
+"""Channels whose members are asked for; what was asked in others is left out."""
+WITHIN = 1.5
+"""Seconds for asking: a command is to be answered within 3 s. What is not known by then is left out this time."""
+
+
+class Concerns:
+    """What waits for a person, and what came of what they asked."""
+
+    def __init__(self, queries: Queries, members: Members) -> None:
+        self._queries = queries
+        self._members = members
+
+    async def of(self, visitor: Visitor, person: Person) -> Overview:
+        """Their overview of this workspace.
+
+        That anybody may decide is no reason to show everybody what was asked in a private channel: its members see the
+        card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
+        """
+        overview = await self._queries.overview(person, within_team(visitor.team))
+        own = {shown.post.post_id for shown in overview.waiting}
+        doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
+        if not doubtful:
+            return overview
+        hidden = await self._hidden(visitor, doubtful)
+        return replace(overview, to_decide=tuple(s for s in overview.to_decide if s.post.post_id not in hidden))
+
+    async def _hidden(self, visitor: Visitor, doubtful: Sequence[Shown]) -> set[str]:
+        """The posts that they are not to see."""
+        channels = list(dict.fromkeys(location_of(shown.post.place).channel for shown in doubtful))[:MOST_CHANNELS]
+        asked = {
+            channel: asyncio.create_task(self._members.has(visitor.team, channel, visitor.user)) for channel in channels
+        }
+        done, late = await asyncio.wait(asked.values(), timeout=WITHIN)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        if late:
+            log.info("slack_members_late", team=visitor.team, channels=len(late))
+        theirs = {channel for channel, task in asked.items() if task in done and task.result()}
+        return {shown.post.post_id for shown in doubtful if location_of(shown.post.place).channel not in theirs}
+
+
+def _is_anybodys(shown: Shown) -> bool:
+    content = shown.post.content
+    return isinstance(content, ApprovalView) and ANYBODY in content.approvers and not shown.post.place.direct
+
+
+# --------------------------------------------------------------------------------------- the App Home
+# Rendered again whenever somebody opens it or settles something there.
 
 
 class HomeTab:

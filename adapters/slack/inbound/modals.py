@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.untrusted_json import words
 from adapters.slack import actions
 from adapters.slack.actions import Origin
-from adapters.slack.errands import Errands
+from adapters.slack.ids import slack_id
 from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.codes import code_entry, code_in, in_words
-from adapters.slack.inbound.gestures import Submission
+from adapters.slack.inbound.commands import WHO_WITHIN, Openings, Question, answer_until
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.openings import WHO_WITHIN, Openings, Question, answer_until
-from adapters.slack.reading import slack_id, words
+from adapters.slack.inbound.payloads import Submission, code_entry, in_words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
+from bot.accounts.codes import code_in
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -36,7 +37,6 @@ from policies.approvers import DURATIONS
 Answer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
 CLOSE: Answer = {}
-
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
 NOT_OURS = "This form is not known any more. Please open it again."
@@ -48,13 +48,13 @@ class Modals:
     """What each form does."""
 
     def __init__(
-        self, services: Services, answers: Answers, openings: Openings, home: HomeTab, errands: Errands
+        self, services: Services, answers: Answers, openings: Openings, home: HomeTab, background: BackgroundTasks
     ) -> None:
         self._services = services
         self._answers = answers
         self._openings = openings
         self._home = home
-        self._errands = errands
+        self._background = background
         self._forms: dict[str, Callable[[Submission, Origin, Person], Awaitable[Answer]]] = {
             actions.REJECT_FORM: self._reject,
             actions.EDIT_FORM: self._edit,
@@ -77,7 +77,7 @@ class Modals:
             return with_errors({"": person.text}, submission)
         answer = await form(submission, submission.origin, person)
         if submission.origin.home and answer.get("response_action") != "errors":
-            self._errands.start(self._home.publish(submission.visitor), "home")
+            self._background.start(self._home.publish(submission.visitor), "home")
         return answer
 
     async def _reject(self, submission: Submission, origin: Origin, person: Person) -> Answer:
@@ -151,9 +151,9 @@ class Modals:
                 "Code",
                 in_words(await self._services.connections.enter_code(code_entry(submission.visitor, person, code))),
             )
-        spot, until = submission.visitor.spot, answer_until() - WHO_WITHIN
-        direct = spot.channel.startswith("D")
-        asked = Question(submission.visitor, person, question, spot, direct, origin.message_ts, until=until)
+        location, until = submission.visitor.location, answer_until() - WHO_WITHIN
+        direct = location.channel.startswith("D")
+        asked = Question(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
         trouble = await self._openings.ask(asked)
         return said("Not asked", trouble) if trouble else CLOSE
 

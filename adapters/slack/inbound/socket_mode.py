@@ -18,14 +18,12 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
-from adapters.slack.errands import Errands
-from adapters.slack.inbound.bolt import Inbound
-from adapters.slack.inbound.envelope import MalformedError, checked
-from adapters.slack.web_api.wire import QUIET, Wire
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.slack.inbound.requests import Inbound, MalformedError, checked
+from adapters.slack.web_api.client import QUIET, Wire
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
-
 CONNECT_SECONDS = 10.0
 """How long the start waits for the connection; after that it goes on in the background."""
 WATCH_SECONDS = 5.0
@@ -43,12 +41,12 @@ _WHAT_TO_DO = (
 class SocketMode:
     """Keeps a connection, reconnecting as long as it takes. An envelope is acknowledged when what it says is kept."""
 
-    def __init__(self, inbound: Inbound, app_token: str, api_url: str, errands: Errands) -> None:
+    def __init__(self, inbound: Inbound, app_token: str, api_url: str, background: BackgroundTasks) -> None:
         self._inbound = inbound
         self._app_token = app_token
         self._api_url = api_url
         self._wire = Wire(api_url)
-        self._errands = errands
+        self._background = background
         self._client: SocketModeClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -103,7 +101,7 @@ class SocketMode:
                 client.wss_uri = None
 
     async def _take(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
-        self._errands.start(self._answer(client, request), "socket envelope")
+        self._background.start(self._answer(client, request), "socket envelope")
 
     async def _answer(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         try:

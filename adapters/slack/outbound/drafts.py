@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from adapters.slack.api import Api
-from adapters.slack.ids import PLATFORM, Spot, spot_of
-from adapters.slack.outbound.orphans import Orphans
+from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import UNFINISHED
-from adapters.slack.outbound.refusals import Refusals
-from adapters.slack.outbound.status import StatusLines, StatusPace
+from adapters.slack.outbound.recovery import Orphans
+from adapters.slack.outbound.status import Refusals, StatusLines, StatusPace
 from adapters.slack.outbound.streams import Ending, Task
 from adapters.slack.outbound.writing import Draft, Finished, Legacy, Pace, Setting
 from adapters.slack.render import posts as render
@@ -45,40 +44,40 @@ class Drafts:
         self._orphans = Orphans(api, clock)
         self._sweeps: set[asyncio.Task[None]] = set()
         self._named: OrderedDict[str, Draft] = OrderedDict()
-        self._open: dict[Draft, Spot] = {}
+        self._open: dict[Draft, SlackLocation] = {}
         """The oldest first."""
-        self._posting: Counter[Spot] = Counter()
+        self._posting: Counter[SlackLocation] = Counter()
         self._closed = False
 
     def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
         """`graph.ports.Live` for what one delivery does in a thread; `reader` is the person id of whom it is for."""
-        spot = spot_of(place)
+        location = location_of(place)
         recipient = {} if place.direct else recipient_of(reader)
-        can_stream = bool(spot.thread_ts) and (place.direct or bool(recipient))
+        can_stream = bool(location.thread_ts) and (place.direct or bool(recipient))
         setting = Setting(
-            self._api, spot, recipient, can_stream, self._pace, self._refusals, lambda: not self._posting[spot]
+            self._api, location, recipient, can_stream, self._pace, self._refusals, lambda: not self._posting[location]
         )
         return ThreadLive(self, self._status, setting, thread_id, place)
 
     @contextmanager
-    def posting(self, spot: Spot) -> Iterator[None]:
+    def posting(self, location: SlackLocation) -> Iterator[None]:
         """While something is being posted there, no draft begins: it would stand above."""
-        self._posting[spot] += 1
+        self._posting[location] += 1
         try:
             yield
         finally:
-            self._posting[spot] -= 1
-            if not self._posting[spot]:
-                del self._posting[spot]
+            self._posting[location] -= 1
+            if not self._posting[location]:
+                del self._posting[location]
 
     async def finish(self, message_id: str, ending: Ending) -> Finished | None:
         """End the draft of an answer that is about to be posted. `None`: none of it was shown, or there is none."""
         draft = self._named.get(message_id)
         return await draft.finish(ending) if draft else None
 
-    async def orphan(self, spot: Spot, text: str) -> str:
+    async def orphan(self, location: SlackLocation, text: str) -> str:
         """Timestamp of the message in which the last process began to say this; empty: there is none."""
-        return await self._orphans.claim(spot, text)
+        return await self._orphans.claim(location, text)
 
     def taken(self, timestamps: Sequence[str]) -> None:
         """These messages were found to be a post's."""
@@ -97,9 +96,9 @@ class Drafts:
         """The post of this answer is shown."""
         self._named.pop(message_id, None)
 
-    def posted(self, spot: Spot) -> None:
+    def posted(self, location: SlackLocation) -> None:
         """Something was posted there, so that Slack has cleared the status."""
-        self._status.posted(spot)
+        self._status.posted(location)
 
     async def close(self) -> None:
         """End all that is being written, and show nothing any more."""
@@ -132,29 +131,29 @@ class Drafts:
         """A new draft, in place of an `earlier` one of the same answer. `None`: the process is ending."""
         if self._closed:
             return None
-        legacy = _message_of(earlier) if earlier else self._orphan_in(setting.spot)
-        above = [open_ for open_, spot in self._open.items() if spot == setting.spot]
+        legacy = _message_of(earlier) if earlier else self._orphan_in(setting.location)
+        above = [open_ for open_, location in self._open.items() if location == setting.location]
         draft = Draft(setting, lambda text: draft_piece(thread_id, place, text), legacy, earlier=above)
-        self._open[draft] = setting.spot
+        self._open[draft] = setting.location
         draft.writer.add_done_callback(lambda _: self._open.pop(draft, None))
         return draft
 
     def rested(self, setting: Setting) -> None:
         """A delivery of the thread has been handled. What the last process was writing there and nobody went on with
         is taken away, a moment after the posts."""
-        if not self._closed and self._orphans.may_be_in(setting.spot):
+        if not self._closed and self._orphans.may_be_in(setting.location):
             sweep = asyncio.create_task(self._sweep(setting), name="slack orphans")
             self._sweeps.add(sweep)
             sweep.add_done_callback(self._sweeps.discard)
 
     async def _sweep(self, setting: Setting) -> None:
         await asyncio.sleep(setting.pace.grace)
-        await self._orphans.clear(setting.spot)
+        await self._orphans.clear(setting.location)
 
-    def _orphan_in(self, spot: Spot) -> Legacy | None:
-        if not self._orphans.may_be_in(spot):
+    def _orphan_in(self, location: SlackLocation) -> Legacy | None:
+        if not self._orphans.may_be_in(location):
             return None
-        return lambda text: self._orphans.claim(spot, text)
+        return lambda text: self._orphans.claim(location, text)
 
 
 class ThreadLive:
@@ -179,7 +178,7 @@ class ThreadLive:
 
     def status(self, text: str) -> None:
         """What the bot is doing; empty: nothing."""
-        self._status.set(self._setting.spot, text)
+        self._status.set(self._setting.location, text)
 
     def task(self, task_id: str, title: str, state: TaskState) -> None:
         """A tool call and how it stands, in the message that announced it or in one of its own."""
@@ -192,7 +191,7 @@ class ThreadLive:
 
     def end(self, *, waiting: bool) -> None:
         """Nothing more comes. Posts will finish what was said, soon mostly; what they do not finish is closed."""
-        self._status.rest(self._setting.spot, waiting=waiting)
+        self._status.rest(self._setting.location, waiting=waiting)
         self._complete_all()
         for draft in self._mine:
             draft.leave(0.0 if draft is self._unnamed else self._setting.pace.grace)
@@ -225,7 +224,7 @@ class ThreadLive:
         return draft
 
     def _refused(self) -> bool:
-        return self._setting.refusals.hold(self._setting.spot.team, self._setting.spot.channel)
+        return self._setting.refusals.hold(self._setting.location.team, self._setting.location.channel)
 
     def _complete_all(self) -> None:
         """The model writes one answer after the other, and calls tools when it has written: what there is, is whole."""

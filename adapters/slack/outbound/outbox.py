@@ -11,16 +11,16 @@ from typing import Any
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import Spot, is_user, place_of, spot_of, user_of
+from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
 from adapters.slack.outbound.drafts import Drafts
-from adapters.slack.outbound.finding import Finder
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
 from adapters.slack.outbound.private import Private
+from adapters.slack.outbound.recovery import Finder
 from adapters.slack.outbound.streams import MOST_STREAMED, Ending
 from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import Piece
 from adapters.slack.render.posts import pieces, sign_in_piece
-from adapters.slack.render.streamable import streamable
+from adapters.slack.render.splitting import streamable
 from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, Refused, Said, SignInView, Unknown
 from bot.platform import PostFailed, Reference
 
@@ -50,29 +50,29 @@ class Outbound:
         with _slack_failing():
             if post.only_for is not None:
                 return await self._send_privately(post, shown, user_of(post.only_for))
-            spot = await self._spot(post)
-            with self._drafts.posting(spot):
-                parts = await self._parts_from_draft(post, spot, shown)
-                parts += await self._post_from(len(parts), post, spot, shown)
-        self._shown(post, spot)
+            location = await self._location(post)
+            with self._drafts.posting(location):
+                parts = await self._parts_from_draft(post, location, shown)
+                parts += await self._post_from(len(parts), post, location, shown)
+        self._shown(post, location)
         if isinstance(post.content, SignInView) and post.content.status == "open":
-            await self._hand_over_link(post.content, spot)
-        return _reference(spot, parts)
+            await self._hand_over_link(post.content, location)
+        return _reference(location, parts)
 
     async def update(self, post: Post, reference: Reference) -> Reference:
         """Show what a post has become: the messages there are, are replaced; missing ones posted, surplus ones
         deleted. Raises `PostFailed`."""
         if reference.get("ephemeral"):
             return reference
-        spot, shown = _spot_of_reference(post, reference), pieces(post)
+        location, shown = _location_of_reference(post, reference), pieces(post)
         old: Sequence[str] = reference["parts"]
         with _slack_failing():
-            parts = [await self._replace(post, spot, n, shown[n], ts) for n, ts in enumerate(old[: len(shown)])]
-            parts += await self._post_from(len(parts), post, spot, shown)
+            parts = [await self._replace(post, location, n, shown[n], ts) for n, ts in enumerate(old[: len(shown)])]
+            parts += await self._post_from(len(parts), post, location, shown)
             for surplus in old[len(shown) :]:
-                await remove(self._api, spot, surplus)
-        self._shown(post, spot)
-        return _reference(spot, parts)
+                await remove(self._api, location, surplus)
+        self._shown(post, location)
+        return _reference(location, parts)
 
     async def find(self, post: Post) -> Reference | None:
         """The messages of a post that was, or may have been, sent before. Raises `PostFailed` when that cannot be
@@ -80,22 +80,22 @@ class Outbound:
         if post.only_for is not None:
             return None
         with _slack_failing():
-            spot = await self._spot(post)
-            at = replace(post, place=place_of(spot, direct=post.place.direct))
+            location = await self._location(post)
+            at = replace(post, place=place_of(location, direct=post.place.direct))
             found = await self._finder.parts(at, self._drafts.in_use())
         left = self._drafts.left_for(_message_id(post))
         parts = sorted({*found, left} - {""})
         self._drafts.taken(parts)
-        return _reference(spot, parts) if parts else None
+        return _reference(location, parts) if parts else None
 
-    async def _spot(self, post: Post) -> Spot:
+    async def _location(self, post: Post) -> SlackLocation:
         """Where a post belongs; a card that goes to a person stands in their direct messages."""
-        spot = spot_of(post.place)
-        return await self._private.direct(spot.team, spot.channel) if is_user(spot.channel) else spot
+        location = location_of(post.place)
+        return await self._private.direct(location.team, location.channel) if is_user(location.channel) else location
 
     # ------------------------------------------------------------------------------------------- in public
 
-    async def _parts_from_draft(self, post: Post, spot: Spot, shown: Sequence[Piece]) -> list[str]:
+    async def _parts_from_draft(self, post: Post, location: SlackLocation, shown: Sequence[Piece]) -> list[str]:
         """The draft's message, turned into the post's first; empty when there is none."""
         if not isinstance(post.content, Said):
             return []
@@ -103,46 +103,48 @@ class Outbound:
         draft = await self._drafts.finish(message_id, _ending(post, post.content, shown))
         if draft is not None and draft.whole:
             return [draft.ts]
-        for ts in await self._begun(post, post.content, spot, draft):
-            if await replace_piece(self._api, spot, ts, shown[0], mark(post.post_id, 0)):
+        for ts in await self._begun(post, post.content, location, draft):
+            if await replace_piece(self._api, location, ts, shown[0], mark(post.post_id, 0)):
                 return [ts]
         self._drafts.forget(message_id)  # somebody has deleted it: the post is not to be looked for there
         return []
 
-    async def _begun(self, post: Post, said: Said, spot: Spot, draft: Finished | None) -> list[str]:
+    async def _begun(self, post: Post, said: Said, location: SlackLocation, draft: Finished | None) -> list[str]:
         """The message in which a post was begun: by us, or by the process that died."""
         if draft is None:
-            orphan = await self._drafts.orphan(spot, said.text)
+            orphan = await self._drafts.orphan(location, said.text)
             return [orphan] if orphan else []
         return [draft.ts] if draft.ts else (await self._finder.parts(post, self._drafts.in_use()))[:1]
 
-    async def _post_from(self, first: int, post: Post, spot: Spot, shown: Sequence[Piece]) -> list[str]:
+    async def _post_from(self, first: int, post: Post, location: SlackLocation, shown: Sequence[Piece]) -> list[str]:
         """Post the parts from this one on, one after the other."""
-        return [await post_piece(self._api, spot, shown[n], mark(post.post_id, n)) for n in range(first, len(shown))]
+        return [
+            await post_piece(self._api, location, shown[n], mark(post.post_id, n)) for n in range(first, len(shown))
+        ]
 
-    async def _replace(self, post: Post, spot: Spot, part: int, piece: Piece, ts: str) -> str:
+    async def _replace(self, post: Post, location: SlackLocation, part: int, piece: Piece, ts: str) -> str:
         """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
         marked = mark(post.post_id, part)
-        if await replace_piece(self._api, spot, ts, piece, marked) or not _still_waits(post.content):
+        if await replace_piece(self._api, location, ts, piece, marked) or not _still_waits(post.content):
             return ts
-        return await post_piece(self._api, spot, piece, marked)
+        return await post_piece(self._api, location, piece, marked)
 
-    def _shown(self, post: Post, spot: Spot) -> None:
-        self._drafts.posted(spot)
+    def _shown(self, post: Post, location: SlackLocation) -> None:
+        self._drafts.posted(location)
         self._drafts.forget(_message_id(post))
 
     # ------------------------------------------------------------------------------------------- in private
 
     async def _send_privately(self, post: Post, shown: Sequence[Piece], user: str) -> Reference:
-        direct = spot = spot_of(post.place)
+        direct = location = location_of(post.place)
         parts: list[str] = []
         for piece in shown:
-            if parts or not await self._private.whisper(spot.team, user, spot, piece):
-                direct, ts = await self._private.write(spot.team, user, piece)
+            if parts or not await self._private.whisper(location.team, user, location, piece):
+                direct, ts = await self._private.write(location.team, user, piece)
                 parts.append(ts)
         return _reference(direct, parts) if parts else EPHEMERAL
 
-    async def _hand_over_link(self, view: SignInView, spot: Spot) -> None:
+    async def _hand_over_link(self, view: SignInView, location: SlackLocation) -> None:
         """Give the link to its owner. Failing is no failure of the post: its button gives the link again."""
         try:
             link = await self._sign_in_link(view.sign_in_id, view.owner_id)
@@ -151,7 +153,7 @@ class Outbound:
             log.error("sign_in_link_not_made", sign_in=view.sign_in_id, cause=type(defect).__name__)  # noqa: TRY400
             return
         if isinstance(link, str):
-            await self._private.tell(spot.team, user_of(view.owner_id), spot, sign_in_piece(view, link))
+            await self._private.tell(location.team, user_of(view.owner_id), location, sign_in_piece(view, link))
 
 
 def _message_id(post: Post) -> str:
@@ -183,16 +185,16 @@ def _still_waits(content: Content) -> bool:
     return False
 
 
-def _reference(spot: Spot, parts: Sequence[str]) -> dict[str, Any]:
-    return {"team": spot.team, "channel": spot.channel, "parts": list(parts)}
+def _reference(location: SlackLocation, parts: Sequence[str]) -> dict[str, Any]:
+    return {"team": location.team, "channel": location.channel, "parts": list(parts)}
 
 
-def _spot_of_reference(post: Post, reference: Mapping[str, Any]) -> Spot:
+def _location_of_reference(post: Post, reference: Mapping[str, Any]) -> SlackLocation:
     """Where a post's messages stand; a direct message that stood in for an ephemeral one is in no thread."""
-    place = spot_of(post.place)
+    place = location_of(post.place)
     if (reference["team"], reference["channel"]) == (place.team, place.channel):
         return place
-    return Spot(reference["team"], reference["channel"])
+    return SlackLocation(reference["team"], reference["channel"])
 
 
 @contextmanager

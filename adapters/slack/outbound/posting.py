@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from adapters.slack.api import PATIENCE, Api, ApiFailed
-from adapters.slack.ids import Spot
+from adapters.slack.ids import SlackLocation
 from adapters.slack.render.blocks import Piece
 
 log = structlog.get_logger(__name__)
@@ -49,31 +49,33 @@ def is_unfinished(message: Mapping[str, Any]) -> bool:
     return is_streaming(message) or metadata.get("event_type") == UNFINISHED["event_type"]
 
 
-def where(spot: Spot) -> dict[str, str]:
+def where(location: SlackLocation) -> dict[str, str]:
     """The arguments that say where to post."""
-    return {"channel": spot.channel} | ({"thread_ts": spot.thread_ts} if spot.thread_ts else {})
+    return {"channel": location.channel} | ({"thread_ts": location.thread_ts} if location.thread_ts else {})
 
 
-async def post_piece(api: Api, spot: Spot, piece: Piece, metadata: Mapping[str, Any] | None = None) -> str:
+async def post_piece(api: Api, location: SlackLocation, piece: Piece, metadata: Mapping[str, Any] | None = None) -> str:
     """Post a new message; its timestamp. Raises `ApiFailed`."""
     quiet = {"unfurl_links": False, "unfurl_media": False}
     marked = {"metadata": metadata} if metadata else {}
-    answer = await show_piece(api, spot.team, "chat.postMessage", where(spot) | quiet | marked, piece)
+    answer = await show_piece(api, location.team, "chat.postMessage", where(location) | quiet | marked, piece)
     return str(answer["ts"])
 
 
-async def replace_piece(api: Api, spot: Spot, ts: str, piece: Piece, metadata: Mapping[str, Any] | None = None) -> bool:
+async def replace_piece(
+    api: Api, location: SlackLocation, ts: str, piece: Piece, metadata: Mapping[str, Any] | None = None
+) -> bool:
     """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `ApiFailed`."""
-    arguments = {"channel": spot.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
+    arguments = {"channel": location.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
     try:
         try:
-            await show_piece(api, spot.team, "chat.update", arguments, piece)
+            await show_piece(api, location.team, "chat.update", arguments, piece)
         except ApiFailed as failure:
             if failure.error != "streaming_state_conflict":
                 raise
             # It was left streaming, by a crash or by a stop that did not arrive.
-            await stop_stream(api, spot, ts)
-            await show_piece(api, spot.team, "chat.update", arguments, piece)
+            await stop_stream(api, location, ts)
+            await show_piece(api, location.team, "chat.update", arguments, piece)
     except ApiFailed as failure:
         if failure.error in GONE:
             return False
@@ -81,10 +83,10 @@ async def replace_piece(api: Api, spot: Spot, ts: str, piece: Piece, metadata: M
     return True
 
 
-async def remove(api: Api, spot: Spot, ts: str) -> None:
+async def remove(api: Api, location: SlackLocation, ts: str) -> None:
     """Delete a message of ours; one that is gone already is no failure. Raises `ApiFailed`."""
     try:
-        await api.call(spot.team, "chat.delete", {"channel": spot.channel, "ts": ts})
+        await api.call(location.team, "chat.delete", {"channel": location.channel, "ts": ts})
     except ApiFailed as failure:
         if failure.error not in {"message_not_found", "cant_delete_message"}:
             raise
@@ -92,7 +94,7 @@ async def remove(api: Api, spot: Spot, ts: str) -> None:
 
 async def stop_stream(
     api: Api,
-    spot: Spot,
+    location: SlackLocation,
     ts: str,
     *,
     chunks: Sequence[Mapping[str, Any]] = (),
@@ -101,8 +103,8 @@ async def stop_stream(
 ) -> None:
     """End a stream, with last words and what stands below them. Raises `ApiFailed`."""
     optional = {"chunks": list(chunks), "blocks": list(blocks), "metadata": metadata}
-    arguments = {"channel": spot.channel, "ts": ts} | {name: value for name, value in optional.items() if value}
-    await api.call(spot.team, "chat.stopStream", arguments)
+    arguments = {"channel": location.channel, "ts": ts} | {name: value for name, value in optional.items() if value}
+    await api.call(location.team, "chat.stopStream", arguments)
 
 
 async def show_piece(

@@ -8,7 +8,7 @@ import aiohttp
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import Spot
+from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import post_piece, show_piece
 from adapters.slack.render.blocks import Piece
 
@@ -24,12 +24,12 @@ class Private:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def tell(self, team: str, user: str, spot: Spot, piece: Piece, response_url: str = "") -> bool:
+    async def tell(self, team: str, user: str, location: SlackLocation, piece: Piece, response_url: str = "") -> bool:
         """Show a piece to one person: as the answer to their click (`response_url`), else as an ephemeral message
         where it belongs, else in a direct message. False: none of these arrived; that is logged here."""
-        if response_url and await reply(response_url, spot, piece):
+        if response_url and await reply(response_url, location, piece):
             return True
-        if await self.whisper(team, user, spot, piece):
+        if await self.whisper(team, user, location, piece):
             return True
         try:
             await self.write(team, user, piece)
@@ -38,32 +38,32 @@ class Private:
             return False
         return True
 
-    async def whisper(self, team: str, user: str, spot: Spot, piece: Piece) -> bool:
+    async def whisper(self, team: str, user: str, location: SlackLocation, piece: Piece) -> bool:
         """An ephemeral message in the thread. False: impossible there (they are not in the channel, say)."""
-        if not spot.channel:
+        if not location.channel:
             return False
-        arguments = {"channel": spot.channel, "user": user}
-        if spot.thread_ts:
-            arguments["thread_ts"] = spot.thread_ts
+        arguments = {"channel": location.channel, "user": user}
+        if location.thread_ts:
+            arguments["thread_ts"] = location.thread_ts
         try:
             await show_piece(self._api, team, "chat.postEphemeral", arguments, piece, patience=PATIENCE)
         except ApiFailed as failure:
-            log.info("slack_ephemeral_impossible", team=team, channel=spot.channel, error=failure.error)
+            log.info("slack_ephemeral_impossible", team=team, channel=location.channel, error=failure.error)
             return False
         return True
 
-    async def write(self, team: str, user: str, piece: Piece) -> tuple[Spot, str]:
+    async def write(self, team: str, user: str, piece: Piece) -> tuple[SlackLocation, str]:
         """A direct message; where it stands and its timestamp. Raises `ApiFailed`."""
-        spot = await self.direct(team, user)
-        return spot, await post_piece(self._api, spot, piece)
+        location = await self.direct(team, user)
+        return location, await post_piece(self._api, location, piece)
 
-    async def direct(self, team: str, user: str) -> Spot:
+    async def direct(self, team: str, user: str) -> SlackLocation:
         """Where direct messages with somebody stand. Raises `ApiFailed`."""
         opened = await self._api.call(team, "conversations.open", {"users": user}, patience=PATIENCE)
-        return Spot(team, str(opened["channel"]["id"]))
+        return SlackLocation(team, str(opened["channel"]["id"]))
 
 
-async def reply(response_url: str, spot: Spot, piece: Piece) -> bool:
+async def reply(response_url: str, location: SlackLocation, piece: Piece) -> bool:
     """Answer a click at the address that came with it (Slack: five times within half an hour), for whoever clicked
     alone; no token is needed. False: it did not arrive."""
     body: dict[str, Any] = {
@@ -72,8 +72,8 @@ async def reply(response_url: str, spot: Spot, piece: Piece) -> bool:
         "text": piece.text,
         "blocks": list(piece.blocks),
     }
-    if spot.thread_ts:
-        body["thread_ts"] = spot.thread_ts  # without it the answer to a click in a thread stands in the channel
+    if location.thread_ts:
+        body["thread_ts"] = location.thread_ts  # without it the answer to a click in a thread stands in the channel
     timeout = aiohttp.ClientTimeout(total=PATIENCE)
     try:
         async with (

@@ -1,5 +1,4 @@
-"""What is going on in a thread, as Slack shows it beside it: the state of the agent's session, with a button to stop
-it; where an app has no sessions, a line that says what the bot is doing ("Using tasks: Create a task…")."""
+"""The status that Slack shows beside a thread: the agent's session with a button to stop it, else a line of text."""
 
 from __future__ import annotations
 
@@ -13,25 +12,59 @@ from typing import Literal
 import structlog
 
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
-from adapters.slack.ids import Spot
-from adapters.slack.outbound.refusals import Refusals
+from adapters.slack.ids import SlackLocation
 from bot.clock import Clock
 from bot.safe_text import visible_line
 
-log = structlog.get_logger(__name__)
+MEMORY = 3600.0
+"""Seconds; afterwards it is tried again, since apps are upgraded and plans change."""
+WORKSPACE_WIDE = frozenset(
+    {
+        "access_denied",
+        "enterprise_is_restricted",
+        "feature_not_enabled",
+        "method_deprecated",
+        "missing_scope",
+        "not_agent_app",
+        "not_allowed_token_type",
+        "unknown_method",
+    }
+)
+"""Slack's words that hold for a workspace and not only for the channel in which they were heard."""
 
+
+class Refusals:
+    """Whether a method was refused in a workspace, or in one of its channels, lately."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[tuple[str, str], float] = {}
+
+    def remember(self, team: str, channel: str, error: str) -> None:
+        """The method answered with this error there."""
+        now = self._clock()
+        self._until = {key: until for key, until in self._until.items() if until > now}
+        self._until[team, "" if error in WORKSPACE_WIDE else channel] = now + MEMORY
+
+    def hold(self, team: str, channel: str) -> bool:
+        """Whether it would be refused there now."""
+        now = self._clock()
+        return any(self._until.get((team, where), now) > now for where in ("", channel))
+
+
+# ----------------------------------------------------------------------------- the status of a thread
+# Shown by Slack beside the thread: the state of the agent's session, with a button to stop
+# it; where an app has no sessions, a line that says what the bot is doing ("Using tasks: Create a task…").
+
+log = structlog.get_logger(__name__)
 TEXT_LIMIT = 50
 """Characters: more does not fit beside the bot's name."""
-
 MOST_TRIES = 5
 """Times that the state of a session is told which Slack does not take; unlike a line it would stay wrong for ever."""
-
 MOST_MET = 1_000
 """Threads older than this process of which is known that we have set something there; in others it is set once more."""
-
 CLOSING = 3.0
 """Seconds that clearing them may take when the process ends; Slack does it by itself after two minutes."""
-
 _BRACKETS = str.maketrans({"<": "‹", ">": "›"})
 
 
@@ -87,35 +120,37 @@ class StatusLines:
         self._api = api
         self._pace = pace
         self._refused = {_SESSION: Refusals(clock), _LINE: Refusals(clock)}
-        self._lines: dict[Spot, _Line] = {}
+        self._lines: dict[SlackLocation, _Line] = {}
         self._keepers: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._met: OrderedDict[Spot, None] = OrderedDict()
+        self._met: OrderedDict[SlackLocation, None] = OrderedDict()
         """Threads older than this process in which we have set something, the latest last."""
 
-    def set(self, spot: Spot, text: str) -> None:
+    def set(self, location: SlackLocation, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
-        if text or spot in self._lines:
+        if text or location in self._lines:
             shown = visible_line(text, TEXT_LIMIT).translate(_BRACKETS)
-            self._want(spot, _Wanted("processing", shown))
+            self._want(location, _Wanted("processing", shown))
 
-    def rest(self, spot: Spot, *, waiting: bool) -> None:
+    def rest(self, location: SlackLocation, *, waiting: bool) -> None:
         """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""
-        is_left_over = spot.thread_ts <= self._began_at and spot not in self._met  # by a process that died at work
-        if spot in self._lines or is_left_over:
-            self._want(spot, _Wanted("suspended" if waiting else "active"))
+        is_left_over = (
+            location.thread_ts <= self._began_at and location not in self._met
+        )  # by a process that died at work
+        if location in self._lines or is_left_over:
+            self._want(location, _Wanted("suspended" if waiting else "active"))
 
-    def posted(self, spot: Spot) -> None:
+    def posted(self, location: SlackLocation) -> None:
         """Something was posted in the thread, which made Slack clear the line."""
-        line = self._lines.get(spot)
+        line = self._lines.get(location)
         if line is not None and line.by is _LINE:
             line.shown = ""
 
     async def close(self) -> None:
         """Let every thread rest."""
-        for spot in [spot for spot, line in self._lines.items() if line.wanted.state == "processing"]:
-            self.rest(spot, waiting=False)
+        for location in [location for location, line in self._lines.items() if line.wanted.state == "processing"]:
+            self.rest(location, waiting=False)
         self._closing.set()
         if not self._keepers:
             return
@@ -124,31 +159,33 @@ class StatusLines:
             keeper.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    def _want(self, spot: Spot, wanted: _Wanted) -> None:
-        if self._closing.is_set() or not spot.thread_ts or self._way(spot) is None:
+    def _want(self, location: SlackLocation, wanted: _Wanted) -> None:
+        if self._closing.is_set() or not location.thread_ts or self._way(location) is None:
             return
-        if spot.thread_ts <= self._began_at:
-            self._met[spot] = None
-            self._met.move_to_end(spot)
+        if location.thread_ts <= self._began_at:
+            self._met[location] = None
+            self._met.move_to_end(location)
             if len(self._met) > MOST_MET:
                 self._met.popitem(last=False)
-        line = self._lines.get(spot)
+        line = self._lines.get(location)
         if line is None:
-            line = self._lines[spot] = _Line(wanted)
-            keeper = asyncio.create_task(self._keep(spot, line), name="slack status")
+            line = self._lines[location] = _Line(wanted)
+            keeper = asyncio.create_task(self._keep(location, line), name="slack status")
             self._keepers.add(keeper)
             keeper.add_done_callback(self._keepers.discard)
         line.wanted = wanted
         line.changed.set()
 
-    def _way(self, spot: Spot) -> _Way | None:
+    def _way(self, location: SlackLocation) -> _Way | None:
         """The best way that is not refused here; `None`: there is none."""
-        return next((way for way in (_SESSION, _LINE) if not self._refused[way].hold(spot.team, spot.channel)), None)
+        return next(
+            (way for way in (_SESSION, _LINE) if not self._refused[way].hold(location.team, location.channel)), None
+        )
 
-    async def _keep(self, spot: Spot, line: _Line) -> None:
+    async def _keep(self, location: SlackLocation, line: _Line) -> None:
         """Show what is wanted, until that is to rest."""
         try:
-            while (way := self._way(spot)) is not None:
+            while (way := self._way(location)) is not None:
                 line.changed.clear()
                 if way is not line.by:
                     line.by, line.shown = way, ""
@@ -165,20 +202,20 @@ class StatusLines:
                         continue
                     if way.word(line.wanted) == line.shown:
                         continue
-                await _happens(self._closing, await self._call(spot, line))
+                await _happens(self._closing, await self._call(location, line))
         finally:
-            del self._lines[spot]
+            del self._lines[location]
 
-    async def _call(self, spot: Spot, line: _Line) -> float:
+    async def _call(self, location: SlackLocation, line: _Line) -> float:
         """Tell Slack; seconds until the next call."""
         way, word = line.by, line.by.word(line.wanted)
-        arguments = {"channel_id": spot.channel, "thread_ts": spot.thread_ts, "status": word}
+        arguments = {"channel_id": location.channel, "thread_ts": location.thread_ts, "status": word}
         try:
-            await self._api.call(spot.team, way.method, arguments, patience=AT_ONCE)
+            await self._api.call(location.team, way.method, arguments, patience=AT_ONCE)
         except ApiFailed as failure:
             if failure.permanent:
-                self._refused[way].remember(spot.team, spot.channel, failure.error)
-                log.info("slack_status_not_available", team=spot.team, method=way.method, error=failure.error)
+                self._refused[way].remember(location.team, location.channel, failure.error)
+                log.info("slack_status_not_available", team=location.team, method=way.method, error=failure.error)
                 return 0.0
             line.failures += 1
             if way is not _SESSION or line.failures == MOST_TRIES:

@@ -8,11 +8,10 @@ from itertools import starmap
 from typing import Any, Protocol
 
 from adapters.slack.api import Api
-from adapters.slack.ids import Spot
+from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
 from adapters.slack.render.blocks import Piece
-from adapters.slack.render.stable import cut_at_line, stable
-from adapters.slack.render.streamable import streamable
+from adapters.slack.render.splitting import cut_at_line, stable, streamable
 from bot.safe_text import visible_line
 from graph.ports import TaskState
 
@@ -76,10 +75,10 @@ class Sheet(Protocol):
 class Stream:
     """A message written by `chat.startStream` and its siblings."""
 
-    def __init__(self, api: Api, spot: Spot, recipient: Mapping[str, str]) -> None:
+    def __init__(self, api: Api, location: SlackLocation, recipient: Mapping[str, str]) -> None:
         self.ts = ""
         self._api = api
-        self._spot = spot
+        self._location = location
         self._recipient = recipient
         self._sent = ""
         self._tasks: Mapping[str, Task] = {}
@@ -94,9 +93,11 @@ class Stream:
         if not chunks:
             return
         if self.ts:
-            await self._call("chat.appendStream", {"channel": self._spot.channel, "ts": self.ts, "chunks": chunks})
+            await self._call("chat.appendStream", {"channel": self._location.channel, "ts": self.ts, "chunks": chunks})
         else:
-            answer = await self._call("chat.startStream", {**where(self._spot), **self._recipient, "chunks": chunks})
+            answer = await self._call(
+                "chat.startStream", {**where(self._location), **self._recipient, "chunks": chunks}
+            )
             self.ts = str(answer["ts"])
         self._sent += text
         self._tasks = dict(manuscript.tasks)
@@ -106,15 +107,15 @@ class Stream:
         if ending is None:
             # Nothing replaces it, so that a call which still seems to run would seem so for ever.
             broken = {name: Task(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
-            await stop_stream(self._api, self._spot, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
+            await stop_stream(self._api, self._location, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
             return False
         rest = self._rest(ending.text)
         if rest is None:
-            await stop_stream(self._api, self._spot, self.ts, metadata=ending.metadata)
+            await stop_stream(self._api, self._location, self.ts, metadata=ending.metadata)
             return False
         chunks = [{"type": "markdown_text", "text": rest}] if rest else []
         blocks, metadata = ending.blocks, ending.metadata
-        await stop_stream(self._api, self._spot, self.ts, chunks=chunks, blocks=blocks, metadata=metadata)
+        await stop_stream(self._api, self._location, self.ts, chunks=chunks, blocks=blocks, metadata=metadata)
         return True
 
     def _more(self, text: str) -> str:
@@ -136,16 +137,16 @@ class Stream:
         return "" if safe.rstrip() == self._sent.rstrip() else None
 
     async def _call(self, method: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self._api.call(self._spot.team, method, arguments, patience=PATIENCE)
+        return await self._api.call(self._location.team, method, arguments, patience=PATIENCE)
 
 
 class Updated:
     """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
 
-    def __init__(self, api: Api, spot: Spot, draw: Callable[[str], Piece], ts: str = "") -> None:
+    def __init__(self, api: Api, location: SlackLocation, draw: Callable[[str], Piece], ts: str = "") -> None:
         self.ts = ts
         self._api = api
-        self._spot = spot
+        self._location = location
         self._draw = draw
         self._shown = ""
 
@@ -158,7 +159,7 @@ class Updated:
             await self._update(text, UNFINISHED)
         else:
             marked = {"unfurl_links": False, "unfurl_media": False, "metadata": UNFINISHED}
-            answer = await self._show("chat.postMessage", where(self._spot) | marked, self._draw(text))
+            answer = await self._show("chat.postMessage", where(self._location) | marked, self._draw(text))
             self.ts = str(answer["ts"])
         self._shown = text
 
@@ -168,11 +169,11 @@ class Updated:
             await self._update(self._shown, {})
 
     async def _update(self, text: str, metadata: Mapping[str, Any]) -> None:
-        arguments = {"channel": self._spot.channel, "ts": self.ts, "metadata": metadata}
+        arguments = {"channel": self._location.channel, "ts": self.ts, "metadata": metadata}
         await self._show("chat.update", arguments, self._draw(text))
 
     async def _show(self, method: str, arguments: Mapping[str, Any], piece: Piece) -> Mapping[str, Any]:
-        return await show_piece(self._api, self._spot.team, method, arguments, piece, patience=PATIENCE)
+        return await show_piece(self._api, self._location.team, method, arguments, piece, patience=PATIENCE)
 
 
 def _task_chunk(name: str, task: Task) -> dict[str, Any]:

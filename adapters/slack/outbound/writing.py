@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import structlog
 
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import Spot
+from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import GONE
-from adapters.slack.outbound.refusals import Refusals
+from adapters.slack.outbound.status import Refusals
 from adapters.slack.outbound.streams import Ending, Manuscript, Sheet, Stream, Task, Updated
 from adapters.slack.render.blocks import Piece
 
@@ -53,7 +53,7 @@ class Setting:
     """With what a draft is written, and where."""
 
     api: Api
-    spot: Spot
+    location: SlackLocation
     recipient: Mapping[str, str]
     """Whom a stream in a channel is for; empty in direct messages."""
     can_stream: bool
@@ -98,9 +98,9 @@ class Draft:
         self._left_until = math.inf
         self._lost = False
         self._last_ts = ""
-        stream = setting.can_stream and not setting.refusals.hold(setting.spot.team, setting.spot.channel)
+        stream = setting.can_stream and not setting.refusals.hold(setting.location.team, setting.location.channel)
         self._sheet: Stream | Updated | None = (
-            Stream(setting.api, setting.spot, setting.recipient) if stream else self._updated("")
+            Stream(setting.api, setting.location, setting.recipient) if stream else self._updated("")
         )
         self.writer = asyncio.create_task(self._write_on(legacy), name="slack draft")
 
@@ -221,7 +221,9 @@ class Draft:
             self._sheet = self._updated(sheet.ts)
         elif isinstance(sheet, Stream) and failure.permanent:
             if failure.error not in _ABOUT_THE_READER:
-                self._setting.refusals.remember(self._setting.spot.team, self._setting.spot.channel, failure.error)
+                self._setting.refusals.remember(
+                    self._setting.location.team, self._setting.location.channel, failure.error
+                )
             log.info("slack_streaming_not_available", **self._whereabouts(), error=failure.error)
             self._sheet = self._updated("")
         elif failure.permanent:
@@ -229,7 +231,7 @@ class Draft:
             self._put_away()
 
     def _updated(self, ts: str) -> Updated:
-        return Updated(self._setting.api, self._setting.spot, self._draw, ts)
+        return Updated(self._setting.api, self._setting.location, self._draw, ts)
 
     def _put_away(self) -> None:
         self._last_ts, self._sheet = self.ts, None
@@ -242,4 +244,4 @@ class Draft:
             await asyncio.wait_for(self._over.wait(), seconds)
 
     def _whereabouts(self) -> dict[str, str]:
-        return {"team": self._setting.spot.team, "channel": self._setting.spot.channel}
+        return {"team": self._setting.location.team, "channel": self._setting.location.channel}

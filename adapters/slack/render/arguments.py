@@ -9,8 +9,7 @@ from itertools import chain, islice
 from operator import countOf
 from typing import Any
 
-from adapters.slack.render.blocks import Block, fields, flow, mrkdwn, plain, preformatted, rich_text, run
-from adapters.slack.render.words import line
+from adapters.slack.render.blocks import Block, fields, flow, line, mrkdwn, plain, preformatted, rich_text, run
 from bot.safe_text import (
     MOST_NAMED,
     cut_by_size,

@@ -1,19 +1,86 @@
-"""Block Kit's building bricks: one small function for each block and element that we use.
-
-They build; keeping text within Slack's limits is the caller's, since only the caller knows what may be left out.
-"""
+"""Words and blocks: text escaped for Slack's markup, times in the reader's zone, mentions, and Block Kit's elements."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from adapters.slack.render.words import fallback
+from bot.safe_text import visible_line, visible_passage
+
+LONGEST_FALLBACK = 3_900
+"""Characters of a message's fallback text (Slack advises 4,000)."""
+_LATEST = 9_999_999_999
+"""Seconds since the epoch: ten digits, in the year 2286."""
+_PERSON = re.compile(r"slack:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>[UW][A-Z0-9]{0,30})")
+_GROUP = re.compile(r"slack-group:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>S[A-Z0-9]{0,30})")
+
+
+def escape(text: str) -> str:
+    """The text with Slack's three control characters as entities, so that none of it is markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def line(text: str, limit: int, unseen: int = 0) -> str:
+    """One visible line of at most `limit` characters; "(empty)" for nothing, since Slack refuses empty text. `unseen`:
+    how many characters follow that are not in `text`."""
+    return visible_line(text, limit, unseen) or "(empty)"[:limit]
+
+
+def passage(text: str, limit: int) -> str:
+    """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
+    shown = visible_passage(text, limit)
+    return shown if shown.strip() else "(empty)"[:limit]
+
+
+def fallback(text: str) -> str:
+    """Fallback text of a message: for notifications, search and screen readers. Escaped; at most 3,900 characters."""
+    text = text.strip()
+    escaped = escape(visible_passage(text, LONGEST_FALLBACK) or "(empty)")
+    # An escape is up to five characters long.
+    return escaped if len(escaped) <= LONGEST_FALLBACK else escape(visible_passage(text, LONGEST_FALLBACK // 5))
+
+
+def moment(seconds: float) -> str:
+    """A time as mrkdwn that each reader sees in their own zone: "today at 10:00", "21 Nov at 10:00"."""
+    if not 0 <= seconds <= _LATEST:
+        return "an unknown time"
+    otherwise = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"<!date^{int(seconds)}^{{date_short_pretty}} {{time}}|{otherwise}>"
+
+
+def user_id(person: str, team: str) -> str | None:
+    """The Slack id of a person of this workspace; `None`: they are not of it, or this is no id that Slack gives."""
+    return _id_of(_PERSON, person, team)
+
+
+def group_id(group: str, team: str) -> str | None:
+    """The Slack id of a user group of this workspace, likewise."""
+    return _id_of(_GROUP, group, team)
+
+
+def mention(approver: str, team: str) -> str | None:
+    """The mrkdwn that notifies a person or a group of this workspace; `None` for anybody else."""
+    if user := user_id(approver, team):
+        return f"<@{user}>"
+    if group := group_id(approver, team):
+        return f"<!subteam^{group}>"
+    return None
+
+
+def _id_of(pattern: re.Pattern[str], reference: str, team: str) -> str | None:
+    found = pattern.fullmatch(reference)
+    return found["id"] if found and found["team"] == team else None
+
+
+# ------------------------------------------------------------ one function for each block and element
+# Keeping text within Slack's limits is the caller's, since only the caller knows what may be left out.
+
 
 Block = dict[str, Any]
 """A block, an element or an object of Block Kit, as JSON."""
-
 MOST_BLOCKS = 50
 """Blocks of a message (Slack)."""
 LONGEST_HEADER = 150
@@ -39,8 +106,6 @@ def piece(blocks: Sequence[Block], text: str) -> Piece:
 
 
 # ------------------------------------------------------------------------------------------------ text
-
-
 def plain(text: str) -> Block:
     """Literal text: no formatting, no mentions, no `:emoji:`."""
     return {"type": "plain_text", "text": text, "emoji": False}
@@ -52,8 +117,6 @@ def mrkdwn(text: str) -> Block:
 
 
 # ------------------------------------------------------------------------------------------------ blocks
-
-
 def header(text: str) -> Block:
     """A title."""
     return {"type": "header", "text": plain(text)}
@@ -85,8 +148,6 @@ def divider() -> Block:
 
 
 # ------------------------------------------------------------------------------------------------ buttons
-
-
 def button(text: str, action_id: str, value: str, style: str = "") -> Block:
     """A button; `style` is `primary`, `danger` or nothing (Slack: 75 characters of text, 2,000 of value)."""
     made = {"type": "button", "text": plain(text), "action_id": action_id, "value": value}
@@ -105,8 +166,6 @@ def link_button(text: str, action_id: str, url: str) -> Block:
 
 
 # ------------------------------------------------------------------------------------------------ rich text
-
-
 def rich_text(*elements: Block) -> Block:
     """Formatted text whose characters are literal."""
     return {"type": "rich_text", "elements": list(elements)}

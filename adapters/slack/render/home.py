@@ -1,11 +1,11 @@
-"""The App Home, and the list that `/countersign approvals` gives: what concerns one person."""
+"""The App Home, `/countersign approvals` and `/countersign connections`: what concerns one person."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from adapters.slack.actions import OPEN_THREAD, REVOKE
+from adapters.slack.actions import DISCONNECT, OPEN_THREAD, REVOKE
 from adapters.slack.render.arguments import excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
@@ -13,11 +13,14 @@ from adapters.slack.render.blocks import (
     Piece,
     actions,
     button,
+    confirmed,
     context,
     divider,
     flow,
     header,
+    line,
     link_button,
+    moment,
     mrkdwn,
     piece,
     plain,
@@ -27,20 +30,20 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.blocks import link as link_element
 from adapters.slack.render.cards import (
+    answer_buttons,
     call_name,
     decision_buttons,
     heading,
     in_their_words,
     outcome,
+    outcome_buttons,
     rarer_buttons,
     result_line,
+    sign_in_buttons,
     take_back_button,
     unseen_note,
+    where_to,
 )
-from adapters.slack.render.connections import connection_blocks
-from adapters.slack.render.questions import answer_buttons, outcome_buttons
-from adapters.slack.render.sign_ins import sign_in_buttons, where_to
-from adapters.slack.render.words import line, moment
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -54,9 +57,57 @@ from bot.domain import (
 )
 from bot.safe_text import link_host
 
+_NAME = 100
+_SCOPES = 300
+_IN_A_QUESTION = 60
+"""Characters of a name where Slack has room for 300 in all."""
+_LISTED = 15
+"""Accounts in the list of the slash command: three blocks each, of the 50 that a message has (Slack)."""
+NONE = "No account of yours is connected. When a tool needs one, I send you a link that only you can see."
+
+
+def connection_blocks(view: ConnectionView) -> list[Block]:
+    """One account, with the button to disconnect it."""
+    account = [run(f" as {line(view.account, _NAME)}")] if view.account.strip() else []
+    ended = [] if view.working else [run("\nIt does not work any more: the next call asks you to sign in again.")]
+    times = f"Connected {moment(view.since)}"
+    if view.used_at is not None:
+        times += f", last used {moment(view.used_at)}"
+    allowed = [plain(line(f"Allowed: {', '.join(view.scopes)}", _SCOPES))] if view.scopes else []
+    return [
+        rich_text(flow([run(line(view.service, _NAME), "bold"), *account, *ended])),
+        context(mrkdwn(times), *allowed),
+        actions(_disconnect(view)),
+    ]
+
+
+def connections_piece(views: Sequence[ConnectionView]) -> Piece:
+    """Somebody's accounts, for them alone."""
+    if not views:
+        return piece([sentence(NONE)], NONE)
+    blocks = [header("Your connected accounts")]
+    for view in views[:_LISTED]:
+        blocks += connection_blocks(view)
+    if (more := len(views) - _LISTED) > 0:
+        blocks.append(context(plain(f"… and {more:,} more")))
+    return piece(blocks, f"Connected: {', '.join(line(view.service, _NAME) for view in views[:_LISTED])}.")
+
+
+def _disconnect(view: ConnectionView) -> Block:
+    name = line(view.service, _IN_A_QUESTION)
+    whose = f" ({line(view.account, _IN_A_QUESTION)})" if view.account.strip() else ""
+    return confirmed(
+        button("Disconnect", DISCONNECT, view.connection_id, "danger"),
+        "Disconnect?",
+        f"I forget your account at {name}{whose} and tell {name} so. Tools that need it ask you to sign in again.",
+        "Disconnect",
+    )
+
+
+# ------------------------------------------------------------ the App Home and /countersign approvals
+
 Link = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
-
 _BLOCKS_IN_ALL = 85
 """Of all entries on the App Home; with headings fewer than 100 (Slack)."""
 _BYTES_IN_ALL = 210_000
@@ -65,10 +116,8 @@ _TO_DECIDE, _WAITING, _GRANTED, _CONNECTED, _RECENT = 0.4, 0.2, 0.12, 0.15, 0.13
 """Share of each group."""
 _ARGUMENTS = 5
 _VALUE = 200
-_NAME = 100
 _QUESTION = 300
 _DETAIL = 500
-_LISTED = 15
 """Entries of a group in the list of the slash command."""
 
 
@@ -228,8 +277,6 @@ def _address(shown: Shown, link: Link) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ the command's list
-
-
 def _listed(title: str, entries: Sequence[Shown], link: Link) -> list[Block]:
     if not entries:
         return []

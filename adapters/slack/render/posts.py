@@ -16,7 +16,9 @@ from adapters.slack.render.blocks import (
     Piece,
     flow,
     header,
+    line,
     mrkdwn,
+    passage,
     piece,
     plain,
     quote,
@@ -25,14 +27,10 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import approval_card
-from adapters.slack.render.connections import connections_piece
-from adapters.slack.render.home import overview_piece
+from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card, sign_in_piece
+from adapters.slack.render.home import connections_piece, overview_piece
 from adapters.slack.render.markdown import parts
-from adapters.slack.render.questions import clarification_card, outcome_card
-from adapters.slack.render.sign_ins import sign_in_card, sign_in_piece
 from adapters.slack.render.splitting import pages
-from adapters.slack.render.words import line, passage
 from bot.domain import ApprovalView, ClarificationView, Notice, OutcomeView, Place, Post, Said, SignInView
 from bot.safe_text import visible_passage
 

@@ -1,20 +1,60 @@
-"""The parts of an answer → as many Slack messages as Slack's limits need, each as full as it may be.
-
-Nothing is lost and nothing is torn that need not be: paragraphs break between words, code between lines and goes on as
-code, lists between items, tables between rows. A table ends its message, because Slack shows it below everything else
-in it, and has one for each message.
-"""
+"""Answers as Slack messages: text that is still being written, and finished text split at Slack's limits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from adapters.slack.render.blocks import LONGEST_TEXT, MOST_BLOCKS, Block, divider, flow, preformatted, rich_text, run
-from adapters.slack.render.inline import Elements, append, size
-from adapters.slack.render.markdown import Code, Flow, Grid, Listing, Part, Quoted, Rule
-from adapters.slack.render.tables import as_text, table_blocks
-from bot.safe_text import cut_lines, cut_text
+from adapters.slack.render.blocks import (
+    LONGEST_TEXT,
+    MOST_BLOCKS,
+    Block,
+    divider,
+    escape,
+    flow,
+    preformatted,
+    rich_text,
+    run,
+)
+from adapters.slack.render.markdown import (
+    Code,
+    Elements,
+    Flow,
+    Grid,
+    Listing,
+    Part,
+    Quoted,
+    Rule,
+    append,
+    as_text,
+    size,
+    table_blocks,
+)
+from bot.safe_text import cut_lines, cut_text, visible
+
+_PLAIN_LINE = re.compile(r"[^\W\d_][\w ,;.?!'’\"()%€$–—-]*")
+"""The beginning of a line that is words and nothing else: what follows cannot make markup of it."""
+
+
+def stable(text: str) -> str:
+    """The beginning of a text whose look cannot change as more is written: its complete lines, and the complete words
+    of the last line while that has no markup."""
+    lines, newline, last = text.rpartition("\n")
+    if not _PLAIN_LINE.fullmatch(last):
+        return lines + newline
+    words, _, _ = last.rpartition(" ")
+    return lines + newline + words
+
+
+def cut_at_line(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, whole lines only."""
+    return text if len(text) <= limit else text[: text.rfind("\n", 0, limit) + 1]
+
+
+# -------------------------------------------- finished posts: as few messages as Slack's limits allow
+# Nothing is lost: paragraphs break between words, code between lines (and goes on as code), lists between items, tables
+# between rows. A table ends its message, because Slack shows it below everything else in it, one for each message.
 
 MOST_CHARACTERS = 12_000
 """Characters in the blocks of one message: Slack refuses somewhat above 13,000, which is documented nowhere."""
@@ -176,8 +216,6 @@ def _list(listing: Listing, items: Sequence[Elements], before: int) -> Block:
 
 
 # ------------------------------------------------------------------------------------------------ cutting
-
-
 def cut(elements: Elements, longest: int = LONGEST_TEXT) -> list[Elements]:
     """The elements in groups of at most `longest` characters. Links stay whole."""
     groups: list[list[Block]] = [[]]
@@ -196,3 +234,39 @@ def _short_elements(element: Block, longest: int) -> Iterator[Block]:
         yield element
     else:
         yield from ({**element, "text": text} for text in cut_text(element["text"], longest))
+
+
+# ------------------------------------------------------ text that is still being written, for streams
+# Slack parses it, so it is defused rather than parsed: what is streamed is shown for seconds only. Where that changed
+# anything (`file.py` and `evil.example` both get a blank, since either may be a host), the finished post replaces the
+# stream with what `markdown` makes of the text as it was written; a stream stays only where it reads as that does.
+# Nothing in it may ping, load an image, or hide where a link leads. Nor may anything in it be an address: a stream
+# cannot be told not to unfurl, and Slack, which fetches what it unfurls, would carry out whatever a prompt was made to
+# write into it.
+
+_LINK = re.compile(
+    r"!?\[(?P<label>[^\[\]]*)\]\(\s*(?P<url>(?:https?://|mailto:)[^\s()]+)(?:\s[^()]*)?\)", re.IGNORECASE
+)
+"""A whole link or image; both are shown as "label (address)"."""
+_HALF_LINK = re.compile(r"\](?=[(\[:])")
+"""Where Markdown would join a label to an address, wherever the rest of it is. A space in between undoes that."""
+_BARE_SITE = re.compile(r"(?<=\w)[.\u3002\uff0e\uff61](?=[^\W\d_]{2}|xn--)", re.IGNORECASE)
+"""The dot before what could be the last part of a host: Slack makes links of addresses without a scheme, too."""
+_CALL_TO_ALL = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
+
+
+def streamable(text: str) -> str:
+    """The text, perhaps cut anywhere, safe to append to a stream. Raises nothing.
+
+    Line by line, so that what was streamed stays true: when `a` ends in a newline, `streamable(a + b)` begins with
+    `streamable(a)`.
+    """
+    return "\n".join(map(_line, text.replace("\r\n", "\n").split("\n")))
+
+
+def _line(text: str) -> str:
+    if not text:
+        return text
+    shown = _LINK.sub(lambda found: f"{found['label']} ({found['url']})".lstrip(), visible(text))
+    shown = _BARE_SITE.sub(r"\g<0> ", _HALF_LINK.sub("] ", shown).replace("://", ": //"))
+    return escape(_CALL_TO_ALL.sub("@ ", shown))

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.untrusted_json import parts, words
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.ids import Spot, spot_of, ts_of, user_of
+from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
 from adapters.slack.inbound.events import text_of
-from adapters.slack.reading import parts, slack_id, slack_ts, words
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names
@@ -20,7 +20,6 @@ from bot.platform import PostFailed
 from bot.safe_text import shorten, visible_line
 
 log = structlog.get_logger(__name__)
-
 MOST_QUOTES = 50
 """Messages."""
 MOST_CHARACTERS = 8_000
@@ -30,11 +29,9 @@ PAGE = 200
 MOST_PAGES = 10
 KEEP_CHANNELS = 3600.0
 """Seconds that a channel's name is kept."""
-
 _WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 _LEAST_ROOM = 200
 """Characters below which a quote is left out rather than cut."""
-
 SlackMessage = Mapping[str, Any]
 
 
@@ -52,7 +49,7 @@ class Backgrounds:
         Raises `PostFailed` when the author cannot be found out. Names and background that cannot be read are left out.
         """
         message = arrival.message
-        team = spot_of(message.place).team
+        team = location_of(message.place).team
         user = user_of(message.author.person_id)
         try:
             author = await self._people.admitted(team, user, str(message.origin.get("user_team", "")))
@@ -77,26 +74,28 @@ class Backgrounds:
 
     async def _said_before(self, arrival: Arrival) -> list[tuple[SlackMessage, str]]:
         """The messages and their words, oldest first, at most `MOST_QUOTES`."""
-        message, spot = arrival.message, spot_of(arrival.message.place)
-        if message.place.direct or spot.thread_ts in ("", ts_of(message.key)):
+        message, location = arrival.message, location_of(arrival.message.place)
+        if message.place.direct or location.thread_ts in ("", ts_of(message.key)):
             return []  # everything was said to us, or nothing was said before
         bot_user = str(message.origin.get("bot_user", ""))
         oldest = ts_of(arrival.heard) if arrival.heard else ""
-        said = await self._replies(spot, oldest, ts_of(message.key))
+        said = await self._replies(location, oldest, ts_of(message.key))
         among_people = [reply for reply in said if _is_among_people(reply, bot_user)]
         return [(reply, text_of(reply, bot_user)) for reply in among_people[-MOST_QUOTES:]]
 
-    async def _replies(self, spot: Spot, oldest: str, latest: str) -> Sequence[SlackMessage]:
+    async def _replies(self, location: SlackLocation, oldest: str, latest: str) -> Sequence[SlackMessage]:
         """What stands in the thread between two messages, as far as it can be read."""
-        asked = {"channel": spot.channel, "ts": spot.thread_ts, "limit": PAGE, "latest": latest}
+        asked = {"channel": location.channel, "ts": location.thread_ts, "limit": PAGE, "latest": latest}
         if oldest:
             asked["oldest"] = oldest
         read: dict[str, SlackMessage] = {}
         for _ in range(MOST_PAGES):
             try:
-                page = await self._api.call(spot.team, "conversations.replies", asked)
+                page = await self._api.call(location.team, "conversations.replies", asked)
             except ApiFailed as failure:
-                log.warning("slack_background_not_read", team=spot.team, channel=spot.channel, error=failure.error)
+                log.warning(
+                    "slack_background_not_read", team=location.team, channel=location.channel, error=failure.error
+                )
                 break
             # Slack begins every page with the first message of the thread, however old it is.
             read |= {str(reply["ts"]): reply for reply in parts(page, "messages") if _is_between(reply, oldest, latest)}
@@ -105,7 +104,7 @@ class Backgrounds:
                 break
             asked["cursor"] = cursor
         else:
-            log.warning("slack_background_cut", team=spot.team, channel=spot.channel, messages=len(read))
+            log.warning("slack_background_cut", team=location.team, channel=location.channel, messages=len(read))
         return list(read.values())
 
     async def _names(self, team: str, texts: Iterable[str], authors: Iterable[str]) -> Mapping[str, str]:

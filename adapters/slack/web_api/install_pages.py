@@ -24,8 +24,8 @@ from slack_sdk.oauth.installation_store.async_installation_store import AsyncIns
 
 from adapters.slack.api import ApiFailed
 from adapters.slack.config import SCOPES, SlackConfig
+from adapters.slack.web_api.client import QUIET, Wire
 from adapters.slack.web_api.installing import STATE_SECONDS, InstallationRecords
-from adapters.slack.web_api.wire import QUIET, Wire
 
 log = structlog.get_logger(__name__)
 

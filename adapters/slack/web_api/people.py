@@ -1,31 +1,31 @@
-"""Who somebody is: asked of Slack once an hour at most, and whether they may use the bot."""
+"""Who somebody is in Slack: profile, whether they may use the bot, channels, user groups."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping
+from asyncio import timeout as deadline
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import structlog
 
-from adapters.slack.api import Api, ApiFailed
+from adapters.shared.untrusted_json import words
+from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.config import SlackConfig
-from adapters.slack.ids import person_id
+from adapters.slack.ids import PLATFORM, person_id
 from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
-
 KEEP = 3600.0
 """Seconds that we believe what Slack said of somebody, unless it tells us of a change."""
 LONGEST_NAME = 80
 """Slack: display names have 80 characters at most."""
-
 _SLACKBOT = "USLACKBOT"
 _AT_A_TIME = 5
 """Names looked up at the same time."""
@@ -34,7 +34,6 @@ _MOST_NAMES = 100
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
-
 GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
 GONE = "This account has been deactivated, so I cannot do this."
@@ -214,3 +213,172 @@ def _zone(name: object) -> str:
     except (KeyError, ValueError, OSError):
         # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
         return "UTC"
+
+
+# -------------------------------------------------------------------------------- members of channels
+
+KEEP_MEMBERS = 300.0
+"""Seconds that we believe who is in a channel."""
+PAGE = 999
+"""Members asked for at once (Slack: "under 1000")."""
+MOST_PAGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Roster:
+    users: frozenset[str]
+    cut: bool = False
+    """There are more of them."""
+
+
+class Members:
+    """The members of channels. `close` in the end."""
+
+    def __init__(self, api: Api, clock: Clock = system_clock) -> None:
+        self._api = api
+        self._members: Remembered[tuple[str, str], _Roster] = Remembered(self._ask, keep=KEEP_MEMBERS, clock=clock)
+
+    async def has(self, team: str, channel: str, user: str) -> bool:
+        """Whether somebody is in a channel. No, where that cannot be found out."""
+        try:
+            return user in (await self._members.get((team, channel))).users
+        except ApiFailed as failure:
+            log.info("slack_members_not_found", team=team, channel=channel, error=failure.error)
+            return False
+
+    async def is_in(self, team: str, channel: str, user: str) -> bool | None:
+        """The same, but `None` where there are more members than are asked for. Raises `ApiFailed` when it cannot be
+        found out."""
+        found = await self._members.get((team, channel))
+        return user in found.users or (None if found.cut else False)
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._members.close()
+
+    async def _ask(self, key: tuple[str, str]) -> _Roster:
+        team, channel = key
+        asked: dict[str, Any] = {"channel": channel, "limit": PAGE}
+        found: set[str] = set()
+        for _ in range(MOST_PAGES):
+            page = await self._api.call(team, "conversations.members", asked)
+            found.update(map(str, page.get("members") or ()))
+            cursor = words(page, "response_metadata", "next_cursor")
+            if not cursor:
+                return _Roster(frozenset(found))
+            asked["cursor"] = cursor
+        log.warning("slack_members_cut", team=team, channel=channel, members=len(found))
+        return _Roster(frozenset(found), cut=True)
+
+
+# ------------------------------------------------------- members of user groups (`slack-group:T1:S1`)
+
+KEEP_GROUPS = 120.0
+"""Seconds that we believe who is in a group; what is decided with it cannot be undone, so not for longer."""
+
+
+class UserGroups:
+    """The user groups of all workspaces. `close` in the end."""
+
+    def __init__(self, api: Api, clock: Clock = system_clock) -> None:
+        self._api = api
+        self._members: Remembered[tuple[str, str], frozenset[str]] = Remembered(
+            self._ask, keep=KEEP_GROUPS, clock=clock
+        )
+
+    async def has(self, team: str, group: str, user: str) -> bool:
+        """Whether somebody is in a group. Raises `ApiFailed` when that cannot be found out: the group does not exist
+        or is disabled, or the installation lacks `usergroups:read`."""
+        return user in await self._members.get((team, group))
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._members.close()
+
+    async def _ask(self, key: tuple[str, str]) -> frozenset[str]:
+        team, group = key
+        answer = await self._api.call(team, "usergroups.users.list", {"usergroup": group}, patience=AT_ONCE)
+        return frozenset(map(str, answer.get("users") or ()))
+
+
+# --------------------------------------------- groups, channels and address of a person, for policies
+
+Found = TypeVar("Found")
+GROUP = f"{PLATFORM}-group"
+REINSTALL = "the app was installed before its manifest asked for that scope: reinstall it (docs/slack.md)"
+
+
+class Standing:
+    """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises."""
+
+    def __init__(self, people: People, members: Members, groups: UserGroups, *, within: float = AT_ONCE) -> None:
+        self._people = people
+        self._members = members
+        self._groups = groups
+        self._within = within
+        self._forbidden: set[tuple[str, str]] = set()
+        """What was asked for, of which workspace, without its scope."""
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        """Whether somebody is in a user group of their own workspace."""
+        person, named = _parts(person_id, PLATFORM), _parts(group, GROUP)
+        if person is None or named is None or person[0] != named[0]:
+            return None
+        (team, user), (_, group_id) = person, named
+        return await self._found(self._groups.has(team, group_id, user), "usergroup", team)
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a channel of their own workspace."""
+        person, place = _parts(person_id, PLATFORM), _parts(channel, PLATFORM)
+        if person is None or place is None or person[0] != place[0]:
+            return None
+        (team, user), (_, channel_id) = person, place
+        return await self._found(self._members.is_in(team, channel_id, user), "channel", team)
+
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is. Where that cannot be looked up and only members may use the bot, it is a member's."""
+        person = _parts(person_id, PLATFORM)
+        if person is None:
+            return AccountFacts()
+        found = await self._found(self._people.account(*person), "account", person[0])
+        return found or AccountFacts(is_member=True if self._people.only_members else None)
+
+    async def name_of(self, person_id: str) -> str | None:
+        """The name of somebody who may use the bot."""
+        found = await self._person(person_id, "name")
+        return found.name if found else None
+
+    async def _person(self, person_id: str, what: str) -> Person | None:
+        person = _parts(person_id, PLATFORM)
+        if person is None:
+            return None
+        team, user = person
+        found = await self._found(self._people.admitted(team, user), what, team)
+        return found if isinstance(found, Person) else None
+
+    async def _found(self, asking: Awaitable[Found], what: str, team: str) -> Found | None:
+        try:
+            async with deadline(self._within):
+                return await asking
+        except ApiFailed as failure:
+            self._not_found(what, team, str(failure), forbidden=failure.error == "missing_scope")
+        except TimeoutError:
+            self._not_found(what, team, "timeout", forbidden=False)
+        return None
+
+    def _not_found(self, what: str, team: str, error: str, *, forbidden: bool) -> None:
+        """In the log; what stays so until the app is installed anew, once per workspace."""
+        if forbidden and (what, team) in self._forbidden:
+            return
+        if forbidden:
+            self._forbidden.add((what, team))
+        hint = {"hint": REINSTALL} if forbidden else {}
+        log.warning("slack_not_found_out", what=what, team=team, error=error, **hint)
+
+
+def _parts(reference: str, kind: str) -> tuple[str, str] | None:
+    """Workspace and id of `{kind}:{team}:{id}`; `None`: it is none."""
+    match reference.split(":"):
+        case [begin, team, name] if begin == kind and team and name:
+            return team, name
+    return None

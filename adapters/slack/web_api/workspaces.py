@@ -1,4 +1,4 @@
-"""As whom we speak in a workspace: which installation, with which token, as which bot."""
+"""As whom we speak in a workspace, with which token, and how the connection to it begins."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import structlog
 from slack_bolt.authorization import AuthorizeResult
 
 from adapters.slack.api import AT_ONCE, ApiFailed
+from adapters.slack.web_api.client import Wire
 from adapters.slack.web_api.remembered import Remembered
-from adapters.slack.web_api.wire import Wire
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
-
 _WHO = "auth.test"
 _AT_A_TIME = 5
 """Workspaces asked for at the same time at the start."""
@@ -238,3 +237,54 @@ _WHAT_TO_DO = {
 
 def _what_to_do(error: str) -> str:
     return f"SLACK_BOT_TOKEN: {_WHAT_TO_DO.get(error, f'Slack refuses the token ({error}). {_FROM_THE_PAGE}.')}"
+
+
+# ---------------------------------------------- connecting: tried again while Slack cannot be reached
+
+START_SECONDS = 10.0
+"""How long the start waits for Slack; after that it goes on without."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between two tries to reach Slack."""
+
+
+class Connecting:
+    """Says in the log which workspaces we are connected to, or why not. `first_pause` is in seconds."""
+
+    def __init__(self, workspaces: Workspaces, mode: str, *, first_pause: float = FIRST_PAUSE) -> None:
+        self._workspaces = workspaces
+        self._mode = mode
+        self._pause = first_pause
+        self._trying: asyncio.Task[None] | None = None
+        self.bots: tuple[Bot, ...] | None = None
+        """`None`: not known yet."""
+
+    async def start(self) -> None:
+        """Raises `NotConnected` when Slack refuses us."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._find_workspaces()
+        except (ApiFailed, TimeoutError) as failure:
+            log.warning("slack_unreachable", error=str(failure) or "timeout", note="trying again in the background")
+            self._trying = asyncio.create_task(self._keep_trying(), name="slack connecting")
+
+    async def close(self) -> None:
+        """Give up."""
+        if self._trying is not None:
+            self._trying.cancel()
+            await asyncio.gather(self._trying, return_exceptions=True)
+
+    async def _find_workspaces(self) -> None:
+        self.bots = await self._workspaces.connect()
+        log.info("slack_connected", workspaces=[bot.name for bot in self.bots], mode=self._mode)
+
+    async def _keep_trying(self) -> None:
+        while self.bots is None:
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+            try:
+                await self._find_workspaces()
+            except NotConnected as refusal:
+                log.error("slack_not_connected", reason=refusal.sentence)  # noqa: TRY400  # the sentence says it all
+                return
+            except ApiFailed as failure:
+                log.info("slack_still_unreachable", error=failure.error)

@@ -11,12 +11,12 @@ from typing import Any
 
 import jwt
 
+from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import service_url
 from adapters.teams.connector.http import Http
 from adapters.teams.connector.keys import Key, Keys, KeysUnavailable
 from adapters.teams.connector.local import why_not_local
-from adapters.teams.reading import words
 from bot.clock import Clock, system_clock
 
 ALGORITHM = "RS256"

@@ -19,7 +19,7 @@ from adapters.teams.connector.addresses import is_local, service_url
 from adapters.teams.connector.rate_limits import Line, RateLimits
 from adapters.teams.connector.tokens import Tokens
 from adapters.teams.connector.wire import RETRIED, Call, Operation, Wire
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +33,11 @@ _LONGEST_PAUSE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class ConnectorRequest:
     """What is to be done at the Bot Connector."""
 
     verb: str
-    spot: Spot
+    location: TeamsLocation
     line: Line
     operation: Operation
     query: Mapping[str, str] = field(default_factory=dict)
@@ -68,26 +68,26 @@ class Calling:
         self._limits = RateLimits()
         self._queues: WeakValueDictionary[Line, asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, errand: Errand, patience: float) -> Any:
+    async def run(self, request: ConnectorRequest, patience: float) -> Any:
         """What was answered. Raises `ConnectorFailed`, at once where it would have to wait for longer than that."""
         deadline = self._clock() + patience
         # Reading has no order to keep.
-        queue = nullcontext() if errand.line.kind == "reading" else self._in_order(errand, deadline)
+        queue = nullcontext() if request.line.kind == "reading" else self._in_order(request, deadline)
         async with queue:
-            return await self._try(errand, deadline)
+            return await self._try(request, deadline)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._wire.close()
 
-    async def _try(self, errand: Errand, deadline: float) -> Any:
+    async def _try(self, request: ConnectorRequest, deadline: float) -> Any:
         tries, renewed = 0, False
         while True:
-            await self._turn(errand, deadline)
-            token = await self._token(errand, deadline)
-            call = Call(errand.verb, token, min(self._left(errand, deadline), REQUEST_SECONDS), errand.query)
+            await self._turn(request, deadline)
+            token = await self._token(request, deadline)
+            call = Call(request.verb, token, min(self._left(request, deadline), REQUEST_SECONDS), request.query)
             try:
-                return await self._wire.exchange(self._service(errand), call, errand.operation)
+                return await self._wire.exchange(self._service(request), call, request.operation)
             except ConnectorFailed as failure:
                 if failure.status == 401 and token and not renewed:
                     self._tokens.refused(token)
@@ -95,68 +95,68 @@ class Calling:
                     continue
                 pause = self._pause(failure, tries)
                 if failure.status == 429:
-                    self._limits.pause(errand.line, self._clock() + pause)
+                    self._limits.pause(request.line, self._clock() + pause)
                 if not _may_repeat(failure):
                     raise
                 if self._clock() + pause >= deadline:
                     failure.retry_after = pause if failure.status == 429 else failure.retry_after
                     raise
                 tries += 1
-                log.info("teams_call_retried", verb=errand.verb, error=failure.error, tries=tries)
+                log.info("teams_call_retried", verb=request.verb, error=failure.error, tries=tries)
             await self._sleep(pause)
 
     @asynccontextmanager
-    async def _in_order(self, errand: Errand, deadline: float) -> AsyncIterator[None]:
+    async def _in_order(self, request: ConnectorRequest, deadline: float) -> AsyncIterator[None]:
         """Wait until those that were asked for before are done with."""
-        queue = self._queues.get(errand.line)
+        queue = self._queues.get(request.line)
         if queue is None:
-            queue = self._queues[errand.line] = asyncio.Lock()
+            queue = self._queues[request.line] = asyncio.Lock()
         try:
-            async with asyncio.timeout(self._left(errand, deadline)):
+            async with asyncio.timeout(self._left(request, deadline)):
                 await queue.acquire()
         except TimeoutError:
-            raise ConnectorFailed(errand.verb, "ratelimited", retry_after=1.0) from None
+            raise ConnectorFailed(request.verb, "ratelimited", retry_after=1.0) from None
         try:
             yield
         finally:
             queue.release()
 
-    async def _turn(self, errand: Errand, deadline: float) -> None:
+    async def _turn(self, request: ConnectorRequest, deadline: float) -> None:
         """Wait until this call may go out."""
         while True:
             now = self._clock()
-            at = self._limits.reserve(errand.line, now, deadline)
+            at = self._limits.reserve(request.line, now, deadline)
             if at > deadline:
-                raise ConnectorFailed(errand.verb, "ratelimited", retry_after=at - now)
+                raise ConnectorFailed(request.verb, "ratelimited", retry_after=at - now)
             if at > now:
                 await self._sleep(at - now)
-            if self._limits.paused_until(errand.line) <= max(at, self._clock()):
+            if self._limits.paused_until(request.line) <= max(at, self._clock()):
                 return
 
-    async def _token(self, errand: Errand, deadline: float) -> str:
+    async def _token(self, request: ConnectorRequest, deadline: float) -> str:
         """What to speak with. Local clients are answered as they came: without a token."""
-        if self._config.local_unauthenticated and is_local(self._service(errand)):
+        if self._config.local_unauthenticated and is_local(self._service(request)):
             return ""
         try:
-            async with asyncio.timeout(self._left(errand, deadline)):
+            async with asyncio.timeout(self._left(request, deadline)):
                 return await self._tokens.token()
         except TimeoutError:
-            raise ConnectorFailed(errand.verb, "no_token") from None
+            raise ConnectorFailed(request.verb, "no_token") from None
         except ConnectorFailed as failure:
             # A secret that is refused today may be set right tomorrow: what is to be posted is kept until then.
-            raise ConnectorFailed(errand.verb, "no_token", retry_after=failure.retry_after) from failure
+            raise ConnectorFailed(request.verb, "no_token", retry_after=failure.retry_after) from failure
 
-    def _service(self, errand: Errand) -> str:
-        """Where to. Spots come from activities that were admitted, or have no address."""
-        url = service_url(errand.spot.service_url or self._config.cloud.service_url)
+    def _service(self, request: ConnectorRequest) -> str:
+        """Where to. TeamsLocations come from activities that were admitted, or have no address."""
+        url = service_url(request.location.service_url or self._config.cloud.service_url)
         if not url:
-            raise ConnectorFailed(errand.verb, "service_url", permanent=True)
+            raise ConnectorFailed(request.verb, "service_url", permanent=True)
         return url
 
-    def _left(self, errand: Errand, deadline: float) -> float:
+    def _left(self, request: ConnectorRequest, deadline: float) -> float:
         left = deadline - self._clock()
         if left <= 0:
-            raise ConnectorFailed(errand.verb, "timeout")
+            raise ConnectorFailed(request.verb, "timeout")
         return left
 
     def _pause(self, failure: ConnectorFailed, tries: int) -> float:

@@ -9,13 +9,13 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.untrusted_json import words
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
 from adapters.teams.connector.remembered import Remembered
 from adapters.teams.connector.vouching import Vouching
-from adapters.teams.ids import Caller, Spot, channel_of, person_id, user_of, within_tenant
-from adapters.teams.reading import words
+from adapters.teams.ids import Caller, TeamsLocation, channel_of, person_id, user_of, within_tenant
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
@@ -77,7 +77,9 @@ class People:
         self._were: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP_MET, clock=clock)
         self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
 
-    async def admitted(self, spot: Spot, caller: Caller, *, patience: float = AT_ONCE) -> Person | Unwelcome:
+    async def admitted(
+        self, location: TeamsLocation, caller: Caller, *, patience: float = AT_ONCE
+    ) -> Person | Unwelcome:
         """The person, when they may use the bot in this conversation; their time zone and language are the activity's.
 
         Judged are their role in the conversation and their own tenant: guests and people of other organisations are
@@ -87,25 +89,25 @@ class People:
         self.met(caller)
         if not caller.user or caller.address.startswith(_MACHINE):
             return Unwelcome(MACHINE)
-        if self._config.local_unauthenticated and is_local(spot.service_url):
+        if self._config.local_unauthenticated and is_local(location.service_url):
             return _person(caller)  # local clients have no rosters
-        profile = await self._profile(spot, caller.tenant, caller.user, patience)
+        profile = await self._profile(location, caller.tenant, caller.user, patience)
         return Unwelcome(profile.refusal) if profile.refusal else _person(caller, profile.name, profile.email)
 
-    async def is_in(self, spot: Spot, user: str, *, patience: float = AT_ONCE) -> bool | None:
+    async def is_in(self, location: TeamsLocation, user: str, *, patience: float = AT_ONCE) -> bool | None:
         """Whether somebody is in a conversation (in a channel: in its team); `None` in local clients, which have no
         rosters. Raises `ConnectorFailed` when it cannot be found out within `patience` seconds."""
-        if self._config.local_unauthenticated and is_local(spot.service_url or self._config.cloud.service_url):
+        if self._config.local_unauthenticated and is_local(location.service_url or self._config.cloud.service_url):
             return None
-        return bool((await self._profile(spot, spot.tenant, user, patience)).address)
+        return bool((await self._profile(location, location.tenant, user, patience)).address)
 
-    async def colleague(self, spot: Spot, user: str, *, patience: float = AT_ONCE) -> Person | Unwelcome:
+    async def colleague(self, location: TeamsLocation, user: str, *, patience: float = AT_ONCE) -> Person | Unwelcome:
         """Somebody of the organisation whom another names. Raises nothing: where it is not known who they are they have
         no name, and once they click themselves they are judged."""
-        person, profile = person_id(spot.tenant, user), None
-        if not (self._config.local_unauthenticated and is_local(spot.service_url)):
+        person, profile = person_id(location.tenant, user), None
+        if not (self._config.local_unauthenticated and is_local(location.service_url)):
             try:
-                profile = await self._profile(spot, spot.tenant, user, patience)
+                profile = await self._profile(location, location.tenant, user, patience)
             except ConnectorFailed as failure:
                 log.info("teams_colleague_not_known", error=failure.error)
         if profile and profile.refusal == GUEST:
@@ -120,22 +122,22 @@ class People:
         known = self._accounts.known(person.lower()) or self._were.known(person.lower())
         return known or AccountFacts(is_member=None if self._config.allow_guests else True)
 
-    async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
+    async def addresses(self, location: TeamsLocation, person_ids: Collection[str]) -> Mapping[str, str]:
         """The addresses (`29:…`) of those who could be found, by person id. Raises nothing. Of people in local clients
         there are none: those clients ask for nobody what they are to see."""
-        if self._config.local_unauthenticated and is_local(spot.service_url):
+        if self._config.local_unauthenticated and is_local(location.service_url):
             return {}
-        wanted = [person for person in sorted(person_ids) if person.startswith(within_tenant(spot.tenant))]
-        found = self._known_addresses(spot, wanted)
+        wanted = [person for person in sorted(person_ids) if person.startswith(within_tenant(location.tenant))]
+        found = self._known_addresses(location, wanted)
         if len(wanted) - len(found) > _ONE_BY_ONE:
-            await self._read_roster(spot)
-            found = self._known_addresses(spot, wanted)
+            await self._read_roster(location)
+            found = self._known_addresses(location, wanted)
         gate = asyncio.Semaphore(_AT_A_TIME)
 
         async def address(person: str) -> str:
             async with gate:
                 try:
-                    return (await self._profile(spot, spot.tenant, user_of(person), AT_ONCE)).address
+                    return (await self._profile(location, location.tenant, user_of(person), AT_ONCE)).address
                 except ConnectorFailed as failure:
                     log.info("teams_address_not_found", error=failure.error)
                     return ""
@@ -144,9 +146,9 @@ class People:
         asked = await asyncio.gather(*map(address, unknown))
         return found | {person: known for person, known in zip(unknown, asked, strict=True) if known}
 
-    def known_name(self, spot: Spot, person: str) -> str:
+    def known_name(self, location: TeamsLocation, person: str) -> str:
         """The name of somebody whose address was found; empty when Teams gives none."""
-        profile = self._profiles.known((spot.tenant, channel_of(spot.conversation), user_of(person).lower()))
+        profile = self._profiles.known((location.tenant, channel_of(location.conversation), user_of(person).lower()))
         met = self._met.known(person)
         return profile.name if profile else shown_name(met.name) if met else ""
 
@@ -171,10 +173,10 @@ class People:
         await self._accounts.close()
         await self._were.close()
 
-    async def _profile(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
-        key = (tenant, channel_of(spot.conversation), user.lower())
+    async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _Profile:
+        key = (tenant, channel_of(location.conversation), user.lower())
         # The roster is the channel's; its threads have none.
-        whole = replace(spot, conversation=channel_of(spot.conversation))
+        whole = replace(location, conversation=channel_of(location.conversation))
         try:
             # Who asks for the same thing may have more patience than we.
             async with asyncio.timeout(patience):
@@ -182,9 +184,9 @@ class People:
         except TimeoutError:
             raise ConnectorFailed("member", "timeout") from None
 
-    async def _ask(self, spot: Spot, tenant: str, user: str, patience: float) -> _Profile:
+    async def _ask(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _Profile:
         try:
-            member = await self._connector.member(spot, user, patience=patience)
+            member = await self._connector.member(location, user, patience=patience)
         except ConnectorFailed as failure:
             if failure.error in _NOBODY:
                 return _Profile("", "", STRANGER)
@@ -194,24 +196,26 @@ class People:
             return _Profile("", "", STRANGER)
         return self._remembered(member, tenant)
 
-    async def _read_roster(self, spot: Spot) -> None:
+    async def _read_roster(self, location: TeamsLocation) -> None:
         """Remember the first members of a conversation."""
-        channel = channel_of(spot.conversation)
+        channel = channel_of(location.conversation)
         try:
-            members = await self._connector.members(replace(spot, conversation=channel), MOST_MEMBERS, patience=AT_ONCE)
+            members = await self._connector.members(
+                replace(location, conversation=channel), MOST_MEMBERS, patience=AT_ONCE
+            )
         except ConnectorFailed as failure:
             log.info("teams_roster_not_read", error=failure.error)
             return
         for member in members:
             user = words(member, "aadObjectId").lower()
             if user:
-                self._profiles.put((spot.tenant, channel, user), self._remembered(member, spot.tenant))
+                self._profiles.put((location.tenant, channel, user), self._remembered(member, location.tenant))
 
-    def _known_addresses(self, spot: Spot, wanted: Collection[str]) -> dict[str, str]:
-        channel = channel_of(spot.conversation)
+    def _known_addresses(self, location: TeamsLocation, wanted: Collection[str]) -> dict[str, str]:
+        channel = channel_of(location.conversation)
         found: dict[str, str] = {}
         for person in wanted:
-            profile = self._profiles.known((spot.tenant, channel, user_of(person).lower()))
+            profile = self._profiles.known((location.tenant, channel, user_of(person).lower()))
             met = self._met.known(person)
             address = profile.address if profile else met.address if met else ""
             if address:

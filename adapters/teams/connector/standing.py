@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import structlog
 
+from adapters.shared.untrusted_json import words
 from adapters.teams.api import AT_ONCE, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.entra import Entra
 from adapters.teams.connector.people import NO_COLLEAGUE, People, shown_name
 from adapters.teams.connector.vouching import Vouching, is_outsider
-from adapters.teams.ids import PLATFORM, Spot, named_place, spot_of
-from adapters.teams.reading import words
+from adapters.teams.ids import PLATFORM, TeamsLocation, location_of, named_place
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 
@@ -57,10 +57,10 @@ class Standing:
         person, place = _parts(person_id, PLATFORM), named_place(channel)
         if person is None or place is None or place.direct:
             return None
-        spot = spot_of(place)
-        if person[0] != spot.tenant:
+        location = location_of(place)
+        if person[0] != location.tenant:
             return None
-        return await self._found(self._people.is_in(spot, person[1], patience=self._within), "channel")
+        return await self._found(self._people.is_in(location, person[1], patience=self._within), "channel")
 
     async def account_of(self, person_id: str) -> AccountFacts:
         """Whose an account is, from a roster that was seen lately, else from Graph."""
@@ -82,12 +82,12 @@ class Standing:
         account = await self._found(self._entra.account(*person), "name")
         return (shown_name(words(account, "displayName")) or None) if account else None
 
-    async def colleague(self, spot: Spot, user: str) -> Person | Unwelcome:
+    async def colleague(self, location: TeamsLocation, user: str) -> Person | Unwelcome:
         """Somebody of the organisation whom another names: as the conversation's roster knows them, else Graph."""
-        person = await self._people.colleague(spot, user, patience=NAME_WITHIN)
+        person = await self._people.colleague(location, user, patience=NAME_WITHIN)
         if isinstance(person, Unwelcome) or person.name:
             return person
-        account = await self._found(self._entra.account(spot.tenant, user), "name", NAME_WITHIN) or {}
+        account = await self._found(self._entra.account(location.tenant, user), "name", NAME_WITHIN) or {}
         if is_outsider(account):
             return Unwelcome(NO_COLLEAGUE)
         return replace(person, name=shown_name(words(account, "displayName")))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
-from adapters.teams.reading import words
 from bot.domain import AccountFacts
 
 _EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")

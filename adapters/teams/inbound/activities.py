@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from adapters.teams.ids import Spot, message_key, place_of
+from adapters.shared.untrusted_json import part, parts, words
+from adapters.teams.ids import TeamsLocation, message_key, place_of, token
 from adapters.teams.inbound.gestures import Click, read_click
 from adapters.teams.inbound.html import Quoted
 from adapters.teams.inbound.texts import WORDLESS, mentions_us, written_in
-from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, spot_of_activity, visitor_of
-from adapters.teams.reading import part, parts, token, words
+from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, location_of_activity, visitor_of
 from bot.accounts.codes import code_in
 from bot.domain import Message, Place
 
@@ -135,10 +135,10 @@ def _said(activity: Activity, visitor: Visitor, ears: Ears, without_words: str =
     text = written.text or without_words
     if not text:
         return None
-    spot = in_a_thread(visitor.spot, activity_id)
-    place = place_of(spot)
+    location = in_a_thread(visitor.location, activity_id)
+    place = place_of(location)
     return Message(
-        key=message_key(spot.tenant, spot.conversation, activity_id),
+        key=message_key(location.tenant, location.conversation, activity_id),
         place=place,
         author=visitor.person,
         text=text,
@@ -166,11 +166,11 @@ def _without_code(quoted: str) -> str:
 
 
 def _deleted(activity: Activity, ears: Ears) -> Deleted | None:
-    spot, activity_id = spot_of_activity(activity, ears), token(activity, "id")
-    if spot is None or not activity_id:
+    location, activity_id = location_of_activity(activity, ears), token(activity, "id")
+    if location is None or not activity_id:
         return None
-    spot = in_a_thread(spot, activity_id)
-    return Deleted(message_key(spot.tenant, spot.conversation, activity_id))
+    location = in_a_thread(location, activity_id)
+    return Deleted(message_key(location.tenant, location.conversation, activity_id))
 
 
 def _reacted(activity: Activity, ears: Ears) -> Reacted | None:
@@ -188,22 +188,22 @@ def _came_or_went(activity: Activity, ears: Ears) -> Arrived | Left | MembersCha
     action, bot = words(activity, "action").lower(), bot_of(activity)
     came = action == "add" or _is_among(bot, activity, "membersAdded")
     went = action == "remove" or _is_among(bot, activity, "membersRemoved")
-    spot = _place_of_installation(activity, ears)
-    if spot is None:
+    location = _place_of_installation(activity, ears)
+    if location is None:
         return None
     if came == went:
         changed = activity.get("membersAdded") or activity.get("membersRemoved")
-        team_of = spot.tenant if words(activity, "channelData", "team", "id") else ""
-        return MembersChanged(spot.conversation, team_of) if changed else None
-    place = place_of(spot)
+        team_of = location.tenant if words(activity, "channelData", "team", "id") else ""
+        return MembersChanged(location.conversation, team_of) if changed else None
+    place = place_of(location)
     name = token(activity, "id") or str(_time(activity, ears))
-    return Arrived(key_of(spot, f"arrived:{name}"), place) if came else Left(place)
+    return Arrived(key_of(location, f"arrived:{name}"), place) if came else Left(place)
 
 
-def _place_of_installation(activity: Activity, ears: Ears) -> Spot | None:
+def _place_of_installation(activity: Activity, ears: Ears) -> TeamsLocation | None:
     """The conversation; in a team the channel, and in a direct chat it is known whose it is."""
     visitor = visitor_of(activity, ears)
-    return visitor.spot if visitor else spot_of_activity(activity, ears)
+    return visitor.location if visitor else location_of_activity(activity, ears)
 
 
 def _is_among(bot: str, activity: Activity, members: str) -> bool:

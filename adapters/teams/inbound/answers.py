@@ -35,7 +35,7 @@ class Answers:
         """Who it is who does something. Whoever cannot be looked up now is not let in."""
         caller = visitor.caller
         try:
-            return await self._people.admitted(visitor.spot, caller)
+            return await self._people.admitted(visitor.location, caller)
         except ConnectorFailed as failure:
             log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
             return Unwelcome(NOT_FOUND_OUT)
@@ -59,7 +59,7 @@ class Answers:
         """A message for them alone; where that is impossible `instead`, which everybody there may read."""
         caller = visitor.caller
         told = await self._private.tell(
-            visitor.spot, person_id(caller.tenant, caller.user), activity, address=caller.address
+            visitor.location, person_id(caller.tenant, caller.user), activity, address=caller.address
         )
         if told is None and instead is not None:
             await self.post(visitor, instead)
@@ -67,6 +67,6 @@ class Answers:
     async def post(self, visitor: Visitor, activity: Activity) -> None:
         """A message where they are, for everybody there."""
         try:
-            await self._connector.send(visitor.spot, activity)
+            await self._connector.send(visitor.location, activity)
         except ConnectorFailed as failure:
-            log.warning("teams_person_not_told", tenant=visitor.spot.tenant, error=failure.error)
+            log.warning("teams_person_not_told", tenant=visitor.location.tenant, error=failure.error)

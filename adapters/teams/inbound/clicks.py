@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams import actions
-from adapters.teams.errands import Errands
 from adapters.teams.inbound.answers import WENT_WRONG, Answers
 from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, content_of, in_words, may_decide, settle
 from adapters.teams.inbound.duplicates import Duplicates
@@ -39,13 +39,13 @@ class Clicks:
     """What each button on a card does."""
 
     def __init__(
-        self, services: Services, answers: Answers, links: Links, duplicates: Duplicates, errands: Errands
+        self, services: Services, answers: Answers, links: Links, duplicates: Duplicates, background: BackgroundTasks
     ) -> None:
         self._services = services
         self._answers = answers
         self._links = links
         self._duplicates = duplicates
-        self._errands = errands
+        self._background = background
 
     async def executed(self, click: Click) -> Reply:
         """`Action.Execute`, or a refresh, which changes nothing. Raises whatever the services raise."""
@@ -118,4 +118,4 @@ class Clicks:
             self._errand(self._answers.say(click.visitor, text), click)
 
     def _errand(self, errand: Coroutine[Any, Any, None], click: Click) -> None:
-        self._errands.start(errand, f"click {click.action}")
+        self._background.start(errand, f"click {click.action}")

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, cast
 
+from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.reading import words
 from adapters.teams.render.entries import entries
 from bot.approvals.decisions import Approvals
 from bot.domain import (
@@ -108,7 +108,7 @@ async def approve_all(approvals: Approvals, click: Click, person: Person) -> tup
 
 async def content_of(queries: Queries, click: Click) -> Content | Unknown:
     """What the click is about, as it is now, in the tenant where somebody clicked: others' are none of theirs."""
-    within = within_tenant(click.visitor.spot.tenant)
+    within = within_tenant(click.visitor.location.tenant)
     if click.action in ABOUT_APPROVALS:
         return await queries.approval(click.subject, within)
     shown = [each.post for each in await queries.shown(click.subject)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.accounts import code_form, disconnecting, told_of_account
@@ -23,7 +24,6 @@ from adapters.teams.inbound.deciding import (
 from adapters.teams.inbound.gestures import Click
 from adapters.teams.inbound.handing import FindColleague, hand_over
 from adapters.teams.inbound.replies import NOTHING, Reply, closing, opened, said
-from adapters.teams.reading import words
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
     Dialog,
@@ -207,7 +207,7 @@ class Dialogs:
 
     async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the tenant where somebody clicked: those of others are none of theirs."""
-        return await self._services.queries.approval(approval_id, within_tenant(click.visitor.spot.tenant))
+        return await self._services.queries.approval(approval_id, within_tenant(click.visitor.location.tenant))
 
 
 def unfinished(result: ClickResult) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams import actions
 from adapters.teams.api import Connector, ConnectorFailed
-from adapters.teams.errands import Errands
 from adapters.teams.ids import channel_of, place_of
 from adapters.teams.inbound.gestures import Click
 from bot.platform import Reference
@@ -43,36 +43,36 @@ _ON_CARDS = frozenset(
 class Duplicates:
     """Removes cards that the records know nothing of."""
 
-    def __init__(self, queries: Queries, connector: Connector, errands: Errands, *, grace: float) -> None:
+    def __init__(self, queries: Queries, connector: Connector, background: BackgroundTasks, *, grace: float) -> None:
         self._queries = queries
         self._connector = connector
-        self._errands = errands
+        self._background = background
         self._grace = grace
 
     def look_at(self, click: Click) -> None:
         """Remove the message that was clicked, later, unless it is one that is recorded."""
         if click.action in _ON_CARDS and click.visitor.message and click.subject:
-            self._errands.start(self._look(click), "duplicate")
+            self._background.start(self._look(click), "duplicate")
 
     async def _look(self, click: Click) -> None:
         if not await self._is_unknown(click):
             return
         await asyncio.sleep(self._grace)
-        spot, message = click.visitor.spot, click.visitor.message
-        place = place_of(spot)
+        location, message = click.visitor.location, click.visitor.message
+        place = place_of(location)
         if not await self._is_unknown(click) or await self._queries.is_ours(message, place.channel or place.key):
             return  # the latter: what a client says may be made up, also on which message something was clicked
         try:
-            await self._connector.delete(spot, message)
+            await self._connector.delete(location, message)
         except ConnectorFailed as failure:
-            log.info("teams_duplicate_not_removed", tenant=spot.tenant, error=failure.error)
+            log.info("teams_duplicate_not_removed", tenant=location.tenant, error=failure.error)
         else:
-            log.info("teams_duplicate_removed", tenant=spot.tenant, subject=click.subject)
+            log.info("teams_duplicate_removed", tenant=location.tenant, subject=click.subject)
 
     async def _is_unknown(self, click: Click) -> bool:
         """Whether the card is recorded here, and not as this message. A card that was routed to a channel begins a
         thread there, and its duplicate another."""
-        here = channel_of(click.visitor.spot.conversation)
+        here = channel_of(click.visitor.location.conversation)
         shown = [messages_in(each.reference) for each in await self._queries.shown(click.subject) if each.reference]
         ids = {m for known in shown for where, found in known.items() if channel_of(where) == here for m in found}
         return bool(ids) and click.visitor.message not in ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.teams.reading import part, parts, words
+from adapters.shared.untrusted_json import part, parts, words
 from bot.safe_text import visible_line
 
 MOST_FILES = 20

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from adapters.shared.untrusted_json import part, words
 from adapters.teams import actions
-from adapters.teams.ids import click_key
+from adapters.teams.ids import click_key, our_id, token
 from adapters.teams.inbound.visitors import Visitor
-from adapters.teams.reading import our_id, part, token, words
 from bot.safe_text import shorten
 
 Activity = Mapping[str, Any]
@@ -54,8 +54,8 @@ def dialog_click(activity: Activity, visitor: Visitor) -> Click:
 
 def read_click(activity: Activity, data: Mapping[str, Any], visitor: Visitor) -> Click:
     """What a button carries. The same click sent twice has the same key."""
-    spot, user = visitor.spot, visitor.caller.user
-    key = click_key(spot.tenant, spot.conversation, token(activity, "id") or _fingerprint(activity), user)
+    location, user = visitor.location, visitor.caller.user
+    key = click_key(location.tenant, location.conversation, token(activity, "id") or _fingerprint(activity), user)
     action = words(data, actions.ACTION)
     return Click(visitor, action, our_id(data, actions.SUBJECT) if action else "", data, key)
 

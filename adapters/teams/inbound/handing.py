@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from adapters.shared.untrusted_json import words
 from adapters.teams import actions
-from adapters.teams.ids import Spot, is_object_id
+from adapters.teams.ids import TeamsLocation, is_object_id
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.reading import words
 from bot.approvals.decisions import Approvals
 from bot.domain import ClickResult, Handover, Invalid, Person, Unwelcome
 
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
 
-FindColleague = Callable[[Spot, str], Awaitable[Person | Unwelcome]]
+FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 
 
@@ -28,7 +28,7 @@ async def hand_over(approvals: Approvals, click: Click, person: Person, colleagu
         if not typed or "@" not in typed:
             return Invalid({"": CHOOSE_SOMEBODY})
         return await approvals.hand_over(Handover(click.key, person, click.subject, typed))
-    found = await colleague(click.visitor.spot, named.lower())
+    found = await colleague(click.visitor.location, named.lower())
     if isinstance(found, Unwelcome):
         return Invalid({"": found.text})
     return await approvals.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))

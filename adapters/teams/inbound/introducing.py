@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.shared.untrusted_json import parts, words
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.connector.people import People
-from adapters.teams.ids import Caller, spot_of, user_of
-from adapters.teams.reading import parts, words
+from adapters.teams.ids import Caller, location_of, user_of
 from bot.domain import Arrival, Introduction, Quote, Unwelcome
 from bot.platform import PostFailed
 
@@ -22,9 +22,9 @@ async def introduce(people: People, arrival: Arrival) -> Introduction | Unwelcom
     What others said in the thread before is not among it: Teams gives that only to apps with Graph permissions.
     """
     message = arrival.message
-    spot, author = spot_of(message.place), message.author
+    location, author = location_of(message.place), message.author
     caller = Caller(
-        spot.tenant,
+        location.tenant,
         user_of(author.person_id),
         words(message.origin, "address"),
         author.name,
@@ -32,7 +32,7 @@ async def introduce(people: People, arrival: Arrival) -> Introduction | Unwelcom
         words(message.origin, "locale") or author.locale,
     )
     try:
-        person = await people.admitted(spot, caller, patience=PATIENCE)
+        person = await people.admitted(location, caller, patience=PATIENCE)
     except ConnectorFailed as failure:
         raise PostFailed(
             f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after

@@ -8,8 +8,10 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.untrusted_json import part, words
 from adapters.teams import actions
-from adapters.teams.errands import Errands
+from adapters.teams.ids import our_id
 from adapters.teams.inbound.answers import WENT_WRONG, Answers
 from adapters.teams.inbound.clicks import Clicks
 from adapters.teams.inbound.dialogs import Dialogs
@@ -17,7 +19,6 @@ from adapters.teams.inbound.gestures import card_click, dialog_click, read_click
 from adapters.teams.inbound.listening import Listening
 from adapters.teams.inbound.replies import NOTHING, Reply, refused, said, told
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
-from adapters.teams.reading import our_id, part, words
 from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome
 
@@ -44,7 +45,7 @@ class Invokes:
         clicks: Clicks,
         dialogs: Dialogs,
         listening: Listening,
-        errands: Errands,
+        background: BackgroundTasks,
         within: float,
     ) -> None:
         self._connections = connections
@@ -52,7 +53,7 @@ class Invokes:
         self._clicks = clicks
         self._dialogs = dialogs
         self._listening = listening
-        self._errands = errands
+        self._background = background
         self._within = within
         self._handlers: dict[str, Handler] = {
             "adaptiveCard/action": self._card,
@@ -79,7 +80,7 @@ class Invokes:
             await asyncio.wait({task}, timeout=max(self._within - spent, LEAST))
         finally:
             if not task.done():
-                self._errands.start(self._afterwards(task, name, activity, visitor), f"late {name}")
+                self._background.start(self._afterwards(task, name, activity, visitor), f"late {name}")
         if not task.done():
             log.warning("teams_invoke_late", invoke=name)
             return _sentence(name, STILL_AT_IT) or NOTHING

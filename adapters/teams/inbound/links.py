@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.teams.errands import Errands
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.deciding import SETTLED_ALREADY, content_of
 from adapters.teams.inbound.gestures import Click
@@ -17,11 +17,13 @@ SENT = "I am sending you the link in a message that only you can see."
 class Links:
     """Gives people their links."""
 
-    def __init__(self, sign_in_links: SignInLinks, queries: Queries, answers: Answers, errands: Errands) -> None:
+    def __init__(
+        self, sign_in_links: SignInLinks, queries: Queries, answers: Answers, background: BackgroundTasks
+    ) -> None:
         self._sign_in_links = sign_in_links
         self._queries = queries
         self._answers = answers
-        self._errands = errands
+        self._background = background
 
     async def give(self, click: Click, person: Person) -> str:
         """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
@@ -32,5 +34,5 @@ class Links:
         if not isinstance(view, SignInView):  # settled between the two readings
             return SETTLED_ALREADY
         message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
-        self._errands.start(self._answers.tell(click.visitor, message, note), "sign-in link")
+        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
         return SENT

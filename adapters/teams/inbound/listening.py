@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams.connector.people import People
-from adapters.teams.errands import Errands
-from adapters.teams.ids import place_of, spot_of
+from adapters.teams.ids import location_of, place_of
 from adapters.teams.inbound.activities import (
     Arrived,
     Deleted,
@@ -53,7 +53,7 @@ class Listening:
         answers: Answers,
         clicks: Clicks,
         commands: Commands,
-        errands: Errands,
+        background: BackgroundTasks,
     ) -> None:
         self._inbox = inbox
         self._queries = queries
@@ -61,7 +61,7 @@ class Listening:
         self._answers = answers
         self._clicks = clicks
         self._commands = commands
-        self._errands = errands
+        self._background = background
 
     async def take(self, activity: Mapping[str, Any], ears: Ears, size: int) -> None:
         """Do what an activity says; `size`: of how many bytes it was read. Raises whatever the services raise, so that
@@ -80,7 +80,7 @@ class Listening:
         def is_it(reference: Reference) -> bool:
             return any(visitor.message in parts for parts in messages_in(reference).values())
 
-        post_id = await self._queries.answer_at(place_of(visitor.spot), is_it)
+        post_id = await self._queries.answer_at(place_of(visitor.location), is_it)
         if post_id is not None:
             await self._inbox.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
 
@@ -88,7 +88,7 @@ class Listening:
         match found:
             case Spoken(visitor, message):
                 if command := command_in(message):
-                    self._errands.start(self._commands.handle(command, visitor), f"command {command}")
+                    self._background.start(self._commands.handle(command, visitor), f"command {command}")
                 else:
                     await self._inbox.accept(message)
             case Edited(message, may_be_new):
@@ -104,7 +104,7 @@ class Listening:
                 await self._inbox.arrived(key, place, greeting())
             case Left(place):
                 await self._inbox.left(place)
-                self._people.forget(spot_of(place).conversation)
+                self._people.forget(location_of(place).conversation)
             case MembersChanged():
                 self._forget(found)
             case None:

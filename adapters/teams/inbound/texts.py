@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.untrusted_json import part, parts, words
+from adapters.teams.ids import token
 from adapters.teams.inbound.files import file_notes
 from adapters.teams.inbound.html import MOST_QUOTES, MOST_TEXT, OURSELVES, Quoted, Written, moment, quoted, read_html
-from adapters.teams.reading import part, parts, token, words
 from bot.safe_text import shorten, visible_line
 from policies.spellings import unescaped
 

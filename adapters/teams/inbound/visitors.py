@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from adapters.teams.ids import PLATFORM, Caller, Kind, Spot, person_id
-from adapters.teams.reading import guid, part, parts, token, web_address, words
+from adapters.shared.untrusted_json import part, parts, words
+from adapters.teams.ids import PLATFORM, Caller, Kind, TeamsLocation, guid, person_id, token, web_address
 from bot.domain import Person
 from bot.safe_text import visible_line
 
@@ -45,7 +45,7 @@ class Visitor:
     """Who does something, and where."""
 
     caller: Caller
-    spot: Spot
+    location: TeamsLocation
     message: str = ""
     """Id of the message on which they did it; empty: on none."""
 
@@ -65,11 +65,11 @@ def visitor_of(activity: Activity, ears: Ears) -> Visitor | None:
     if not user or not tenant or _is_a_machine(activity, address):
         return None
     caller = Caller(tenant, user, address, _name(activity), _time_zone(activity), _locale(activity))
-    spot = spot_of_activity(activity, ears, user)
-    return Visitor(caller, spot, token(activity, "replyToId")) if spot else None
+    location = location_of_activity(activity, ears, user)
+    return Visitor(caller, location, token(activity, "replyToId")) if location else None
 
 
-def spot_of_activity(activity: Activity, ears: Ears, user: str = "") -> Spot | None:
+def location_of_activity(activity: Activity, ears: Ears, user: str = "") -> TeamsLocation | None:
     """The conversation, which in a channel is a thread; `None`: the activity names none.
 
     `user` is whose direct chat it is, where it is one.
@@ -79,14 +79,16 @@ def spot_of_activity(activity: Activity, ears: Ears, user: str = "") -> Spot | N
         return None
     kind = _kind(activity, conversation)
     personal = kind == "personal"
-    return Spot(tenant, conversation, kind, web_address(activity, "serviceUrl"), user if personal else "")
+    return TeamsLocation(tenant, conversation, kind, web_address(activity, "serviceUrl"), user if personal else "")
 
 
-def in_a_thread(spot: Spot, message: str) -> Spot:
+def in_a_thread(location: TeamsLocation, message: str) -> TeamsLocation:
     """The thread that a message in a channel begins, where its conversation does not say so already."""
-    if spot.kind != "channel" or _THREAD in spot.conversation or not message:
-        return spot
-    return Spot(spot.tenant, f"{spot.conversation}{_THREAD}{message}", spot.kind, spot.service_url)
+    if location.kind != "channel" or _THREAD in location.conversation or not message:
+        return location
+    return TeamsLocation(
+        location.tenant, f"{location.conversation}{_THREAD}{message}", location.kind, location.service_url
+    )
 
 
 def tenant_of(activity: Activity, ears: Ears) -> str:
@@ -100,9 +102,9 @@ def bot_of(activity: Activity) -> str:
     return token(activity, "recipient", "id")
 
 
-def key_of(spot: Spot, name: str) -> str:
+def key_of(location: TeamsLocation, name: str) -> str:
     """Names an event in a conversation that is no message."""
-    return f"{PLATFORM}:{spot.tenant}:{spot.conversation}:{name}"
+    return f"{PLATFORM}:{location.tenant}:{location.conversation}:{name}"
 
 
 def _is_a_machine(activity: Activity, address: str) -> bool:

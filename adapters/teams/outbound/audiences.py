@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from adapters.teams.ids import Spot, person_id, within_tenant
+from adapters.teams.ids import TeamsLocation, person_id, within_tenant
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.mentions import MOST as MOST_MENTIONED
 from adapters.teams.render.mentions import Mention
@@ -20,32 +20,32 @@ MOST_LISTED = 60
 class Addresses(Protocol):
     """Who can say how Teams addresses people."""
 
-    async def addresses(self, spot: Spot, person_ids: Collection[str]) -> Mapping[str, str]:
+    async def addresses(self, location: TeamsLocation, person_ids: Collection[str]) -> Mapping[str, str]:
         """Person id → address (`29:…`) of those who are in the conversation and could be found; never raises."""
         ...
 
-    def known_name(self, spot: Spot, person: str) -> str:
+    def known_name(self, location: TeamsLocation, person: str) -> str:
         """The name of somebody whose address was found; empty when Teams gives none."""
         ...
 
 
-async def audience_of(content: Content, spot: Spot, people: Addresses) -> Audience:
+async def audience_of(content: Content, location: TeamsLocation, people: Addresses) -> Audience:
     """For whom a post is drawn. Raises nothing."""
-    if spot.kind == "personal":
-        may = not isinstance(content, ApprovalView) or may_decide_alone(content, spot)
-        asked = isinstance(content, ApprovalView) and bool(spot.user) and has_asked(content, _owner(spot))
+    if location.kind == "personal":
+        may = not isinstance(content, ApprovalView) or may_decide_alone(content, location)
+        asked = isinstance(content, ApprovalView) and bool(location.user) and has_asked(content, _owner(location))
         return Audience("personal", (), may_decide=may, asked=asked)
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return Audience("open")
-    listed, named = listed_deciders(content, spot.tenant), named_others(content, spot.tenant)
-    known = await _known(people, spot, [*(listed or ()), *named])
-    mentions = tuple(Mention(known[p], name) for p in named if p in known and (name := people.known_name(spot, p)))
+    listed, named = listed_deciders(content, location.tenant), named_others(content, location.tenant)
+    known = await _known(people, location, [*(listed or ()), *named])
+    mentions = tuple(Mention(known[p], name) for p in named if p in known and (name := people.known_name(location, p)))
     addresses = tuple(known[person] for person in listed or () if person in known)
     if addresses or listed == ():
         return Audience("listed", addresses, mentions=mentions)
     # They cannot be listed, or could not be found: nobody may be left without a way to decide.
-    barred = _here(content.requester_ids if content.four_eyes else (), spot.tenant)
-    not_they = await _known(people, spot, barred)
+    barred = _here(content.requester_ids if content.four_eyes else (), location.tenant)
+    not_they = await _known(people, location, barred)
     return Audience("open", tuple(not_they.values())[:MOST_LISTED], mentions=mentions)
 
 
@@ -72,20 +72,20 @@ def named_others(view: ApprovalView, tenant: str) -> tuple[str, ...]:
     return _here([person for person in named if person not in view.requester_ids], tenant)[:MOST_MENTIONED]
 
 
-def may_decide_alone(view: ApprovalView, spot: Spot) -> bool:
+def may_decide_alone(view: ApprovalView, location: TeamsLocation) -> bool:
     """Whether the one person of a personal chat may decide, as far as the card can know: the click is judged anyway."""
-    if not spot.user:
+    if not location.user:
         return True
-    person = _owner(spot)
+    person = _owner(location)
     if view.four_eyes and person in view.requester_ids:
         return False
-    listed = listed_deciders(view, spot.tenant)
+    listed = listed_deciders(view, location.tenant)
     return listed is None or person in listed
 
 
-def _owner(spot: Spot) -> str:
+def _owner(location: TeamsLocation) -> str:
     """Whose personal chat it is."""
-    return person_id(spot.tenant, spot.user)
+    return person_id(location.tenant, location.user)
 
 
 def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(person for person in person_ids if person.startswith(within_tenant(tenant))))
 
 
-async def _known(people: Addresses, spot: Spot, person_ids: Sequence[str]) -> Mapping[str, str]:
+async def _known(people: Addresses, location: TeamsLocation, person_ids: Sequence[str]) -> Mapping[str, str]:
     """The addresses of those who could be found, in this order."""
-    known = await people.addresses(spot, list(dict.fromkeys(person_ids))) if person_ids else {}
+    known = await people.addresses(location, list(dict.fromkeys(person_ids))) if person_ids else {}
     return {person: known[person] for person in person_ids if person in known}

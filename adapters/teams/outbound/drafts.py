@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 import structlog
 
 from adapters.teams.api import Activity, Connector
-from adapters.teams.ids import Spot, spot_of
+from adapters.teams.ids import TeamsLocation, location_of
 from adapters.teams.outbound.manuscripts import Manuscript, Pace
 from adapters.teams.outbound.refusals import Refusals
 from adapters.teams.outbound.streams import LIVES, Stream
@@ -46,33 +46,33 @@ class Drafts:
     def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
         """`graph.ports.Live` for what one delivery does in a thread. `reader` makes no difference: everybody in the
         conversation sees it."""
-        spot = spot_of(place)
+        location = location_of(place)
 
         def draw(message_id: str, text: str) -> Activity:
             post = Post(f"{_SAID}{message_id}", thread_id, place, 0, 0.0, Said(text, final=False))
             return activities(post, Audience("personal"))[0]
 
         setting = Setting(
-            self._connector, spot, thread_id, self._pace, self._unstreamed, draw, self._begun, self._start
+            self._connector, location, thread_id, self._pace, self._unstreamed, draw, self._begun, self._start
         )
         return ThreadLive(setting)
 
     # ------------------------------------------------------------------------------------------- for the outbox
 
     @asynccontextmanager
-    async def posting(self, spot: Spot) -> AsyncIterator[None]:
+    async def posting(self, location: TeamsLocation) -> AsyncIterator[None]:
         """While a post is being shown there, nothing else is."""
-        with self._line(spot) as line:
+        with self._line(location) as line:
             async with line.lock:
                 yield
 
-    async def show(self, post: Post, spot: Spot, activity: Activity) -> str:
+    async def show(self, post: Post, location: TeamsLocation, activity: Activity) -> str:
         """While `posting`: turn what was shown of a post, or of its turn so far, into the post's first message; its
         id. Empty: there is nothing, and it has to be posted. Raises `ConnectorFailed`."""
         for live in self._working.values():
-            if (live.thread_id, live.spot.conversation) == (post.thread_id, spot.conversation):
+            if (live.thread_id, live.location.conversation) == (post.thread_id, location.conversation):
                 live.posted()
-        line = self._lines[spot.conversation]
+        line = self._lines[location.conversation]
         answer = self._answers.get(message_id_of(post))
         if answer is not None:
             answer.is_over = True
@@ -119,7 +119,7 @@ class Drafts:
         return task
 
     async def _in_line(self, live: ThreadLive) -> None:
-        with self._line(live.spot) as line:
+        with self._line(live.location) as line:
             await _guarded(live.show(line))
 
     def _sweep(self, answer: Manuscript) -> None:
@@ -129,16 +129,16 @@ class Drafts:
             task.add_done_callback(self._sweeps.discard)
 
     @contextmanager
-    def _line(self, spot: Spot) -> Iterator[Line]:
+    def _line(self, location: TeamsLocation) -> Iterator[Line]:
         """The line of a conversation, kept while somebody uses it or its stream is open."""
-        line = self._lines.setdefault(spot.conversation, Line())
+        line = self._lines.setdefault(location.conversation, Line())
         line.users += 1
         try:
             yield line
         finally:
             line.users -= 1
             if not line.users and (line.stream is None or not line.stream.is_open):
-                self._lines.pop(spot.conversation, None)
+                self._lines.pop(location.conversation, None)
 
 
 def message_id_of(post: Post) -> str:

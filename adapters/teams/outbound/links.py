@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from adapters.teams.api import Connector, ConnectorFailed
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.posting import post_part, reference_to
 from adapters.teams.outbound.private import Private
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
@@ -33,19 +33,19 @@ class Links:
         self._private = private
         self._link_of = link_of
 
-    async def follow(self, content: Content, spot: Spot, reference: Reference) -> Reference:
-        """Give or take back the link that belongs to a card shown at `spot`; the card's reference, with that of the
+    async def follow(self, content: Content, location: TeamsLocation, reference: Reference) -> Reference:
+        """Give or take back the link that belongs to a card shown at `location`; the card's reference, with that of the
         link's message in it. Raises nothing."""
         if not isinstance(content, SignInView):
             return reference
         if content.status == "open":
-            return reference if LINK in reference else {**reference, LINK: await self._give(content, spot)}
+            return reference if LINK in reference else {**reference, LINK: await self._give(content, location)}
         given = reference.get(LINK)
         if given:
-            await self._private.take_back(spot, given)
+            await self._private.take_back(location, given)
         return {name: value for name, value in reference.items() if name != LINK}
 
-    async def _give(self, view: SignInView, spot: Spot) -> Mapping[str, Any]:
+    async def _give(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
         try:
             link = await self._link_of(view.sign_in_id, view.owner_id)
         except Exception as defect:  # noqa: BLE001  # whatever the records raise, the card is shown
@@ -54,14 +54,14 @@ class Links:
             return {}
         if not isinstance(link, str):
             return {}
-        told = await self._private.tell(spot, view.owner_id, sign_in_link(view, link))
-        return told if told is not None else await self._say_what_to_do(view, spot)
+        told = await self._private.tell(location, view.owner_id, sign_in_link(view, link))
+        return told if told is not None else await self._say_what_to_do(view, location)
 
-    async def _say_what_to_do(self, view: SignInView, spot: Spot) -> Mapping[str, Any]:
+    async def _say_what_to_do(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
         """For everybody there to read, so without the link."""
         try:
-            note = await post_part(self._connector, spot, open_a_chat_first(view.owner))
+            note = await post_part(self._connector, location, open_a_chat_first(view.owner))
         except ConnectorFailed as failure:
             log.warning("teams_owner_not_told", sign_in=view.sign_in_id, error=failure.error)
             return {}
-        return reference_to(spot.conversation, [note])
+        return reference_to(location.conversation, [note])

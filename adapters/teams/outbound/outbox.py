@@ -10,17 +10,17 @@ from dataclasses import replace
 import structlog
 
 from adapters.teams.api import Activity, Connector, ConnectorFailed
-from adapters.teams.ids import Spot, channel_of, spot_of, user_of
+from adapters.teams.ids import TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
 from adapters.teams.outbound.drafts import Drafts
 from adapters.teams.outbound.links import Links, SignInLink
 from adapters.teams.outbound.posting import (
+    location_of_reference,
     open_thread,
     post_part,
     reference_to,
     remove,
     replace_part,
-    spot_of_reference,
 )
 from adapters.teams.outbound.private import Private, is_chat_with
 from adapters.teams.render.posts import Audience, activities
@@ -53,35 +53,37 @@ class Outbound:
 
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
-        spot = spot_of(post.place)
+        location = location_of(post.place)
         with _teams_failing():
-            if post.only_for is not None and not is_chat_with(spot, post.only_for):
-                return await self._send_privately(post, spot, post.only_for)
-            spot = await self._private.chat_with(spot)
-            shown = await self._drawn(post, spot)
-            if spot.kind == "channel" and spot.conversation == channel_of(spot.conversation):
-                reference = await self._begin_thread(post, spot, shown)
+            if post.only_for is not None and not is_chat_with(location, post.only_for):
+                return await self._send_privately(post, location, post.only_for)
+            location = await self._private.chat_with(location)
+            shown = await self._drawn(post, location)
+            if location.kind == "channel" and location.conversation == channel_of(location.conversation):
+                reference = await self._begin_thread(post, location, shown)
             else:
-                async with self._drafts.posting(spot):
-                    first = await self._drafts.show(post, spot, shown[0])
-                    reference = await self._post_rest(post, spot, shown, [first] if first else [])
-        return await self._done(post, spot, reference)
+                async with self._drafts.posting(location):
+                    first = await self._drafts.show(post, location, shown[0])
+                    reference = await self._post_rest(post, location, shown, [first] if first else [])
+        return await self._done(post, location, reference)
 
     async def update(self, post: Post, reference: Reference) -> Reference:
         """Show what a post has become: the messages there are, are replaced; missing ones posted, surplus ones
         deleted. Raises `PostFailed`."""
         if reference.get("private"):
             return reference  # a notice, which does not change
-        spot = spot_of_reference(spot_of(post.place), reference)
+        location = location_of_reference(location_of(post.place), reference)
         old: Sequence[str] = reference["parts"]
         with _teams_failing():
-            shown = await self._drawn(post, spot)
-            async with self._drafts.posting(spot):
-                parts = [await self._replace(post, spot, shown[n], part) for n, part in enumerate(old[: len(shown)])]
-                reference = {**reference, **await self._post_rest(post, spot, shown, parts)}
+            shown = await self._drawn(post, location)
+            async with self._drafts.posting(location):
+                parts = [
+                    await self._replace(post, location, shown[n], part) for n, part in enumerate(old[: len(shown)])
+                ]
+                reference = {**reference, **await self._post_rest(post, location, shown, parts)}
                 for surplus in old[len(shown) :]:
-                    await remove(self._connector, spot, surplus)
-        return await self._done(post, spot, reference)
+                    await remove(self._connector, location, surplus)
+        return await self._done(post, location, reference)
 
     async def find(self, post: Post) -> Reference | None:
         """The messages of a post that this process has sent already, some of them at least. Teams lets nobody search
@@ -90,46 +92,48 @@ class Outbound:
 
     # ------------------------------------------------------------------------------------------- parts
 
-    async def _drawn(self, post: Post, spot: Spot) -> Sequence[Activity]:
-        return activities(post, await audience_of(post.content, spot, self._people))
+    async def _drawn(self, post: Post, location: TeamsLocation) -> Sequence[Activity]:
+        return activities(post, await audience_of(post.content, location, self._people))
 
-    async def _begin_thread(self, post: Post, spot: Spot, shown: Sequence[Activity]) -> Reference:
+    async def _begin_thread(self, post: Post, location: TeamsLocation, shown: Sequence[Activity]) -> Reference:
         """In a channel that a rule names: the post begins a thread, in which it is updated later."""
-        opened = await open_thread(self._connector, spot, shown[0])
-        thread = replace(spot, conversation=opened.conversation)
+        opened = await open_thread(self._connector, location, shown[0])
+        thread = replace(location, conversation=opened.conversation)
         return await self._post_rest(post, thread, shown, [opened.activity_id])
 
-    async def _post_rest(self, post: Post, spot: Spot, shown: Sequence[Activity], parts: list[str]) -> Reference:
+    async def _post_rest(
+        self, post: Post, location: TeamsLocation, shown: Sequence[Activity], parts: list[str]
+    ) -> Reference:
         """Post the messages after the first ones, which are there, one after the other. What is there is kept in mind:
         another try goes on from it."""
-        self._keep_in_mind(post, spot, parts)
+        self._keep_in_mind(post, location, parts)
         for activity in shown[len(parts) :]:
-            parts.append(await post_part(self._connector, spot, activity))
-            self._keep_in_mind(post, spot, parts)
-        return reference_to(spot.conversation, parts)
+            parts.append(await post_part(self._connector, location, activity))
+            self._keep_in_mind(post, location, parts)
+        return reference_to(location.conversation, parts)
 
-    async def _replace(self, post: Post, spot: Spot, activity: Activity, part: str) -> str:
+    async def _replace(self, post: Post, location: TeamsLocation, activity: Activity, part: str) -> str:
         """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
-        if await replace_part(self._connector, spot, part, activity) or not _still_waits(post.content):
+        if await replace_part(self._connector, location, part, activity) or not _still_waits(post.content):
             return part
-        return await post_part(self._connector, spot, activity)
+        return await post_part(self._connector, location, activity)
 
-    async def _done(self, post: Post, spot: Spot, reference: Reference) -> Reference:
+    async def _done(self, post: Post, location: TeamsLocation, reference: Reference) -> Reference:
         self._drafts.shown(post)
-        return await self._links.follow(post.content, spot_of_reference(spot, reference), reference)
+        return await self._links.follow(post.content, location_of_reference(location, reference), reference)
 
-    async def _send_privately(self, post: Post, spot: Spot, person: str) -> Reference:
+    async def _send_privately(self, post: Post, location: TeamsLocation, person: str) -> Reference:
         try:
-            return await self._private.write(spot, person, activities(post, Audience("personal")))
+            return await self._private.write(location, person, activities(post, Audience("personal")))
         except ConnectorFailed as failure:
             if not failure.permanent:
                 raise
-            log.warning("teams_person_not_told", tenant=spot.tenant, user=user_of(person), error=failure.error)
+            log.warning("teams_person_not_told", tenant=location.tenant, user=user_of(person), error=failure.error)
             return TOLD_TO_NOBODY
 
-    def _keep_in_mind(self, post: Post, spot: Spot, parts: Sequence[str]) -> None:
+    def _keep_in_mind(self, post: Post, location: TeamsLocation, parts: Sequence[str]) -> None:
         if parts:
-            self._begun[post.post_id] = reference_to(spot.conversation, parts)
+            self._begun[post.post_id] = reference_to(location.conversation, parts)
             self._begun.move_to_end(post.post_id)
         while len(self._begun) > MOST_REMEMBERED:
             self._begun.popitem(last=False)

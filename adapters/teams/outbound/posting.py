@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from adapters.teams.api import PATIENCE, Activity, Connector, ConnectorFailed, Opened
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from bot.platform import Reference
 
 log = structlog.get_logger(__name__)
@@ -24,9 +24,9 @@ def reference_to(conversation: str, parts: Sequence[str]) -> dict[str, Any]:
     return {"conversation": conversation, "parts": list(parts)}
 
 
-def spot_of_reference(spot: Spot, reference: Reference) -> Spot:
+def location_of_reference(location: TeamsLocation, reference: Reference) -> TeamsLocation:
     """Where a post's messages stand: in the thread that it began, in the chat that was opened for it."""
-    return replace(spot, conversation=str(reference["conversation"]))
+    return replace(location, conversation=str(reference["conversation"]))
 
 
 def is_gone(failure: ConnectorFailed) -> bool:
@@ -34,46 +34,48 @@ def is_gone(failure: ConnectorFailed) -> bool:
     return failure.status in {404, 410} and failure.error not in _CONVERSATION_GONE
 
 
-async def post_part(connector: Connector, spot: Spot, activity: Activity, *, patience: float = PATIENCE) -> str:
+async def post_part(
+    connector: Connector, location: TeamsLocation, activity: Activity, *, patience: float = PATIENCE
+) -> str:
     """Post a new message; its id. A card that Teams refuses is posted as text. Raises `ConnectorFailed`."""
     try:
-        return await connector.send(spot, activity, patience=patience)
+        return await connector.send(location, activity, patience=patience)
     except ConnectorFailed as failure:
         words = instead_of(activity, failure)
         if words is None:
             raise
-    return await connector.send(spot, words, patience=patience)
+    return await connector.send(location, words, patience=patience)
 
 
-async def open_thread(connector: Connector, spot: Spot, activity: Activity) -> Opened:
+async def open_thread(connector: Connector, location: TeamsLocation, activity: Activity) -> Opened:
     """Begin a thread in a channel with a message. Raises `ConnectorFailed`."""
     try:
-        return await connector.open_thread(spot, activity)
+        return await connector.open_thread(location, activity)
     except ConnectorFailed as failure:
         words = instead_of(activity, failure)
         if words is None:
             raise
-    return await connector.open_thread(spot, words)
+    return await connector.open_thread(location, words)
 
 
-async def replace_part(connector: Connector, spot: Spot, activity_id: str, activity: Activity) -> bool:
+async def replace_part(connector: Connector, location: TeamsLocation, activity_id: str, activity: Activity) -> bool:
     """Replace what a message shows. False: it is gone. Raises `ConnectorFailed`."""
     try:
-        await connector.update(spot, activity_id, activity)
+        await connector.update(location, activity_id, activity)
     except ConnectorFailed as failure:
         if is_gone(failure):
             return False
         words = instead_of(activity, failure)
         if words is None:
             raise
-        return await replace_part(connector, spot, activity_id, words)
+        return await replace_part(connector, location, activity_id, words)
     return True
 
 
-async def remove(connector: Connector, spot: Spot, activity_id: str, *, targeted: bool = False) -> None:
+async def remove(connector: Connector, location: TeamsLocation, activity_id: str, *, targeted: bool = False) -> None:
     """Delete a message of ours; one that is gone already is no failure. Raises `ConnectorFailed`."""
     try:
-        await connector.delete(spot, activity_id, targeted=targeted)
+        await connector.delete(location, activity_id, targeted=targeted)
     except ConnectorFailed as failure:
         if not is_gone(failure):
             raise

@@ -11,9 +11,9 @@ import structlog
 from adapters.teams.api import Activity, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.remembered import Remembered
-from adapters.teams.ids import Spot, user_of
+from adapters.teams.ids import TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
-from adapters.teams.outbound.posting import post_part, reference_to, remove, spot_of_reference
+from adapters.teams.outbound.posting import location_of_reference, post_part, reference_to, remove
 from adapters.teams.outbound.refusals import Refusals
 from bot.clock import Clock, system_clock
 from bot.platform import Reference
@@ -42,16 +42,18 @@ class Private:
         """Tenants without targeted messages."""
         self._chats: Remembered[tuple[str, str], str] = Remembered(keep=lambda _: CHATS_KEPT, clock=clock)
 
-    async def tell(self, spot: Spot, person: str, activity: Activity, *, address: str = "") -> Reference | None:
+    async def tell(
+        self, location: TeamsLocation, person: str, activity: Activity, *, address: str = ""
+    ) -> Reference | None:
         """Show a message to one person (their id; `address`: their `29:…`, where it is known): where they talk with the
         bot alone, else as a targeted message where it belongs, else in their 1:1 chat. `None`: none of these arrived;
         that is logged here."""
         try:
-            return await self.write(spot, person, [activity], address=address)
+            return await self.write(location, person, [activity], address=address)
         except ConnectorFailed as failure:
             log.warning(
                 "teams_person_not_told",
-                tenant=spot.tenant,
+                tenant=location.tenant,
                 user=user_of(person),
                 verb=failure.verb,
                 error=failure.error,
@@ -59,70 +61,72 @@ class Private:
             return None
 
     async def write(
-        self, spot: Spot, person: str, activities: Sequence[Activity], *, address: str = ""
+        self, location: TeamsLocation, person: str, activities: Sequence[Activity], *, address: str = ""
     ) -> dict[str, Any]:
         """The same for several messages, all by the same way; what is needed to change them. Raises `ConnectorFailed`
         where the last way failed."""
         user = user_of(person)
-        if is_chat_with(spot, person):
-            parts = [await self._post(spot, activity) for activity in activities]
-            return _private(spot, parts, "here")
-        whispered = await self._whisper(spot, person, activities, address)
+        if is_chat_with(location, person):
+            parts = [await self._post(location, activity) for activity in activities]
+            return _private(location, parts, "here")
+        whispered = await self._whisper(location, person, activities, address)
         if len(whispered) == len(activities):
-            return _private(spot, whispered, "targeted")
-        chat = await self.chat_with(replace(spot, conversation="", kind="personal", user=user))
+            return _private(location, whispered, "targeted")
+        chat = await self.chat_with(replace(location, conversation="", kind="personal", user=user))
         parts = [await self._post(chat, activity) for activity in activities]
         return _private(chat, parts, "chat")
 
-    async def chat_with(self, spot: Spot) -> Spot:
-        """The 1:1 chat with `spot.user`, opened where it was not. Raises `ConnectorFailed` (403: they have not
+    async def chat_with(self, location: TeamsLocation) -> TeamsLocation:
+        """The 1:1 chat with `location.user`, opened where it was not. Raises `ConnectorFailed` (403: they have not
         installed the app)."""
-        if spot.conversation:
-            return spot
+        if location.conversation:
+            return location
 
         async def open_it() -> str:
-            return (await self._connector.open_chat(spot, patience=PATIENCE)).conversation
+            return (await self._connector.open_chat(location, patience=PATIENCE)).conversation
 
-        conversation = await self._chats.get((spot.tenant, spot.user), open_it)
-        return replace(spot, conversation=conversation)
+        conversation = await self._chats.get((location.tenant, location.user), open_it)
+        return replace(location, conversation=conversation)
 
-    async def take_back(self, spot: Spot, reference: Reference) -> None:
+    async def take_back(self, location: TeamsLocation, reference: Reference) -> None:
         """Delete what was told. Raises nothing: a message that stays is old news, not a wrong one."""
-        where = spot_of_reference(spot, reference)
+        where = location_of_reference(location, reference)
         for part in reference["parts"]:
             try:
                 await remove(self._connector, where, part, targeted=reference.get("way") == "targeted")
             except ConnectorFailed as failure:
-                log.info("teams_private_message_not_removed", tenant=spot.tenant, error=failure.error)
+                log.info("teams_private_message_not_removed", tenant=location.tenant, error=failure.error)
 
     async def close(self) -> None:
         """End what is under way."""
         await self._chats.close()
 
-    async def _whisper(self, spot: Spot, person: str, activities: Sequence[Activity], address: str) -> list[str]:
+    async def _whisper(
+        self, location: TeamsLocation, person: str, activities: Sequence[Activity], address: str
+    ) -> list[str]:
         """Targeted messages in the conversation; fewer ids than messages: it is impossible there."""
         posted: list[str] = []
-        if spot.kind == "personal" or not self._config.targeted_messages or self._untargeted.hold(spot.tenant):
+        if location.kind == "personal" or not self._config.targeted_messages or self._untargeted.hold(location.tenant):
             return posted
-        address = address or (await self._people.addresses(spot, [person])).get(person, "")
+        address = address or (await self._people.addresses(location, [person])).get(person, "")
         if not address:
             return posted  # they are not in the conversation
         try:
             for activity in activities:
-                posted.append(await self._connector.send(spot, activity, only_for=address, patience=PATIENCE))  # noqa: PERF401  # those before a failure count
+                posted.append(await self._connector.send(location, activity, only_for=address, patience=PATIENCE))  # noqa: PERF401  # those before a failure count
         except ConnectorFailed as failure:
-            log.info("teams_targeted_message_impossible", tenant=spot.tenant, error=failure.error)
+            log.info("teams_targeted_message_impossible", tenant=location.tenant, error=failure.error)
             if _says_never(failure):
-                self._untargeted.remember(spot.tenant)
+                self._untargeted.remember(location.tenant)
         return posted
 
-    async def _post(self, spot: Spot, activity: Activity) -> str:
-        return await post_part(self._connector, spot, activity, patience=PATIENCE)
+    async def _post(self, location: TeamsLocation, activity: Activity) -> str:
+        return await post_part(self._connector, location, activity, patience=PATIENCE)
 
 
-def is_chat_with(spot: Spot, person: str) -> bool:
+def is_chat_with(location: TeamsLocation, person: str) -> bool:
     """Whether a conversation is the direct chat with this person."""
-    return spot.kind == "personal" and bool(spot.conversation) and spot.user == user_of(person)
+    return location.kind == "personal" and bool(location.conversation) and location.user == user_of(person)
 
 
 def _says_never(failure: ConnectorFailed) -> bool:
@@ -131,5 +135,5 @@ def _says_never(failure: ConnectorFailed) -> bool:
     return failure.permanent and failure.status in {400, 404, 405, 501} and "NotFound" not in failure.error
 
 
-def _private(spot: Spot, parts: Sequence[str], way: Way) -> dict[str, Any]:
-    return {**reference_to(spot.conversation, parts), "private": True, "way": way}
+def _private(location: TeamsLocation, parts: Sequence[str], way: Way) -> dict[str, Any]:
+    return {**reference_to(location.conversation, parts), "private": True, "way": way}

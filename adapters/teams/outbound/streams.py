@@ -11,7 +11,7 @@ from typing import Any, Literal
 import structlog
 
 from adapters.teams.api import AT_ONCE, PATIENCE, Activity, Connector, ConnectorFailed
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.posting import instead_of, remove, replace_part
 from bot.safe_text import visible_line
 
@@ -29,7 +29,7 @@ class Stream:
     """A message that grows. Only what Teams has taken counts as shown. Whoever uses it sees to it that its calls are
     made one after the other."""
 
-    def __init__(self, connector: Connector, spot: Spot) -> None:
+    def __init__(self, connector: Connector, location: TeamsLocation) -> None:
         self.id = ""
         """Activity id of the message; empty while Teams has taken nothing."""
         self.text = ""
@@ -38,7 +38,7 @@ class Stream:
         self.lost = False
         """Whether it was begun and Teams' answer never came, so that nobody knows its id."""
         self._connector = connector
-        self._spot = spot
+        self._location = location
         self._sequence = 0
         self._began_at = 0.0
         self._is_over = False
@@ -85,9 +85,9 @@ class Stream:
             if not self._may_be_message:
                 await self._end(_alone(self.text or self.status, "plain"), AT_ONCE)
             if self._may_be_message:
-                await remove(self._connector, self._spot, self.id)
+                await remove(self._connector, self._location, self.id)
         except ConnectorFailed as failure:
-            log.info("teams_stream_not_removed", tenant=self._spot.tenant, error=failure.error)
+            log.info("teams_stream_not_removed", tenant=self._location.tenant, error=failure.error)
         self._is_over = True
 
     async def _show(self, kind: Literal["informative", "streaming"], text: str) -> None:
@@ -98,7 +98,7 @@ class Stream:
         began_at = self._began_at or _now()
         activity = {"type": "typing", "text": text, "entities": [info]}
         try:
-            given = await self._connector.send(self._spot, activity, patience=AT_ONCE)
+            given = await self._connector.send(self._location, activity, patience=AT_ONCE)
         except ConnectorFailed as failure:
             if failure.may_have_acted:
                 self._sequence, self._began_at = sequence, began_at
@@ -116,7 +116,7 @@ class Stream:
         info = {"type": "streaminfo", "streamId": self.id, "streamType": "final"}
         entities: list[Any] = [*activity.get("entities", ()), info]
         try:
-            await self._connector.send(self._spot, {**activity, "entities": entities}, patience=patience)
+            await self._connector.send(self._location, {**activity, "entities": entities}, patience=patience)
         except ConnectorFailed as failure:
             words = instead_of(activity, failure)
             if words is not None:
@@ -124,7 +124,7 @@ class Stream:
             self._may_be_message = self._may_be_message or failure.may_have_acted
             if not failure.permanent:
                 raise
-            log.info("teams_stream_was_over", tenant=self._spot.tenant, error=failure.error)
+            log.info("teams_stream_was_over", tenant=self._location.tenant, error=failure.error)
             self._is_over = True
             return False
         self._is_over = self._may_be_message = True
@@ -132,12 +132,12 @@ class Stream:
 
     async def _replaced(self, activity: Activity) -> bool:
         try:
-            return await replace_part(self._connector, self._spot, self.id, activity)
+            return await replace_part(self._connector, self._location, self.id, activity)
         except ConnectorFailed as failure:
             if not failure.permanent:
                 raise
             # A person who has stopped it keeps what they saw: nobody can change it.
-            log.info("teams_stream_not_replaced", tenant=self._spot.tenant, error=failure.error)
+            log.info("teams_stream_not_replaced", tenant=self._location.tenant, error=failure.error)
             return False
 
 

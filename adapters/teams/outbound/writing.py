@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from adapters.teams.api import AT_ONCE, Activity, Connector, ConnectorFailed
-from adapters.teams.ids import Spot
+from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.manuscripts import Manuscript, Pace
 from adapters.teams.outbound.refusals import Refusals
 from adapters.teams.outbound.streams import Stream, status_line
@@ -40,7 +40,7 @@ class Setting:
     """With what it is shown, and where."""
 
     connector: Connector
-    spot: Spot
+    location: TeamsLocation
     thread_id: str
     pace: Pace
     unstreamed: Refusals
@@ -62,7 +62,7 @@ class ThreadLive:
         self._status = ""
         self._is_busy = False
         self._type_at = 0.0
-        self._can_stream = setting.spot.kind == "personal"
+        self._can_stream = setting.location.kind == "personal"
         self._rested = asyncio.Event()
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -73,9 +73,9 @@ class ThreadLive:
         return self._setting.thread_id
 
     @property
-    def spot(self) -> Spot:
+    def location(self) -> TeamsLocation:
         """Where it shows it."""
-        return self._setting.spot
+        return self._setting.location
 
     # ------------------------------------------------------------------------------------------- told by the turn
 
@@ -122,7 +122,7 @@ class ThreadLive:
 
     def _work(self) -> None:
         self._is_busy = True
-        if self._task is None and not self._rested.is_set() and self._setting.spot.conversation:
+        if self._task is None and not self._rested.is_set() and self._setting.location.conversation:
             self._task = self._setting.start(self)
 
     def _complete_all(self) -> None:
@@ -146,7 +146,7 @@ class ThreadLive:
         """Show what is new; seconds until the next time."""
         if line.stream is not None and not line.stream.is_open:
             line.stream = None
-        refused = self._setting.unstreamed.hold(self._setting.spot.conversation)
+        refused = self._setting.unstreamed.hold(self._setting.location.conversation)
         if not self._can_stream or refused or not self._is_free(line):
             await self._type()
             return self._setting.pace.chunk
@@ -177,7 +177,7 @@ class ThreadLive:
     def _stream_of(self, line: Line) -> Stream:
         """The stream of the conversation, perhaps one that has yet to begin."""
         if line.stream is None:
-            line.stream = Stream(self._setting.connector, self._setting.spot)
+            line.stream = Stream(self._setting.connector, self._setting.location)
             line.owner = self
         return line.stream
 
@@ -209,7 +209,7 @@ class ThreadLive:
         stream = line.stream
         if stream is None or stream.is_open or not (failure.permanent or stream.lost):
             return
-        where = self._setting.spot
+        where = self._setting.location
         log.info("teams_stream_died", tenant=where.tenant, error=failure.error, begun=bool(stream.id))
         self._can_stream, line.stream = False, None
         if not stream.id:
@@ -221,7 +221,7 @@ class ThreadLive:
             return
         self._type_at = _now() + self._setting.pace.typing
         try:
-            await self._setting.connector.send(self._setting.spot, {"type": "typing"}, patience=AT_ONCE)
+            await self._setting.connector.send(self._setting.location, {"type": "typing"}, patience=AT_ONCE)
         except ConnectorFailed as failure:
             self._type_at = _now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
 

@@ -11,7 +11,7 @@ from itertools import islice
 from urllib.parse import quote, urlencode
 
 from adapters.teams.actions import GET_LINK, REVOKE, SHOW_ALL
-from adapters.teams.ids import channel_of, spot_of
+from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.arguments import Excerpt, excerpt, spelled
 from adapters.teams.render.cards import call_name, outcome, result_line, title_of, unseen_note
 from adapters.teams.render.connections import connection_entry
@@ -168,13 +168,13 @@ def _open(shown: Shown) -> list[Element]:
 
 def message_link(shown: Shown) -> str:
     """Permanent link to where a post is shown; empty when there is none."""
-    spot = spot_of(shown.post.place)
+    location = location_of(shown.post.place)
     reference = shown.reference or {}
     parts = reference.get("parts") or ()
-    conversation = str(reference.get("conversation") or spot.conversation)
+    conversation = str(reference.get("conversation") or location.conversation)
     if not parts or not conversation or reference.get("private"):
         return ""
     # A chat needs to be told apart; the link of a channel's message is the channel's, with the message's own id.
-    context = {} if spot.kind == "channel" else {"context": '{"contextType":"chat"}'}
-    query = urlencode({"tenantId": spot.tenant, **context})
+    context = {} if location.kind == "channel" else {"context": '{"contextType":"chat"}'}
+    query = urlencode({"tenantId": location.tenant, **context})
     return f"{_MESSAGE_LINK}/{quote(channel_of(conversation), safe='')}/{quote(str(parts[0]), safe='')}?{query}"

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import uuid4
 
+from adapters.shared.untrusted_json import part, parts, words
 from adapters.slack.actions import Origin, load_origin
-from adapters.slack.ids import Spot, click_key, form_key
-from adapters.slack.reading import our_id, part, parts, slack_id, slack_ts, token, words
+from adapters.slack.ids import SlackLocation, click_key, form_key, our_id, slack_id, slack_ts, token, within_team
+from bot.accounts.codes import code_in
+from bot.domain import (
+    ClickResult,
+    CodeEntry,
+    Invalid,
+    Person,
+)
 
 Payload = Mapping[str, Any]
 
-
-NOWHERE = Spot("", "")
+NOWHERE = SlackLocation("", "")
 Verb = Literal["ask", "approvals", "connections", "stop", "help"]
 """What the slash command can do."""
 
@@ -27,7 +34,7 @@ class Visitor:
     user: str
     home_team: str = ""
     """The workspace they belong to; empty: Slack does not say."""
-    spot: Spot = NOWHERE
+    location: SlackLocation = NOWHERE
     """Without a channel on the App Home."""
     trigger_id: str = ""
     """Opens a modal, within 3 s."""
@@ -107,7 +114,7 @@ def read_click(payload: Payload, team: str) -> Click | None:
         team,
         user,
         slack_id(payload, "user", "team_id"),
-        Spot(team, channel, thread_ts if channel else ""),
+        SlackLocation(team, channel, thread_ts if channel else ""),
         token(payload, "trigger_id"),
         web_address(payload, "response_url"),
         home=origin.home if origin is not None else not (message_ts or in_modal),
@@ -124,10 +131,10 @@ def read_submission(payload: Payload, team: str) -> Submission | None:
     if not user or not team or not view_id:
         return None
     origin = origin_of_view(view)
-    spot = Spot(team, origin.channel, origin.thread_ts) if origin else Spot(team, "")
+    location = SlackLocation(team, origin.channel, origin.thread_ts) if origin else SlackLocation(team, "")
     home = origin is not None and origin.home
     trigger_id = token(payload, "trigger_id")
-    visitor = Visitor(team, user, slack_id(payload, "user", "team_id"), spot, trigger_id, home=home)
+    visitor = Visitor(team, user, slack_id(payload, "user", "team_id"), location, trigger_id, home=home)
     key = form_key(team, view_id, token(view, "hash"))
     return Submission(visitor, words(view, "callback_id"), origin, part(view, "state", "values"), view, key)
 
@@ -139,7 +146,11 @@ def read_command(payload: Payload, team: str) -> Command | None:
         return None
     response_url = web_address(payload, "response_url")
     visitor = Visitor(
-        team, user, spot=Spot(team, channel), trigger_id=token(payload, "trigger_id"), response_url=response_url
+        team,
+        user,
+        location=SlackLocation(team, channel),
+        trigger_id=token(payload, "trigger_id"),
+        response_url=response_url,
     )
     verb, text = command_words(words(payload, "text"))
     return Command(visitor, verb, text, direct=channel.startswith("D"))
@@ -174,7 +185,7 @@ def read_shortcut(payload: Payload, team: str) -> Shortcut | None:
         team,
         user,
         slack_id(payload, "user", "team_id"),
-        Spot(team, channel, slack_ts(message, "thread_ts") or ts),
+        SlackLocation(team, channel, slack_ts(message, "thread_ts") or ts),
         token(payload, "trigger_id"),
         web_address(payload, "response_url"),
     )
@@ -195,3 +206,29 @@ def web_address(payload: Payload, name: str) -> str:
     """A link to Slack to send an answer to; empty when it is none."""
     found = words(payload, name)
     return found if found.startswith(("https://", "http://")) and found.isprintable() and len(found) < 2_000 else ""
+
+
+# One-time codes of sign-ins, typed where they are no message: into their form, after the command, into the shortcut's
+# form. A code is for the services alone: it is not posted, and not quoted from a message either.
+
+# --------------------------------------------------- one-time codes typed where they are no message
+# Into their form, after the command, into the shortcut's form. A code is neither posted nor quoted from a message.
+
+
+def code_entry(visitor: Visitor, person: Person, code: str, sign_in_id: str | None = None) -> CodeEntry:
+    """What was typed, as `Connections.enter_code` takes it.
+
+    Its key is the trigger of the gesture, which is another one for each try: the modal stays the same after a wrong
+    code, and by its own key further tries would pass for the first, delivered again, and not be counted.
+    """
+    return CodeEntry(f"{within_team(visitor.team)}code:{visitor.trigger_id or uuid4().hex}", person, code, sign_in_id)
+
+
+def in_words(result: ClickResult) -> str:
+    """What came of it, for the person who typed it."""
+    return " ".join(result.errors.values()) if isinstance(result, Invalid) else result.text
+
+
+def without_code(text: str) -> str:
+    """A message that is to be quoted; empty when all of it is a code, whoever it is for."""
+    return "" if code_in(text) else text

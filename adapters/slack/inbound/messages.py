@@ -7,20 +7,19 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.untrusted_json import part, words
 from adapters.slack.api import Api, ApiFailed
-from adapters.slack.errands import Errands
-from adapters.slack.ids import Spot, message_key, person_id, place_of
+from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
 from adapters.slack.inbound.events import Deleted, Ears, Edited, heard
-from adapters.slack.inbound.gestures import Visitor
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.reading import part, slack_id, slack_ts, words
+from adapters.slack.inbound.payloads import Visitor
 from adapters.slack.web_api.people import People
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.domain import Message, Person
 from bot.inbox import Inbox
 
 log = structlog.get_logger(__name__)
-
 PROMPTS = (
     ("What can you do?", "What can you do for me, and which tools do you have?"),
     ("What waits for me?", "What is waiting for me at the moment?"),
@@ -33,14 +32,21 @@ class Listening:
     """What each event does."""
 
     def __init__(
-        self, inbox: Inbox, *, api: Api, people: People, workspaces: Workspaces, home: HomeTab, errands: Errands
+        self,
+        inbox: Inbox,
+        *,
+        api: Api,
+        people: People,
+        workspaces: Workspaces,
+        home: HomeTab,
+        background: BackgroundTasks,
     ) -> None:
         self._inbox = inbox
         self._api = api
         self._people = people
         self._workspaces = workspaces
         self._home = home
-        self._errands = errands
+        self._background = background
 
     async def message(self, event: Mapping[str, Any], ears: Ears) -> None:
         """`message` and `app_mention`. Raises whatever the inbox raises, so that Slack sends it again."""
@@ -59,9 +65,9 @@ class Listening:
         """`app_home_opened`: the Home tab is shown; in the Messages tab (the agent view) we suggest how to begin."""
         user, channel = slack_id(event, "user"), slack_id(event, "channel")
         if user and words(event, "tab") != "messages":
-            self._errands.start(self._home.publish(Visitor(ears.team, user)), "home")
+            self._background.start(self._home.publish(Visitor(ears.team, user)), "home")
         elif channel and ears.agent_view:
-            self._errands.start(self._suggest(ears.team, {"channel_id": channel}), "suggested prompts")
+            self._background.start(self._suggest(ears.team, {"channel_id": channel}), "suggested prompts")
 
     async def agent_opened(self, event: Mapping[str, Any], ears: Ears) -> None:
         """`assistant_thread_started`: suggest how to begin."""
@@ -69,7 +75,7 @@ class Listening:
         channel, thread_ts = slack_id(thread, "channel_id"), slack_ts(thread, "thread_ts")
         if channel and thread_ts:
             where = {"channel_id": channel, "thread_ts": thread_ts}
-            self._errands.start(self._suggest(ears.team, where), "suggested prompts")
+            self._background.start(self._suggest(ears.team, where), "suggested prompts")
 
     async def _suggest(self, team: str, where: Mapping[str, str]) -> None:
         prompts = [{"title": title, "message": message} for title, message in PROMPTS]
@@ -84,7 +90,7 @@ class Listening:
         channel, user = slack_id(event, "channel"), slack_id(event, "user")
         thread_ts, at = slack_ts(event, "thread_ts"), slack_ts(event, "event_ts")
         if channel and user and thread_ts:
-            thread_id = place_of(Spot(ears.team, channel, thread_ts), direct=channel.startswith("D")).key
+            thread_id = place_of(SlackLocation(ears.team, channel, thread_ts), direct=channel.startswith("D")).key
             person = Person(person_id(ears.team, user), self._people.known_name(ears.team, user) or "")
             await self._inbox.stop(message_key(ears.team, channel, f"stop:{at}"), thread_id, person)
 

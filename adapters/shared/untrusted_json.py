@@ -1,0 +1,39 @@
+"""Reads JSON from outside without trusting its shape: where something else than expected stands, nothing is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def part(payload: object, *path: str) -> Mapping[str, Any]:
+    """Returns the object at the end of a path of keys; an empty one when there is none."""
+    for key in path:
+        payload = payload.get(key) if isinstance(payload, Mapping) else None
+    return payload if isinstance(payload, Mapping) else {}
+
+
+def parts(payload: object, key: str) -> Iterator[Mapping[str, Any]]:
+    """Yields the objects in the list under a key."""
+    items = payload.get(key) if isinstance(payload, Mapping) else None
+    return (item for item in items if isinstance(item, Mapping)) if isinstance(items, list) else iter(())
+
+
+def words(payload: object, *path: str) -> str:
+    """Returns the text at the end of a path of keys; empty when there is none."""
+    found = part(payload, *path[:-1]).get(path[-1])
+    return found if isinstance(found, str) else ""
+
+
+def matching(pattern: re.Pattern[str], payload: object, *path: str) -> str:
+    """Returns the text at the end of a path of keys where all of it fits the pattern; else an empty one."""
+    found = words(payload, *path)
+    return found if pattern.fullmatch(found) else ""
+
+
+def one_line_up_to(limit: int, payload: object, *path: str) -> str:
+    """Returns the text at the end of a path where it is one printable line of at most `limit` characters; else an empty
+    one."""
+    found = words(payload, *path)
+    return found if len(found) <= limit and found.isprintable() else ""

@@ -1,0 +1,390 @@
+"""`POST /slack/events`: the signature first, then the body, then Bolt routes it. Nothing is decided here.
+
+Bolt routes, authorises and acknowledges. Requests over HTTP are verified before anything in them is parsed, which is
+earlier than Bolt's own check; after that HTTP and Socket Mode look alike to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from slack_bolt.adapter.aiohttp import to_aiohttp_response
+from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncBoltContext, AsyncBoltRequest
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.response import BoltResponse
+from slack_sdk.signature import Clock as SdkClock
+from slack_sdk.signature import SignatureVerifier
+from slack_sdk.web.async_client import AsyncWebClient
+
+from adapters.shared.json_bodies import LONG, has_too_many_values
+from adapters.slack import actions
+from adapters.slack.inbound.clicks import Clicks
+from adapters.slack.inbound.commands import Commands, Shortcuts
+from adapters.slack.inbound.events import Ears
+from adapters.slack.inbound.messages import Listening
+from adapters.slack.inbound.modals import Modals
+from adapters.slack.inbound.not_installed import NotInstalled
+from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission
+from adapters.slack.web_api.client import QUIET
+from adapters.slack.web_api.workspaces import Authorize
+from bot.clock import Clock
+from graph.calls import storable
+
+log = structlog.get_logger(__name__)
+MAX_BODY = 1_000_000
+"""Bytes. Slack's own stay well below: a message has 40,000 characters at most, a modal 250 kB."""
+BODY_SECONDS = 15.0
+"""How long a client may take to send a body."""
+
+
+class Door:
+    """Lets in what Slack has signed."""
+
+    def __init__(self, inbound: Inbound, signing_secret: str, clock: Clock) -> None:
+        self._inbound = inbound
+        self._verifier = SignatureVerifier(signing_secret, _SignedAt(clock))
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """200 with the answer; 400 malformed, 401 not from Slack or older than five minutes, 408 too slow, 413 too
+        large, 503 could not be kept."""
+        try:
+            raw = await _read(request)
+        except _NotReadError as error:
+            return _refused(error.status, str(error))
+        if not self._is_from_slack(request, raw):
+            log.warning("slack_signature_refused", remote=request.remote)
+            return _refused(401, "The signature is missing, wrong, or too old.")
+        try:
+            read = partial(decode, raw, request.content_type)
+            payload = await asyncio.to_thread(read) if len(raw) > LONG else read()
+        except MalformedError as error:
+            log.warning("slack_request_malformed", reason=str(error))
+            return _refused(400, f"The request is malformed: {error}.")
+        return await to_aiohttp_response(await self._inbound.take(payload))
+
+    def _is_from_slack(self, request: web.Request, raw: bytes) -> bool:
+        timestamp = request.headers.get("X-Slack-Request-Timestamp", "")
+        signature = request.headers.get("X-Slack-Signature", "")
+        # The verifier takes numbers, ASCII and UTF-8 for granted.
+        if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 12 and signature.isascii()):
+            return False
+        try:
+            return self._verifier.is_valid(raw, timestamp, signature)
+        except UnicodeDecodeError:
+            return False
+
+
+class _SignedAt(SdkClock):
+    """The house's clock, for the verifier."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> float:
+        return self._clock()
+
+
+class _NotReadError(Exception):
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+async def _read(request: web.Request) -> bytes:
+    """The body. Raises `_NotReadError`; one that is too large is not read to its end."""
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                raw += chunk
+                if len(raw) > MAX_BODY:
+                    raise _NotReadError(413, "The body is too large.")
+    except TimeoutError:
+        raise _NotReadError(408, "The body did not arrive in time.") from None
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+        raise _NotReadError(400, "The body broke off.") from None
+    return bytes(raw)
+
+
+def _refused(status: int, error: str) -> web.Response:
+    return web.json_response({"error": error}, status=status)
+
+
+# --------------------------------------------------------------------------------------------- bodies
+# Decoded, and checked as far as Bolt takes their shape for granted, so that none makes a 500.
+
+MAX_DEPTH = 64
+"""How deep a payload may nest. Slack's own (a modal with its state) stay below 20."""
+MOST_FIELDS = 100
+"""Of a form. Slack's slash commands have 14."""
+_KINDS = {
+    "event_callback": ("event",),
+    "block_actions": ("user", "actions"),
+    "block_suggestion": ("action_id",),
+    "message_action": ("user", "callback_id"),
+    "shortcut": ("user", "callback_id"),
+    "view_submission": ("user", "view"),
+    "view_closed": ("user", "view"),
+    "url_verification": ("challenge",),
+}
+"""`type` of what Slack sends, and what has to be in it. Slash commands have no type but a `command`."""
+_NAMED = ("enterprise", "team", "user", "channel")
+"""Either an id or an object with one, depending on the payload."""
+_OBJECTS = ("event", "view", "message", "previous_message", "item", "assistant_thread", "function", "function_data")
+_WORDS = (
+    *("type", "subtype", "callback_id", "command", "action_id", "response_url", "challenge", "thread_ts"),
+    *(f"{name}_id" for name in _NAMED),
+)
+_LISTS = ("actions", "authorizations", "response_urls")
+_NEVER_NOTHING = frozenset(_OBJECTS + _LISTS + _WORDS)
+_KIND_OF: dict[str, tuple[type, ...]] = (
+    dict.fromkeys(_NAMED, (str, dict))
+    | dict.fromkeys(_OBJECTS, (dict,))
+    | dict.fromkeys(_LISTS, (list,))
+    | dict.fromkeys(_WORDS, (str,))
+)
+
+
+class MalformedError(Exception):
+    """Not what Slack sends. The message says why, and repeats nothing of the body."""
+
+
+def decode(raw: bytes, content_type: str) -> dict[str, Any]:
+    """The payload of a request: JSON for events, a form for commands, JSON within a form for clicks and modals.
+
+    Raises `MalformedError`.
+    """
+    try:
+        text = raw.decode("utf-8")
+        if content_type == "application/json":
+            return checked(_parsed(text))
+        form = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        return checked(_parsed(form["payload"]) if "payload" in form else form)
+    except UnicodeDecodeError as error:
+        raise MalformedError("the body is not UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("the body is neither JSON nor a form") from error
+
+
+def _parsed(text: str) -> Any:
+    if has_too_many_values(text.encode()):
+        raise MalformedError("it holds too many values")
+    return json.loads(text)
+
+
+def checked(payload: object) -> dict[str, Any]:
+    """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
+    if not isinstance(payload, dict):
+        raise MalformedError("the body is not an object")
+    if _depth(payload) > MAX_DEPTH:
+        raise MalformedError("the body nests too deeply")
+    if payload.get("ssl_check") == "1":
+        return {"ssl_check": "1"}
+    needed = ("command", "user_id", "channel_id") if "command" in payload else _KINDS.get(str(payload.get("type")))
+    if needed is None:
+        raise MalformedError("this kind of payload is not for us")
+    if missing := [name for name in needed if not payload.get(name)]:
+        raise MalformedError(f"it has no {' and no '.join(missing)}")
+    sound: dict[str, Any] = storable(_sound(payload))
+    if "event" in sound and "type" not in sound["event"]:
+        raise MalformedError("its event has no type")
+    if sound.get("type", "").startswith("view_") and "type" not in sound["view"]:
+        raise MalformedError("its view has no type")
+    if not all("action_id" in action for action in sound.get("actions", ())):
+        raise MalformedError("one of its actions has no id")
+    return sound
+
+
+def _sound(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload, without the nothings that Bolt does not expect. Raises `MalformedError` where something that Bolt
+    reads is of another kind than it assumes."""
+    sound = {name: value for name, value in payload.items() if value is not None or name not in _NEVER_NOTHING}
+    for name in sound.keys() & _KIND_OF.keys():
+        if sound[name] is not None and not isinstance(sound[name], _KIND_OF[name]):
+            raise MalformedError(f"{name} is not what it should be")
+        if name in _OBJECTS:
+            sound[name] = _sound(sound[name])
+        elif name in _LISTS:
+            if not all(isinstance(item, dict) for item in sound[name]):
+                raise MalformedError(f"{name} holds something that is no object")
+            sound[name] = [_sound(item) for item in sound[name]]
+    return sound
+
+
+def _depth(value: Any) -> int:
+    """How deep it nests, counted without recursion; stops counting beyond the limit."""
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+        level, depth = inner, depth + 1
+    return depth
+
+
+# ------------------------------------------------------------------------------------ routing by Bolt
+
+Payload = dict[str, Any]
+_ANYTHING = re.compile("")
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Who handles what."""
+
+    listening: Listening
+    clicks: Clicks
+    modals: Modals
+    commands: Commands
+    shortcuts: Shortcuts
+    not_installed: NotInstalled
+
+
+class Inbound:
+    """Takes payloads that are known to come from Slack, and answers them when what they say is kept."""
+
+    def __init__(self, handlers: Handlers, authorize: Authorize, api_url: str, *, agent_view: bool) -> None:
+        self._app = AsyncApp(
+            name="countersign",
+            logger=QUIET,
+            client=AsyncWebClient(base_url=api_url, logger=QUIET),
+            process_before_response=True,
+            authorize=_authorized_by(authorize),
+            request_verification_enabled=False,
+            ignoring_self_events_enabled=False,
+            attaching_function_token_enabled=False,
+            attaching_conversation_kwargs_enabled=False,
+        )
+        _route(self._app, handlers, agent_view=agent_view)
+
+    async def take(self, payload: Payload) -> BoltResponse:
+        """The answer to a payload that `envelope.checked` has passed. 503: it could not be kept, send it again."""
+        # Slack's signature was checked already, or there is none to check: to Bolt both are as in Socket Mode.
+        return await self._app.async_dispatch(AsyncBoltRequest(mode="socket_mode", body=payload))
+
+
+def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
+    listening, commands, shortcuts = handlers.listening, handlers.commands, handlers.shortcuts
+
+    def hears(handle: Callable[[Mapping[str, Any], Ears], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        async def listener(event: Payload, context: AsyncBoltContext) -> None:
+            await handle(event, replace(ears_of(context), agent_view=agent_view))
+
+        return listener
+
+    async def clicked(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
+        click = read_click(body, ears_of(context).team)
+        if click is None or not await handlers.clicks.handle(click):
+            log.warning("slack_click_not_known", action=click.action if click else None)
+        await ack()
+
+    async def submitted(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
+        submission = read_submission(body, ears_of(context).team)
+        if submission is None:
+            log.warning("slack_submission_not_read")
+            await ack()
+            return
+        await _answer(ack, await handlers.modals.handle(submission))
+
+    async def commanded(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
+        command = read_command(body, ears_of(context).team)
+        await _answer(ack, await commands.handle(command) if command else {})
+
+    async def asked_about(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
+        ears = ears_of(context)
+        shortcut = read_shortcut(body, ears.team)
+        if shortcut is not None:
+            shortcuts.handle(shortcut, ears.bot_user)
+        await ack()
+
+    app.event("message")(hears(listening.message))
+    app.event("app_mention")(hears(listening.message))
+    app.event("app_home_opened")(hears(listening.home_opened))
+    app.event("assistant_thread_started")(hears(listening.agent_opened))
+    app.event("agent_session_stopped")(hears(listening.agent_stopped))
+    app.event("user_change")(hears(listening.person_changed))
+    app.event("app_uninstalled")(_whole(listening.uninstalled))
+    app.event("tokens_revoked")(_whole(listening.revoked))
+    app.event(_ANYTHING)(_not_known)
+    app.action(_ANYTHING)(clicked)
+    app.view(_ANYTHING)(submitted)
+    app.view_closed(_ANYTHING)(_not_known)
+    app.command(actions.COMMAND)(commanded)
+    app.command(_ANYTHING)(_not_known)
+    app.message_shortcut(actions.SHORTCUT)(asked_about)
+    app.shortcut(_ANYTHING)(_not_known)
+    app.options(_ANYTHING)(_not_known)
+    app.error(_failing(handlers.not_installed))
+
+
+def _whole(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def listener(body: Payload) -> None:
+        await handle(body)
+
+    return listener
+
+
+async def _not_known(body: Payload, ack: AsyncAck) -> None:
+    """Acknowledged all the same: sent again, it would not be known either."""
+    event = body.get("event")
+    log.info("slack_payload_not_known", kind=body.get("type"), event_type=event.get("type") if event else None)
+    await ack()
+
+
+class _NotInstalledError(Exception):
+    """The workspace has not installed us (any more)."""
+
+
+def _authorized_by(authorize: Authorize) -> Callable[..., Awaitable[AuthorizeResult]]:
+    """The same, but raising for a workspace we are not installed in: Bolt would apologise to its people at length."""
+
+    async def authorized(enterprise_id: object, team_id: object, user_id: object) -> AuthorizeResult:
+        result = await authorize(_word(enterprise_id), _word(team_id), _word(user_id))
+        if result is None:
+            raise _NotInstalledError
+        return result
+
+    return authorized
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _failing(not_installed: NotInstalled) -> Callable[..., Awaitable[BoltResponse]]:
+    async def failed(error: Exception, body: Payload) -> BoltResponse:
+        """It could not be kept (or we could not find out for whom): Slack sends events again, and shows people that
+        their click did not work."""
+        if isinstance(error, _NotInstalledError):
+            return BoltResponse(status=200, body=not_installed.handle(body) or "")
+        log.error("slack_payload_not_taken", exc_info=error)
+        return BoltResponse(status=503, body="")
+
+    return failed
+
+
+async def _answer(ack: AsyncAck, body: Payload) -> None:
+    if body:
+        await ack(body)
+    else:
+        await ack()
+
+
+def ears_of(context: AsyncBoltContext) -> Ears:
+    """The installation that a payload was sent to."""
+    us = context.authorize_result
+    team = (us.team_id if us else None) or context.team_id or ""
+    return Ears(team, (us.bot_user_id if us else None) or "", (us.bot_id if us else None) or "")

@@ -1,0 +1,243 @@
+"""After a crash: finds what was posted just before by our mark on it, and drafts that nobody writes any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from adapters.slack.api import PATIENCE, Api, ApiFailed
+from adapters.slack.ids import SlackLocation, location_of
+from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post, remove, stop_stream
+from adapters.slack.render.posts import beginning
+from adapters.slack.render.splitting import streamable
+from bot.clock import Clock
+from bot.domain import Post, Said
+from policies.spellings import unescaped
+
+log = structlog.get_logger(__name__)
+LOOK_BACK = 900.0
+"""Seconds before a post was kept from which messages are looked at: its draft is older by as much as the turn took,
+and Slack's clock is not ours."""
+PAGE_SIZE = 200
+MOST_PAGES = 10
+UNMISTAKABLE = 12
+"""Letters that an answer which is still being written has to share with a longer message to be taken for the same."""
+BRIEFLY = 4.0
+"""Seconds that a call may take which an answer waits for."""
+_CANNOT_LOOK = frozenset({"thread_not_found", "missing_scope", "channel_not_found", "not_in_channel", "no_permission"})
+"""Where looking is impossible for good, a message may be posted twice rather than never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ourselves:
+    """The bot as the author of messages in one workspace."""
+
+    user: str
+    bot_id: str
+
+    def wrote(self, message: Mapping[str, Any]) -> bool:
+        """Whether the bot is a message's author."""
+        return bool(
+            (self.bot_id and message.get("bot_id") == self.bot_id) or (self.user and message.get("user") == self.user)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A message that somebody began to write, and that no post has finished."""
+
+    ts: str
+    text: str
+    """As far as it goes."""
+    streaming: bool
+
+
+class Finder:
+    """Looks for the messages of a post where they would be."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._ourselves: dict[str, Ourselves] = {}
+
+    async def parts(self, post: Post, in_use: Container[str] = ()) -> list[str]:
+        """Timestamps of the messages that show (a part of) a post, oldest first; without any, that of a draft of it
+        which a crash left behind. Drafts `in_use` belong to something else. Raises `ApiFailed` when that cannot be
+        found out now."""
+        location = location_of(post.place)
+        marked, drafts = [], []
+        try:
+            async for message in self._our_messages(location, post.at - LOOK_BACK):
+                owner = marked_post(message)
+                if owner == post.post_id:
+                    marked.append(str(message["ts"]))
+                elif owner is None and message["ts"] not in in_use and _may_be_draft(message, post):
+                    drafts.append(str(message["ts"]))
+        except ApiFailed as failure:
+            if failure.error not in _CANNOT_LOOK:
+                raise
+            log.warning(
+                "slack_posts_cannot_be_found", team=location.team, channel=location.channel, error=failure.error
+            )
+        return sorted(set(marked)) or sorted(drafts)[-1:]
+
+    async def unfinished(self, location: SlackLocation, oldest: float) -> list[Orphan]:
+        """The messages there that were begun and not finished, oldest first. Raises `ApiFailed`."""
+        found = [
+            Orphan(str(message["ts"]), str(message.get("text") or ""), is_streaming(message))
+            async for message in self._our_messages(location, oldest, BRIEFLY)
+            if marked_post(message) is None and is_unfinished(message)
+        ]
+        return sorted(found, key=lambda orphan: orphan.ts)
+
+    async def _our_messages(
+        self, location: SlackLocation, oldest: float, patience: float = PATIENCE
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        ourselves = await self._who_we_are(location.team, patience)
+        arguments: dict[str, Any] = {
+            "channel": location.channel,
+            "oldest": f"{max(oldest, 0.0):.6f}",
+            "inclusive": True,
+            "include_all_metadata": True,
+            "limit": PAGE_SIZE,
+        }
+        method = "conversations.history"
+        if location.thread_ts:
+            method, arguments["ts"] = "conversations.replies", location.thread_ts
+        for _ in range(MOST_PAGES):
+            answer = await self._api.call(location.team, method, arguments, patience=patience)
+            for message in answer.get("messages") or ():
+                if ourselves.wrote(message):
+                    yield message
+            cursor = (answer.get("response_metadata") or {}).get("next_cursor")
+            if not cursor:
+                return
+            arguments["cursor"] = cursor
+        log.warning("slack_thread_too_long_to_search", team=location.team, channel=location.channel, pages=MOST_PAGES)
+
+    async def _who_we_are(self, team: str, patience: float) -> Ourselves:
+        known = self._ourselves.get(team)
+        if known is None:
+            answer = await self._api.call(team, "auth.test", patience=patience)
+            known = Ourselves(user=str(answer.get("user_id") or ""), bot_id=str(answer.get("bot_id") or ""))
+            self._ourselves[team] = known
+        return known
+
+
+def _may_be_draft(message: Mapping[str, Any], post: Post) -> bool:
+    """Whether a message of ours without a mark is the beginning of what a post says."""
+    if not isinstance(post.content, Said) or message.get("ts") == message.get("thread_ts"):
+        return False
+    return begins_like(str(message.get("text") or ""), post.content.text)
+
+
+def begins_like(written: str, text: str) -> bool:
+    """Whether a message, as Slack shows it, is the beginning of an answer, as the model writes it, or the answer is not
+    as far yet. Answers are streamed, or rendered as they would be posted; Slack rewrites the markup of both."""
+    shown = _letters(written)
+    ways = (_letters(streamable(text)), _letters(beginning(text)))
+    return bool(shown) and any(
+        way.startswith(shown) or (len(way) >= UNMISTAKABLE and shown.startswith(way)) for way in ways
+    )
+
+
+def _letters(text: str) -> str:
+    """The text without markup: letters and digits only."""
+    return "".join(character for character in unescaped(text) if character.isalnum())
+
+
+# ---------------------------------------------------------------------- drafts of a process that died
+# Handed to the post that says the same, or removed.
+
+
+class Orphans:
+    """Half-written messages of the last process, looked for once in each thread that is older than this one.
+
+    They are told apart by what they say: of two that were being written, each goes to its own post, so that the order
+    stays. Whatever is written in such a thread waits for the look, so that no message of this process is taken for one.
+    A look goes back so far and no further; so when this process has run for as long, there are none, and what was
+    remembered of the looks is forgotten.
+    """
+
+    def __init__(self, api: Api, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._finder = Finder(api)
+        self._over_at = clock() + LOOK_BACK
+        self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
+        self._found: dict[SlackLocation, list[Orphan]] = {}
+        self._taken: set[str] = set()
+        self._looking: defaultdict[SlackLocation, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def may_be_in(self, location: SlackLocation) -> bool:
+        """Whether there may be any: in a thread that is older than this process, or where there are no threads."""
+        return not self._is_over() and location.thread_ts <= self._began_at and self._found.get(location) != []
+
+    async def claim(self, location: SlackLocation, text: str) -> str:
+        """Timestamp of the one that says the same as far as it goes, no longer streaming; empty: there is none."""
+        if not self.may_be_in(location):
+            return ""
+        found = await self._look(location)
+        orphan = next((each for each in found if begins_like(each.text, text)), None)
+        if orphan is None:
+            return ""
+        found.remove(orphan)
+        self._taken.add(orphan.ts)
+        try:
+            await self._stop(location, orphan)
+        except ApiFailed as failure:
+            # Whoever replaces it stops it first.
+            log.info("slack_orphan_not_stopped", team=location.team, channel=location.channel, error=failure.error)
+        return orphan.ts
+
+    def take(self, timestamps: Sequence[str]) -> None:
+        """These have become the messages of a post."""
+        if not self._is_over():
+            self._taken.update(timestamps)
+
+    async def clear(self, location: SlackLocation) -> None:
+        """Take away those that nobody has claimed: what they were to say is said elsewhere, or will never be."""
+        if not self.may_be_in(location):
+            return
+        found = await self._look(location)
+        while found:
+            orphan = found.pop()
+            if orphan.ts in self._taken:
+                continue
+            try:
+                await self._stop(location, orphan)
+                await remove(self._api, location, orphan.ts)
+            except ApiFailed as failure:
+                log.info("slack_orphan_not_removed", team=location.team, channel=location.channel, error=failure.error)
+
+    def _is_over(self) -> bool:
+        if self._clock() < self._over_at:
+            return False
+        self._found.clear()
+        self._taken.clear()
+        self._looking.clear()
+        return True
+
+    async def _look(self, location: SlackLocation) -> list[Orphan]:
+        async with self._looking[location]:
+            if location not in self._found:
+                try:
+                    found = await self._finder.unfinished(location, self._clock() - LOOK_BACK)
+                except ApiFailed as failure:
+                    log.info(
+                        "slack_orphans_not_looked_for",
+                        team=location.team,
+                        channel=location.channel,
+                        error=failure.error,
+                    )
+                    found = []
+                self._found[location] = [orphan for orphan in found if orphan.ts not in self._taken]
+            return self._found[location]
+
+    async def _stop(self, location: SlackLocation, orphan: Orphan) -> None:
+        if orphan.streaming:
+            await stop_stream(self._api, location, orphan.ts)
