@@ -16,7 +16,7 @@ from adapters.slack.render.splitting import cut_at_line
 from adapters.slack.render.splitting import streamable as slack_streamable
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import posts as teams_posts
-from adapters.teams.render.streamable import streamable as teams_streamable
+from adapters.teams.render.answers import streamable as teams_streamable
 from adapters.web.render import argument_page_json, form_json, post_json
 from bench.figures import Figure, Limit
 from bot.domain import (

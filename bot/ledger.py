@@ -18,6 +18,7 @@ from graph.ports import (
     Begun,
     BrokeOff,
     CallRecord,
+    Existing,
     Failed,
     NotPermitted,
     Recorded,
@@ -25,7 +26,6 @@ from graph.ports import (
     Succeeded,
     Undecided,
 )
-from graph.ports.ledger import Existing
 
 _LOST = BrokeOff("")
 """Nothing is known of an attempt but that it had begun."""

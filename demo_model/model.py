@@ -19,7 +19,7 @@ from pydantic import Field
 
 from demo_model.steps import next_message
 from demo_model.turn import DemoTurn, read_turn, system_text
-from graph.quotes import QUOTE
+from graph.judging import QUOTE
 from policies.quoting import own_words
 
 SUMMARY_REQUEST = "summarise the conversation"

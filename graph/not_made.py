@@ -8,9 +8,8 @@ from langgraph.types import Command
 from graph.calls import as_returned, tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
 from graph.judging import Judged
-from graph.models.arguments import trouble_with
-from graph.ports import Failed, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
-from graph.ports.ledger import Existing
+from graph.models.tool_calls import trouble_with
+from graph.ports import Existing, Failed, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
 from graph.state import ToolCallState
 
 UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."

@@ -12,8 +12,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from graph.calls import CLARIFICATION
 from graph.fields import FieldType
 from graph.history import for_requester
+from graph.judging import QUOTE, with_quote
 from graph.ports import Unavailable
-from graph.quotes import QUOTE, with_quote
 from graph.state import State, Turn
 from policies.model import Mode, Tool
 

@@ -1,14 +1,19 @@
-"""The agent's graph: the conversation, and one branch for each tool call."""
+"""The agent's graph: the conversation with one branch for each tool call, and the edges between the steps."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Send
 
-from graph import edges
+from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
+from graph.history import to_fold
+from graph.judging import said_by_requester
 from graph.nodes.elicitation_needed import elicitation_needed
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
@@ -16,11 +21,50 @@ from graph.nodes.human_confirmation import human_confirmation
 from graph.nodes.oauth_needed import oauth_needed
 from graph.nodes.outcome_unknown import outcome_unknown
 from graph.nodes.policy_gate import policy_gate
-from graph.nodes.policy_router import policy_router
+from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
 from graph.nodes.use_tools import use_tools
-from graph.ports import Ports
-from graph.state import RunContext, State, ToolCallResult, ToolCallState
+from graph.ports import Ports, Tools
+from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
+
+
+def at_start(tools: Tools) -> Callable[[State], Awaitable[str]]:
+    """Route only where there is something to pick."""
+
+    async def at_start(_: State) -> str:
+        return "policy_router" if needs_routing(tools.available()) else "task_executor"
+
+    return at_start
+
+
+async def after_model(state: State) -> str | list[Send]:
+    """Clarifications first, then every call in its own branch; nothing open: the turn is over."""
+    calls = open_calls(state["messages"])
+    if not calls:
+        return "fold_history" if to_fold(state["messages"]) else END
+    return _calls(state, calls)
+
+
+async def after_clarification(state: State) -> str | list[Send]:
+    """The other calls of the same message proceed without asking the model again."""
+    calls = open_calls(state["messages"])
+    return _calls(state, calls) if calls else "task_executor"
+
+
+def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
+    if any(c["name"] == CLARIFICATION for c in calls):
+        return "human_clarification"
+    turn, messages = turn_of(state), current_turn(state["messages"])
+    common = {
+        "turn": turn,
+        "requesters": [turn["requester"]],
+        "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
+        "said": list(said_by_requester(messages, turn)),
+    }
+    return [Send("tool_call", {"call": c, "before": calls_before(messages, c["id"]), **common}) for c in calls]
+
+
+# ------------------------------------------------------------------------------------------ the graph
 
 Workflow = CompiledStateGraph[State, RunContext, Any, Any]
 
@@ -33,13 +77,11 @@ def build_workflow(ports: Ports, checkpointer: BaseCheckpointSaver[Any] | None) 
     graph.add_node("human_clarification", human_clarification)
     graph.add_node("tool_call", build_tool_call(ports))
     graph.add_node("fold_history", fold_history(ports))
-    graph.add_conditional_edges(START, edges.at_start(ports.tools), ["policy_router", "task_executor"])
+    graph.add_conditional_edges(START, at_start(ports.tools), ["policy_router", "task_executor"])
     graph.add_edge("policy_router", "task_executor")
+    graph.add_conditional_edges("task_executor", after_model, ["human_clarification", "tool_call", "fold_history", END])
     graph.add_conditional_edges(
-        "task_executor", edges.after_model, ["human_clarification", "tool_call", "fold_history", END]
-    )
-    graph.add_conditional_edges(
-        "human_clarification", edges.after_clarification, ["human_clarification", "tool_call", "task_executor"]
+        "human_clarification", after_clarification, ["human_clarification", "tool_call", "task_executor"]
     )
     graph.add_edge("tool_call", "task_executor")
     graph.add_edge("fold_history", END)

@@ -16,13 +16,13 @@ from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.clicks import Clicks
 from adapters.teams.inbound.commands import Commands
-from adapters.teams.inbound.concerns import Concerns
+from adapters.teams.inbound.deciding import Links
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.door import Door
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import WITHIN, Invokes
-from adapters.teams.inbound.links import Links
-from adapters.teams.inbound.listening import Listening
+from adapters.teams.inbound.messages import Listening
+from adapters.teams.inbound.visitors import Concerns
 from adapters.teams.sender import TeamsSender
 from bot.services import Services
 

@@ -6,11 +6,10 @@ from functools import partial
 
 from adapters.teams.config import TeamsConfig, config_from
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import People
-from adapters.teams.connector.standing import Standing
+from adapters.teams.connector.people import People, Standing
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import PLATFORM, named_place
-from adapters.teams.inbound.introducing import introduce
+from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import Drafts
 from adapters.teams.outbound.links import SignInLink
 from adapters.teams.outbound.outbox import Outbound

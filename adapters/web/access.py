@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
+from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from adapters.web.refusal import RefusalError
 
 _ONLY_HERE = "Without a password this page is for the machine it runs on: set WEB_PASSWORD to serve it beyond."
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: read with limits, checked, and turned into typed values. Every defect is a `RefusalError`."""
+"""Bodies of requests: read with limits, checked, and turned into typed values; what cannot be read is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from adapters.web.refusal import RefusalError
+
+class RefusalError(Exception):
+    """Ends a request with `status` and `{"error": sentence}`; nothing has been changed."""
+
+    def __init__(self, status: int, sentence: str, *, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.retry_after = retry_after
+        """Seconds after which trying again makes sense; `None`: at no particular time."""
+
+
+# --------------------------------------------------------------------------------------------- bodies
+# Every defect is a `RefusalError`.
+
 
 MAX_BODY = 256 * 1024
 """Bytes of a JSON body."""
@@ -23,7 +37,6 @@ MAX_DEPTH = 32
 """How deep a JSON body may nest; no form needs more, and no walker of ours recurses deeper."""
 BODY_SECONDS = 15.0
 """How long a client may take to send a body."""
-
 ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Made by the page for each click and message, so that the same one sent twice is known again."""
 AnyId = Annotated[str, Field(min_length=1, max_length=500)]

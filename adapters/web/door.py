@@ -14,8 +14,8 @@ import structlog
 from aiohttp import web
 
 from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
+from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from adapters.web.refusal import RefusalError
 from adapters.web.sessions import Session, Sessions
 from bot.domain import Person
 

@@ -13,11 +13,9 @@ from time import monotonic
 from aiohttp import web
 
 from adapters.web.door import SECURITY_HEADERS, Visitor
-from adapters.web.hub import THREADS_CHANGED, EndedError, Hub, Reader, frame
 from adapters.web.inbound import thread_id_of
-from adapters.web.live import LiveBoard
-from adapters.web.render import asked_json, entry_json, thread_json, threads_json
-from adapters.web.render_house import person_json
+from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame
+from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
 

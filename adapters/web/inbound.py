@@ -3,41 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from aiohttp import web
 
 from adapters.web.bodies import (
     AnswerBody,
     ClickBody,
+    CodeBody,
     DecisionBody,
     DismissalBody,
     HandoverBody,
     MessageBody,
     OutcomeBody,
+    RefusalError,
+    SignInBody,
     checked_text,
     read_body,
 )
-from adapters.web.clicks import click_answer, click_key, clicks_answer, id_of
 from adapters.web.config import WebConfig
 from adapters.web.door import Visitor, json_answer
-from adapters.web.hub import Hub
-from adapters.web.refusal import RefusalError
-from adapters.web.render import argument_page_json, form_json, hidden_json, message_json, threads_json
-from adapters.web.render_mine import grants_json
+from adapters.web.live import Hub
+from adapters.web.render import (
+    argument_page_json,
+    click_json,
+    connections_json,
+    form_json,
+    grants_json,
+    hidden_json,
+    message_json,
+    passage,
+    threads_json,
+)
 from bot.accounts.codes import codes_among
 from bot.clock import Clock
 from bot.domain import (
+    AlreadySettled,
+    ClickResult,
+    CodeEntry,
     Decision,
     Dismissal,
     Form,
     FormAnswer,
     Handover,
     Hidden,
+    Invalid,
     Message,
     MessageView,
     OutcomeChoice,
     OutcomeView,
     Place,
+    Refused,
+    Settled,
+    SignInReply,
+    SignInView,
     Unknown,
 )
 from bot.services import Services
@@ -212,3 +232,80 @@ class Inbound:
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
         return click_answer(await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person))
+
+
+# --------------------------------------------- clicks: their key, the id in their address, the answer
+
+_STATUS: dict[type[ClickResult], int] = {Settled: 200, AlreadySettled: 409, Refused: 403, Unknown: 404, Invalid: 422}
+
+
+def click_answer(result: ClickResult) -> web.Response:
+    """The answer to one click: its kind as the status too, and `error` wherever nothing was changed."""
+    body = click_json(result)
+    if not isinstance(result, Settled):
+        body["error"] = body["text"]
+    return json_answer(body, status=_STATUS[type(result)])
+
+
+def clicks_answer(results: Mapping[str, ClickResult]) -> web.Response:
+    """The answer to a click on several, by id; what each came to is in `results`."""
+    body: dict[str, Any] = {"results": {subject: click_json(result) for subject, result in results.items()}}
+    if not results or any(isinstance(result, Settled) for result in results.values()):
+        return json_answer(body)
+    first = next(iter(results.values()))
+    told = click_json(first)
+    return json_answer(body | told | {"error": told["text"]}, status=_STATUS[type(first)])
+
+
+def click_key(client_id: str, visitor: Visitor) -> str:
+    """The click's identity: the same one sent twice by the same person is the same."""
+    return f"web:{client_id}:{visitor.person.person_id}"
+
+
+def id_of(request: web.Request) -> str:
+    """The id in the address. Raises `RefusalError` (404): what cannot be one names nothing."""
+    text = request.match_info["id"]
+    if len(text) > 500 or "\0" in text or not text.isprintable():
+        raise RefusalError(404, "There is no such thing here.")
+    return text
+
+
+# ---------------------------------------------------------- accounts: links, codes, what is connected
+
+
+class Accounts:
+    """What the page asks for accounts, one method each."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def link(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the
+        service knows who that is."""
+        link = await self._services.sign_in_links.link(id_of(request), visitor.person.person_id)
+        if not isinstance(link, str):
+            return click_answer(link)
+        shown = await self._services.queries.shown(id_of(request))
+        view = shown[0].post.content if shown else None
+        said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
+        return json_answer({"url": link, "message": passage(said)})
+
+    async def reply(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""
+        body = await read_body(request, SignInBody)
+        reply = SignInReply(click_key(body.id, visitor), visitor.person, id_of(request), body.done)
+        return click_answer(await self._services.connections.sign_in_reply(reply))
+
+    async def code(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`POST /api/sign-ins/{id}/code`: what the browser showed in the end."""
+        body = await read_body(request, CodeBody)
+        entry = CodeEntry(click_key(body.id, visitor), visitor.person, body.code, id_of(request))
+        return click_answer(await self._services.connections.enter_code(entry))
+
+    async def connections(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`GET /api/connections`: the visitor's own."""
+        return json_answer(connections_json(await self._services.connections.of_person(visitor.person)))
+
+    async def disconnect(self, request: web.Request, visitor: Visitor) -> web.Response:
+        """`DELETE /api/connections/{id}`: doing it twice is doing it once."""
+        return click_answer(await self._services.connections.disconnect(id_of(request), visitor.person))

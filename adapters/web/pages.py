@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from adapters.web.refusal import RefusalError
+from adapters.web.bodies import RefusalError
 
 STATIC = Path(__file__).parent / "static"
 

@@ -7,7 +7,7 @@ import hmac
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from adapters.web.refusal import RefusalError
+from adapters.web.bodies import RefusalError
 
 TRIES = 10
 """Wrong passwords that one address may try in a window."""

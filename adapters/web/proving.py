@@ -7,8 +7,8 @@ from collections.abc import Callable
 from aiohttp import web
 
 from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
+from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from adapters.web.refusal import RefusalError
 from adapters.web.sessions import Sessions
 from bot.clock import Clock, system_clock
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from adapters.web.accounts import Accounts
 from adapters.web.config import PageFacts
 from adapters.web.door import Door
 from adapters.web.events import EventStreams
-from adapters.web.inbound import Inbound
+from adapters.web.inbound import Accounts, Inbound
 from adapters.web.pages import Pages
 from adapters.web.proving import visitor_of
 from adapters.web.reception import Reception

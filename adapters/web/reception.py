@@ -8,13 +8,12 @@ from time import monotonic
 
 from aiohttp import web
 
-from adapters.web.bodies import WhoBody, read_body
+from adapters.web.bodies import RefusalError, WhoBody, read_body
 from adapters.web.config import PageFacts, WebConfig
 from adapters.web.door import Visitor, json_answer
-from adapters.web.hub import Hub
+from adapters.web.live import Hub
 from adapters.web.password import PasswordGate
-from adapters.web.refusal import RefusalError
-from adapters.web.render_house import facts_json, person_json
+from adapters.web.render import facts_json, person_json
 from adapters.web.sessions import Session, Sessions
 
 

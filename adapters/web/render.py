@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, assert_never
 
+from adapters.web.config import PageFacts
 from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
     ClarificationView,
     ClickResult,
+    ConnectionView,
     Content,
     Form,
     GrantView,
@@ -24,6 +26,7 @@ from bot.domain import (
     MessageView,
     Notice,
     OutcomeView,
+    Person,
     Post,
     Refused,
     Said,
@@ -48,7 +51,6 @@ from bot.safe_text import (
 from graph.fields import FormField
 
 Json = dict[str, Any]
-
 ANSWER_LIMIT = 100_000
 """Characters of an answer; more is cut with a count."""
 PASSAGE_LIMIT = 10_000
@@ -75,8 +77,6 @@ RESULT_LIMIT = 400
 
 
 # ------------------------------------------------------------------------------------------------ threads
-
-
 def thread_json(view: ThreadView, entries: Sequence[Json]) -> Json:
     """A whole thread. `entries`: `entry_json` of each, oldest first."""
     return {"thread_id": view.thread_id, "title": line(view.title, TITLE_LIMIT), "entries": entries}
@@ -144,8 +144,6 @@ def post_json(post: Post) -> Json:
 
 
 # ------------------------------------------------------------------------------------------------ contents
-
-
 def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
@@ -355,8 +353,6 @@ def first_part(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ forms and clicks
-
-
 def form_json(form: Form) -> Json:
     """A form and its values. Values are as they are, since they come back; what is invisible in one is in `notes`.
 
@@ -412,3 +408,65 @@ def click_json(result: ClickResult) -> Json:
             return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
         case _:
             assert_never(result)
+
+
+# ------------------------------------------------------------------------- people and the application
+
+
+def person_json(person: Person) -> Json:
+    """A person of the page."""
+    return {"person_id": person.person_id, "name": visible(person.name)}
+
+
+def facts_json(facts: PageFacts) -> Json:
+    """What the page says about the house."""
+    return {
+        "model_notice": visible(facts.model_notice),
+        "mode": visible(facts.mode),
+        "tool_servers": [
+            {
+                "name": visible(server.name),
+                "state": visible(server.state),
+                "tools": server.tools,
+                "reason": visible(server.reason),
+            }
+            for server in facts.tool_servers
+        ],
+    }
+
+
+# -------------------------------------------------------- standing approvals and accounts of a person
+
+
+def grants_json(grants: Sequence[GrantView]) -> Json:
+    """What somebody always allows themselves."""
+    return {
+        "grants": [
+            {
+                "id": grant.grant_id,
+                **what_json(grant.server, grant.tool, ""),
+                "arguments": arguments_json(grant.arguments),
+                **seen_json(grant),
+                "until": grant.until,
+            }
+            for grant in grants
+        ]
+    }
+
+
+def connections_json(connections: Sequence[ConnectionView]) -> Json:
+    """Somebody's accounts at services."""
+    return {
+        "connections": [
+            {
+                "id": connection.connection_id,
+                "service": line(connection.service, TITLE_LIMIT),
+                "account": line(connection.account, TITLE_LIMIT),
+                "scopes": [line(scope, TITLE_LIMIT) for scope in connection.scopes],
+                "since": connection.since,
+                "used_at": connection.used_at,
+                "working": connection.working,
+            }
+            for connection in connections
+        ]
+    }

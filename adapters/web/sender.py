@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from adapters.web.config import WebConfig
-from adapters.web.hub import Hub
-from adapters.web.live import LiveBoard, WebLive
+from adapters.web.live import Hub, LiveBoard, WebLive
 from adapters.web.render import post_json
 from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Said
 from bot.platform import Reference

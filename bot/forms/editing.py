@@ -9,7 +9,7 @@ from typing import Any
 from bot.forms.inputs import Input, as_mapping, inputs
 from bot.forms.values import EntryError, FormErrors, is_empty, parse_date_time, parse_time, typed_value
 from graph.fields import FieldType, FormField
-from graph.models.arguments import trouble_with
+from graph.models.tool_calls import trouble_with
 from policies.redaction import NOT_SHOWN, Masked, unmasked
 
 MASKED = (

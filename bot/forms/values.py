@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from typing import Any, NoReturn
 
 from graph.fields import FieldType
-from graph.models.arguments import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
+from graph.models.tool_calls import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
 
 LONGEST_TEXT = 10_000
 """Characters in one input."""

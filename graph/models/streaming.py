@@ -16,9 +16,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.runnables import Runnable
 
+from graph.models.openai import wire_messages
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
 from graph.models.tool_calls import MAX_ANSWER, WRITTEN_CALLS, WrittenCalls
-from graph.models.wire import wire_messages
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from langgraph.types import Command
 from graph.calls import digest_of, superseded
 from graph.interrupts import ApprovalAsked
 from graph.judging import Judged, judged
-from graph.models.arguments import trouble_with
+from graph.models.tool_calls import trouble_with
 from graph.nodes import Step
 from graph.not_made import not_found, not_made
 from graph.ports import Ports, Spoken

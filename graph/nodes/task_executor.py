@@ -11,11 +11,11 @@ from langchain_core.runnables import Runnable
 from langgraph.runtime import Runtime
 
 from graph.calls import TakingOut, next_step, own_ids, storable
+from graph.judging import taken_out
 from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
 from graph.ports import Ports, Unfinished
 from graph.prompts import conversation, tool_definitions
-from graph.quotes import taken_out
 from graph.state import RunContext, State, turn_of
 from policies.model import Annotations, Mode, Tool
 

@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from graph.calls import digest_of, superseded
 from graph.judging import judged
-from graph.models.arguments import trouble_with
+from graph.models.tool_calls import trouble_with
 from graph.nodes import Step
 from graph.nodes.elicitation_needed import as_json
 from graph.not_made import answered, not_found, not_made
@@ -25,6 +25,7 @@ from graph.ports import (
     BrokeOff,
     Caller,
     CallRecord,
+    Existing,
     Failed,
     Given,
     Live,
@@ -42,7 +43,6 @@ from graph.ports import (
     ToolOutcome,
     Undecided,
 )
-from graph.ports.ledger import Existing
 from graph.state import RunContext, ToolCallState
 from policies.approvers import approval_suffices
 from policies.model import Allow, Ask, Tool

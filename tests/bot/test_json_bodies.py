@@ -9,7 +9,7 @@ import pytest
 
 from adapters.shared.json_bodies import MOST_VALUES, has_too_many_values
 from adapters.slack.inbound import requests as of_slack
-from adapters.teams.inbound import envelope as of_teams
+from adapters.teams.inbound import activities as of_teams
 
 INSIDE = {
     "lists": "[" + "[]," * 300_000 + "[]]",

@@ -26,10 +26,9 @@ from adapters.teams.render import arguments as teams_arguments
 from adapters.teams.render import cards as teams_cards
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import questions as teams_questions
+from adapters.teams.render.elements import Room
 from adapters.teams.render.overview import overview_card
-from adapters.teams.render.room import Room
-from adapters.web.render import content_json
-from adapters.web.render_mine import grants_json
+from adapters.web.render import content_json, grants_json
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
 from bot.masking import is_exact, redacted

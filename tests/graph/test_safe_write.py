@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from graph.calls import CLARIFICATION, digest_of
 from graph.interrupts import Answered, Approved
-from graph.quotes import QUOTE, QUOTE_LIMIT, quote_name, said_by_requester, taken_out, with_quote
+from graph.judging import QUOTE, QUOTE_LIMIT, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
 from policies.approvers import Grant
 from policies.model import Annotations, Mode, Tool

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.models.arguments import MAX_CHARACTERS, MAX_DEPTH, MAX_INTEGER, MAX_VALUES, Unreadable, read_arguments
+from graph.models.tool_calls import MAX_CHARACTERS, MAX_DEPTH, MAX_INTEGER, MAX_VALUES, Unreadable, read_arguments
 
 INTEGERS = st.integers(-MAX_INTEGER, MAX_INTEGER)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

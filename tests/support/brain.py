@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graph.quotes import QUOTE
+from graph.judging import QUOTE
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 SERVER = "workshop"

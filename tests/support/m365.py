@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mcp.server.fastmcp import FastMCP
 
-from graph.quotes import QUOTE
+from graph.judging import QUOTE
 from tests.fakes.openai_server import Reply, Request, ToolUse
 
 TOOL = "m365__m365_run_command"

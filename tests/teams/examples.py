@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapters.teams.api import Activity
-from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,
     answer_dialog,
     approve_all_dialog,
+    code_dialog,
+    disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
     note_dialog,

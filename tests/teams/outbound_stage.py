@@ -13,11 +13,9 @@ from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import People
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsLocation, person_id, place_of
-from adapters.teams.outbound.drafts import Drafts
-from adapters.teams.outbound.manuscripts import Pace
+from adapters.teams.outbound.drafts import Drafts, Pace, ThreadLive
 from adapters.teams.outbound.outbox import Outbound
 from adapters.teams.outbound.private import Private
-from adapters.teams.outbound.writing import ThreadLive
 from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 

@@ -7,12 +7,13 @@ from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
-from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,
     answer_dialog,
     approve_all_dialog,
+    code_dialog,
+    disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
     note_dialog,

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.teams.inbound.accounts import NOT_CONNECTED, NOT_YOURS
 from adapters.teams.inbound.activities import CODE
 from adapters.teams.inbound.answers import WENT_WRONG
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.commands import OPEN_A_CHAT
 from adapters.teams.inbound.deciding import NOT_KNOWN, SETTLED_ALREADY
+from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, serving, text_in

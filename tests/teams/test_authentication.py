@@ -14,8 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.teams.config import Cloud, TeamsConfig
-from adapters.teams.connector.authentication import Authentication, NotAdmitted, foreign_tenant
-from adapters.teams.connector.keys import AGAIN_AFTER, AGAIN_AFTER_FAILURE, KEEP, KNOWN_WAITS, MOST_KEYS
+from adapters.teams.connector.authentication import (
+    AGAIN_AFTER,
+    AGAIN_AFTER_FAILURE,
+    KEEP,
+    KNOWN_WAITS,
+    MOST_KEYS,
+    Authentication,
+    NotAdmitted,
+    foreign_tenant,
+)
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.support.examples import examples
 from tests.teams.moments import Moments

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.teams import actions
-from adapters.teams.inbound.activities import heard
-from adapters.teams.inbound.envelope import MAX_DEPTH, MalformedError, decode
+from adapters.teams.inbound.activities import MAX_DEPTH, MalformedError, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
@@ -283,7 +282,7 @@ async def test_html_is_read_beside_the_event_loop(house: Served, monkeypatch: py
         threads.append(threading.current_thread())
         return heard(activity, ears)
 
-    monkeypatch.setattr("adapters.teams.inbound.listening.heard", noted)
+    monkeypatch.setattr("adapters.teams.inbound.messages.heard", noted)
     page = {"contentType": "text/html", "content": "<ul><li>" * 19 + "x<br>" * 700}
     await house.door.activity(an_activity(house, attachments=[page]))
     await house.door.activity(an_activity(house, id="1700000000001"))

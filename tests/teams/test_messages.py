@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.inbound.activities import Deleted, Edited, Heard, Reacted, Spoken, heard
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.inbound.html import MOST_TAGS
-from adapters.teams.inbound.texts import WORDLESS
+from adapters.teams.inbound.texts import MOST_TAGS, WORDLESS
 from adapters.teams.inbound.visitors import Ears
 from bot.domain import Message
 from policies.quoting import own_words

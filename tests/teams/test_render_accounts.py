@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from adapters.teams.render.account_dialogs import code_dialog, disconnect_dialog
-from adapters.teams.render.connections import NONE
-from adapters.teams.render.dialogs import answer_dialog
+from adapters.teams.render.dialogs import answer_dialog, code_dialog, disconnect_dialog
+from adapters.teams.render.overview import NONE
 from adapters.teams.render.posts import card_of, connections_activity, overview_activity, sign_in_link
 from bot.domain import Form, Overview, Shown
 from graph.fields import FormField

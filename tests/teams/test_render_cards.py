@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from adapters.teams.render.elements import escape
 from adapters.teams.render.mentions import Mention
 from adapters.teams.render.posts import (
     Audience,
     card_of,
     sign_in_link,
 )
-from adapters.teams.render.text import escape
 from bot.domain import Vote
 from bot.safe_text import visible_excerpt
 from graph.fields import FormField

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.teams.render.dialogs import answer_dialog, edit_dialog
-from adapters.teams.render.entries import entries
+from adapters.teams.render.inputs import entries
 from bot.domain import Form
 from bot.forms import FormErrors, edit_fields, read_answers, read_form
 from graph.fields import FieldType, FormField

@@ -14,7 +14,8 @@ from markdown_it import MarkdownIt
 from adapters.teams.api import Activity
 from adapters.teams.render.answers import LONGEST_MESSAGE, units
 from adapters.teams.render.dialogs import Dialog, approve_all_dialog
-from adapters.teams.render.entries import entries
+from adapters.teams.render.elements import MAX_CARD_BYTES, escape
+from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import (
     Audience,
     activities,
@@ -26,8 +27,6 @@ from adapters.teams.render.posts import (
     overview_activity,
     sign_in_link,
 )
-from adapters.teams.render.room import MAX_CARD_BYTES
-from adapters.teams.render.text import escape
 from bot.characters import is_kept_in_context, is_suspicious
 from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
 from bot.safe_text import visible

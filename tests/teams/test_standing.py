@@ -12,9 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.entra import KEEP
-from adapters.teams.connector.people import People
-from adapters.teams.connector.standing import CONSENT, Standing
+from adapters.teams.connector.people import CONSENT, KEEP_GROUPS, People, Standing
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Caller, TeamsLocation
 from bot.domain import AccountFacts, Person
@@ -72,7 +70,7 @@ async def test_a_group_is_asked_for_once_in_a_while(teams: FakeTeams) -> None:
         await asyncio.gather(*(standing.in_group(person(ANA), GROUP) for _ in range(5)))
         assert len(teams.calls_of("member_groups")) == 1
         teams.world.entra_groups[DBAS].clear()
-        moments.now += KEEP + 1
+        moments.now += KEEP_GROUPS + 1
         assert await standing.in_group(person(ANA), GROUP) is False
 
 

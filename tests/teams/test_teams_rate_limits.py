@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.teams.connector.rate_limits import WINDOWS, Kind, Line, RateLimits
+from adapters.teams.connector.client import WINDOWS, Kind, Line, RateLimits
 from tests.support.examples import examples
 
 SENDING = Line("sending", "19:x")

@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.config import Cloud, TeamsConfig
-from adapters.teams.connector.grants import Grant
 from adapters.teams.connector.http import Http
 from adapters.teams.connector.tokens import (
     AGAIN_AFTER,
@@ -20,6 +19,7 @@ from adapters.teams.connector.tokens import (
     AHEAD,
     TOO_LATE,
     BotTokens,
+    Grant,
     Tokens,
     tokens_of,
 )
@@ -343,7 +343,7 @@ async def test_a_virtual_machine_asks_its_metadata_service(teams: FakeTeams, mon
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     # The address is the same on every machine, so that there is nothing to configure.
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/metadata/identity/oauth2/token"
-    monkeypatch.setattr("adapters.teams.connector.grants._IMDS", url)
+    monkeypatch.setattr("adapters.teams.connector.tokens._IMDS", url)
     try:
         async with tokens_from(of_a_machine(teams)) as tokens:
             assert await tokens.token() == "vm"

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graph.calls import digest_of
-from graph.models.arguments import read_arguments
+from graph.models.tool_calls import read_arguments
 from graph.ports import Failed, Succeeded
 from tests.models.test_arguments import TEXTS, VALUES
 from tests.support.examples import examples

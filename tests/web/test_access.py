@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 
 from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
+from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from adapters.web.refusal import RefusalError
 from tests.web.serving import Browser, House, browser_of, serve
 
 SECRET = b"sixteen bytes or more"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from adapters.web.render_mine import connections_json
+from adapters.web.render import connections_json
 from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, SignInView
 from tests.web.serving import Browser, House, browser_of
 from tests.web.stand_in_services import NOW

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.web import live as live_module
-from adapters.web.hub import Hub
-from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, SUSPICIOUS_LIMIT, LiveBoard, WebLive
+from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, SUSPICIOUS_LIMIT, Hub, LiveBoard, WebLive
 
 NOTHING = {"status": "", "drafts": []}
 

@@ -1,29 +1,29 @@
-"""Who may send activities: the Bot Connector, with a token of its own, for the tenants that are allowed.
-
-https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
-"""
+"""Who may send activities: the Bot Connector with a signed token, for allowed tenants; local clients without one."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jwt
+import structlog
 
+from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.addresses import service_url
-from adapters.teams.connector.http import Http
-from adapters.teams.connector.keys import Key, Keys, KeysUnavailable
-from adapters.teams.connector.local import why_not_local
+from adapters.teams.connector.addresses import is_local, service_url
+from adapters.teams.connector.http import Http, HttpFailed
+from adapters.teams.connector.remembered import Shared
 from bot.clock import Clock, system_clock
+from bot.domain import AccountFacts
 
 ALGORITHM = "RS256"
 LEEWAY = 300.0
 """Seconds by which clocks may differ (Microsoft: "industry-standard clock-skew is 5 minutes")."""
 CHANNEL = "msteams"
-
 _BEARER = re.compile(r"Bearer +([\w-]+\.[\w-]+\.[\w-]+)", re.IGNORECASE | re.ASCII)
 _REQUIRED = ["exp", "iss", "aud"]
 
@@ -154,3 +154,202 @@ def foreign_tenant(config: TeamsConfig, activity: Mapping[str, Any]) -> str:
         named.append(words(activity, "from", "tenantId"))
     foreign = next((tenant for tenant in named if tenant and tenant.lower() not in allowed), None)
     return f"tenant {foreign[:80]!r} is not allowed" if foreign else ""
+
+
+# -------------------------------------------------------------------------- keys of the Bot Connector
+
+log = structlog.get_logger(__name__)
+KEEP = 24 * 3600.0
+"""Seconds for which keys are believed (Microsoft: refresh them at least once a day)."""
+AGAIN_AFTER = 60.0
+"""Seconds between two fetches, for the sake of a key that is not among those known or has grown old."""
+AGAIN_AFTER_FAILURE = 5.0
+"""Seconds between two fetches when Microsoft could not be reached and somebody cannot be judged for that."""
+KNOWN_WAITS = 1.0
+"""Seconds for which somebody whose key is known waits for it to be confirmed once it is old: they may have clicked, and
+Teams waits 5 s for an answer."""
+MOST_KEYS = 500
+"""Reading a key takes 20 µs; Microsoft publishes some twenty."""
+FETCH_SECONDS = 4.0
+"""For each of the two documents: Teams waits 15 s for most answers, 5 s for those to invokes."""
+
+
+class KeysUnavailable(Exception):  # noqa: N818  # like NotAdmitted
+    """The keys could not be fetched, so that nobody can be judged who signs with one that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A public key and what it may sign for."""
+
+    key: jwt.PyJWK
+    endorsements: frozenset[str]
+    """Channels (`msteams`) whose activities it may sign."""
+
+
+class Keys:
+    """The keys that an OpenID metadata document leads to. `close` in the end."""
+
+    def __init__(self, http: Http, metadata_url: str, clock: Clock = system_clock) -> None:
+        self._http = http
+        self._metadata_url = metadata_url
+        self._clock = clock
+        self._keys: Mapping[str, Key] = {}
+        self._fetched_at = float("-inf")
+        self._tried_at = float("-inf")
+        self._failed = False
+        self._fetches: Shared[str, None] = Shared()
+
+    async def find(self, kid: str) -> Key | None:
+        """The key of that id; `None`: there is none. Old keys count while Microsoft does not answer.
+
+        Raises `KeysUnavailable`.
+        """
+        if self._should_fetch(kid):
+            fetch = self._fetches.start("keys", self._fetch)
+            await asyncio.wait({fetch}, timeout=KNOWN_WAITS if kid in self._keys else None)
+            if fetch.done():
+                fetch.result()
+        key = self._keys.get(kid)
+        if key is None and self._failed:
+            raise KeysUnavailable
+        return key
+
+    async def close(self) -> None:
+        """End the fetch that is under way."""
+        await self._fetches.close()
+
+    def _should_fetch(self, kid: str) -> bool:
+        now, known = self._clock(), kid in self._keys
+        if known and now - self._fetched_at < KEEP:
+            return False
+        pause = AGAIN_AFTER_FAILURE if self._failed and not known else AGAIN_AFTER
+        return now - self._tried_at >= pause
+
+    async def _fetch(self) -> None:
+        try:
+            self._keys = await self._ask()
+        except HttpFailed as failure:
+            self._failed = True
+            log.warning("teams_keys_not_fetched", error=failure.error, known=len(self._keys))
+        else:
+            self._fetched_at, self._failed = self._clock(), False
+            log.info("teams_keys_fetched", keys=len(self._keys))
+        # Not before it is over: who comes meanwhile is to wait for it too.
+        self._tried_at = self._clock()
+
+    async def _ask(self) -> Mapping[str, Key]:
+        """Raises `HttpFailed`, also for documents without a single key: those known are better than none."""
+        metadata = await self._document(self._metadata_url)
+        address = service_url(metadata.get("jwks_uri")).rstrip("/")
+        if not address:
+            raise HttpFailed("bad_answer")
+        entries = (await self._document(address)).get("keys")
+        keys = _keys(entries) if isinstance(entries, list) and len(entries) <= MOST_KEYS else {}
+        if not keys:
+            raise HttpFailed("bad_answer")
+        return keys
+
+    async def _document(self, url: str) -> Mapping[str, Any]:
+        answer = await self._http.request("GET", url, seconds=FETCH_SECONDS)
+        if answer.status != 200:
+            raise HttpFailed(f"http_{answer.status}")
+        return answer.object()
+
+
+def _keys(entries: Sequence[object]) -> Mapping[str, Key]:
+    """Those that can be read, by id."""
+    keys: dict[str, Key] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("kty") != "RSA" or not isinstance(entry.get("kid"), str):
+            continue
+        try:
+            public = jwt.PyJWK(entry, algorithm="RS256")
+        except (jwt.PyJWTError, ValueError, TypeError):
+            log.warning("teams_key_not_read", kid=entry["kid"][:80])
+            continue
+        endorsed = entry.get("endorsements")
+        names = endorsed if isinstance(endorsed, list) else []
+        keys[entry["kid"]] = Key(public, frozenset(name for name in names if isinstance(name, str)))
+    return keys
+
+
+# ------------------------------------------------------ activities without a token, from this machine
+# `TEAMS_LOCAL_UNAUTHENTICATED`.
+# A loopback socket alone does not prove that: a proxy on the same machine may carry strangers in (hence no forwarding
+# headers), a page elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`), and any page may send a form
+# here (hence JSON only).
+
+
+def why_not_local(headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any]) -> str:
+    """What speaks against a request coming from this machine and being answered there; empty: nothing.
+
+    `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
+    """
+    if remote is None or not is_loopback(remote):
+        return "it comes from another machine"
+    if not is_loopback(host_name(headers.get("Host", ""))):
+        return "its Host is not this machine's own name"
+    forwarded = next((name for name in FORWARDING_HEADERS if name in headers), None)
+    if forwarded is not None:
+        return f"it came through a proxy ({forwarded})"
+    if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
+        return "it is not JSON"
+    url = service_url(activity.get("serviceUrl"))
+    if not url or not is_local(url):
+        return "its service URL is not on this machine"
+    return ""
+
+
+# Whose address counts: who has the same one in Teams and in Slack is taken for one human, so nobody may choose it.
+
+_EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
+_OUTSIDERS = frozenset({"guest", "anonymous"})
+
+
+class Vouching:
+    """The addresses of the members of the allowed tenants.
+
+    A tenant's administrators may write any address into an account. In one
+    tenant they are the company's own; where several tenants are allowed, an address counts only in the domain of the
+    account's name (`userPrincipalName`), which Entra has verified for that tenant.
+    """
+
+    def __init__(self, config: TeamsConfig) -> None:
+        self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
+
+    def email(self, tenant: str, account: Mapping[str, Any]) -> str:
+        """In lower case; empty: none, or none that counts. `account`: of a roster (`email`) or of Graph (`mail`)."""
+        address = _mail(account)
+        name = words(account, "userPrincipalName").lower()
+        own = (words(account, "tenantId") or tenant).lower()
+        if not _EMAIL.fullmatch(address) or is_outsider(account):
+            return ""
+        if own != tenant.lower() or own not in self._allowed:
+            return ""
+        same_domain = name.rpartition("@")[2] == address.rpartition("@")[2]
+        return address if len(self._allowed) == 1 or same_domain else ""
+
+    def account(self, tenant: str, account: Mapping[str, Any]) -> AccountFacts:
+        """Whose an account is, of a roster or of Graph, with all addresses that stand with it."""
+        own = (words(account, "tenantId") or tenant).lower()
+        vouched = self.email(tenant, account)
+        said = dict.fromkeys((_mail(account), _named(words(account, "userPrincipalName").lower())))
+        claimed = tuple(address for address in said if _EMAIL.fullmatch(address) and address != vouched)
+        return AccountFacts(vouched, claimed, not is_outsider(account) and own == tenant.lower())
+
+
+def _mail(account: Mapping[str, Any]) -> str:
+    return (words(account, "email") or words(account, "mail")).strip().lower()
+
+
+def _named(name: str) -> str:
+    """The address in an account's name: a guest's is that of their own account (`ana_corp.com#ext#@here`)."""
+    guest, sign, _ = name.partition("#ext#")
+    return "@".join(guest.rsplit("_", 1)) if sign else name
+
+
+def is_outsider(account: Mapping[str, Any]) -> bool:
+    """Whether an account, of a roster or of Graph, is a guest's."""
+    role = (words(account, "userRole") or words(account, "userType")).lower()
+    return role in _OUTSIDERS or "#ext#" in words(account, "userPrincipalName").lower()

@@ -1,11 +1,13 @@
-"""Who somebody is: asked of Teams every ten minutes at most, and whether they may use the bot."""
+"""Who somebody is in Teams: profile, whether they may use the bot, conversations, Entra groups."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+import json
+from asyncio import timeout as deadline
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -13,15 +15,28 @@ from adapters.shared.untrusted_json import words
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
+from adapters.teams.connector.authentication import Vouching, is_outsider
+from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
 from adapters.teams.connector.remembered import Remembered
-from adapters.teams.connector.vouching import Vouching
-from adapters.teams.ids import Caller, TeamsLocation, channel_of, person_id, user_of, within_tenant
+from adapters.teams.connector.tokens import BotTokens, tokens_for
+from adapters.teams.connector.wire import refusal_of
+from adapters.teams.ids import (
+    PLATFORM,
+    Caller,
+    TeamsLocation,
+    channel_of,
+    is_object_id,
+    location_of,
+    named_place,
+    person_id,
+    user_of,
+    within_tenant,
+)
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
-
 KEEP = 600.0
 """Seconds that we believe what Teams said of somebody."""
 KEEP_REFUSED = 60.0
@@ -33,7 +48,6 @@ LONGEST_NAME = 80
 """Characters."""
 MOST_MEMBERS = 500
 """Members looked through at once for addresses."""
-
 _ONE_BY_ONE = 3
 """Addresses that are asked for one by one; for more of them a page of the roster is cheaper."""
 _AT_A_TIME = 5
@@ -42,12 +56,10 @@ _MOST_ASKED = 60
 _NOBODY = frozenset({"MemberNotFoundInConversation"})
 _MACHINE = "28:"
 """What addresses of bots begin with; people's begin with `29:`."""
-
 GUEST = "Guests cannot use me here. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the organisation that has installed me only, so I cannot do this for you."
 MACHINE = "I talk with people only, not with other bots."
 NO_COLLEAGUE = "Only members of the organisation can decide here, no guests."
-
 _Key = tuple[str, str, str]
 """Tenant, conversation (a channel without its thread), user."""
 
@@ -256,3 +268,200 @@ def _person(caller: Caller, name: str = "", email: str = "") -> Person:
 def shown_name(name: str) -> str:
     """People choose their names: one line, nothing invisible in it."""
     return visible_line(name, LONGEST_NAME)
+
+
+# --------------------------------------------- groups, channels and address of a person, for policies
+
+Found = TypeVar("Found")
+GROUP = "entra-group"
+NAME_WITHIN = 0.6
+"""Seconds, of the 5 that Teams waits for the answer to a dialog, for the name of whom it names."""
+CONSENT = "an administrator has to grant the app permissions of Microsoft Graph: docs/teams.md"
+_FORBIDDEN = frozenset({"Authorization_RequestDenied", "Forbidden", "AccessDenied"})
+
+
+class Standing:
+    """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises. `close`
+    in the end."""
+
+    def __init__(
+        self, people: People, config: TeamsConfig, *, clock: Clock = system_clock, within: float = AT_ONCE
+    ) -> None:
+        self._people = people
+        self._entra = Entra(config, clock=clock)
+        self._vouching = Vouching(config)
+        self._within = within
+        self._forbidden: set[str] = set()
+        """What was asked for without permission."""
+
+    async def in_group(self, person_id: str, group: str) -> bool | None:
+        """Whether somebody is in an Entra group (`entra-group:{tenant}:{id}`) of their own tenant."""
+        person, named = _parts(person_id, PLATFORM), _parts(group, GROUP)
+        if person is None or named is None or person[0] != named[0]:
+            return None
+        (tenant, user), (_, group_id) = person, named
+        return await self._found(self._entra.is_in(tenant, user, group_id), "group")
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a conversation."""
+        person, place = _parts(person_id, PLATFORM), named_place(channel)
+        if person is None or place is None or place.direct:
+            return None
+        location = location_of(place)
+        if person[0] != location.tenant:
+            return None
+        return await self._found(self._people.is_in(location, person[1], patience=self._within), "channel")
+
+    async def account_of(self, person_id: str) -> AccountFacts:
+        """Whose an account is, from a roster that was seen lately, else from Graph."""
+        person = _parts(person_id, PLATFORM)
+        if person is None:
+            return AccountFacts()
+        known = self._people.known_account(person_id)
+        if known.email or known.is_member is False:
+            return known
+        tenant, user = person
+        account = await self._found(self._entra.account(tenant, user), "account")
+        return self._vouching.account(tenant, account) if account else known
+
+    async def name_of(self, person_id: str) -> str | None:
+        """The name of somebody of an allowed tenant, as Graph knows them."""
+        person = _parts(person_id, PLATFORM)
+        if person is None:
+            return None
+        account = await self._found(self._entra.account(*person), "name")
+        return (shown_name(words(account, "displayName")) or None) if account else None
+
+    async def colleague(self, location: TeamsLocation, user: str) -> Person | Unwelcome:
+        """Somebody of the organisation whom another names: as the conversation's roster knows them, else Graph."""
+        person = await self._people.colleague(location, user, patience=NAME_WITHIN)
+        if isinstance(person, Unwelcome) or person.name:
+            return person
+        account = await self._found(self._entra.account(location.tenant, user), "name", NAME_WITHIN) or {}
+        if is_outsider(account):
+            return Unwelcome(NO_COLLEAGUE)
+        return replace(person, name=shown_name(words(account, "displayName")))
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._entra.close()
+
+    async def _found(self, asking: Awaitable[Found], what: str, within: float | None = None) -> Found | None:
+        try:
+            async with deadline(within or self._within):
+                return await asking
+        except ConnectorFailed as failure:
+            self._not_found(what, str(failure), forbidden=failure.error in _FORBIDDEN)
+        except TimeoutError:
+            self._not_found(what, "timeout", forbidden=False)
+        return None
+
+    def _not_found(self, what: str, error: str, *, forbidden: bool) -> None:
+        """In the log; what stays so until an administrator consents, once."""
+        if forbidden and what in self._forbidden:
+            return
+        if forbidden:
+            self._forbidden.add(what)
+        hint = {"hint": CONSENT} if forbidden else {}
+        log.warning("teams_not_found_out", what=what, error=error, **hint)
+
+
+def _parts(reference: str, kind: str) -> tuple[str, str] | None:
+    """Tenant and id of `{kind}:{tenant}:{id}`, in lower case; `None`: it is none."""
+    match reference.lower().split(":"):
+        case [begin, tenant, name] if begin == kind and tenant and name:
+            return tenant, name
+    return None
+
+
+# ------------------------------------------ Microsoft Graph: members of groups, addresses of accounts
+
+KEEP_GROUPS = 120.0
+"""Seconds that we believe who is in a group; what is decided with it cannot be undone, so not for longer."""
+KEEP_ACCOUNT = 600.0
+VERB = "graph"
+_Member = tuple[str, str, str]
+"""Tenant, user, group."""
+
+
+class Entra:
+    """Asks as the app, with application permissions that the operator has granted (docs/teams.md). `close` in the
+    end.
+
+    Every method raises `ConnectorFailed` when the answer cannot be found out: no permission, no such group, no answer
+    in time, a tenant that is not allowed.
+    """
+
+    def __init__(self, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._http = Http()
+        self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
+        self._tokens: dict[str, BotTokens] = {}
+        self._groups: Remembered[_Member, bool] = Remembered(keep=lambda _answer: KEEP_GROUPS, clock=clock)
+        self._accounts: Remembered[tuple[str, str], Mapping[str, Any]] = Remembered(
+            keep=lambda _account: KEEP_ACCOUNT, clock=clock
+        )
+
+    async def is_in(self, tenant: str, user: str, group: str) -> bool:
+        """Whether an account is in a group, or in one that this group contains."""
+        return await self._groups.get((tenant, user, group), lambda: self._ask_group(tenant, user, group))
+
+    async def account(self, tenant: str, user: str) -> Mapping[str, Any]:
+        """`displayName`, `mail`, `userPrincipalName` and `userType` of an account."""
+        return await self._accounts.get((tenant, user), lambda: self._ask_account(tenant, user))
+
+    async def close(self) -> None:
+        """End what is under way, and close the connections."""
+        await self._groups.close()
+        await self._accounts.close()
+        for tokens in self._tokens.values():
+            await tokens.close()
+        await self._http.close()
+
+    async def _ask_group(self, tenant: str, user: str, group: str) -> bool:
+        """https://learn.microsoft.com/graph/api/directoryobject-checkmembergroups"""
+        _check(user, group)
+        answer = await self._call(tenant, "POST", f"/v1.0/users/{user}/checkMemberGroups", {"groupIds": [group]})
+        found = answer.object().get("value")
+        if not isinstance(found, list):
+            raise ConnectorFailed(VERB, "bad_answer")
+        return group.lower() in {str(each).lower() for each in found}
+
+    async def _ask_account(self, tenant: str, user: str) -> Mapping[str, Any]:
+        """https://learn.microsoft.com/graph/api/user-get"""
+        _check(user)
+        fields = "displayName,mail,userPrincipalName,userType"
+        return (await self._call(tenant, "GET", f"/v1.0/users/{user}?$select={fields}")).object()
+
+    async def _call(self, tenant: str, method: str, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
+        tokens = self._tokens_of(tenant)
+        token = await tokens.token()
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        url = f"{self._config.cloud.graph_url.rstrip('/')}{path}"
+        data = json.dumps(body).encode() if body is not None else None
+        try:
+            answer = await self._http.request(method, url, seconds=AT_ONCE, headers=headers, data=data)
+        except HttpFailed as failure:
+            raise ConnectorFailed(VERB, failure.error) from None
+        if answer.status == 401:
+            tokens.refused(token)
+        if answer.status != 200:
+            raise refusal_of(VERB, answer)
+        return answer
+
+    def _tokens_of(self, tenant: str) -> BotTokens:
+        if not self._config.app_id or tenant.lower() not in self._allowed:
+            raise ConnectorFailed(VERB, "not_our_tenant")
+        if tenant not in self._tokens:
+            resource = self._config.cloud.graph_url
+            self._tokens[tenant] = tokens_for(self._config, tenant=tenant, resource=resource, clock=self._clock)
+        return self._tokens[tenant]
+
+
+def _check(*ids: str) -> None:
+    """They become part of an address."""
+    if not all(map(is_object_id, ids)):
+        raise ConnectorFailed(VERB, "no_object_id")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -12,11 +14,11 @@ from adapters.teams.connector.people import People
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.visitors import Visitor
 from adapters.teams.outbound.private import Private
+from adapters.teams.render.dialogs import Dialog, note_dialog
 from adapters.teams.render.posts import note
 from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
-
 NOT_FOUND_OUT = "I could not find out who you are in Teams just now, so nothing was changed. Please try again."
 WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me first, so that I can say why."
@@ -70,3 +72,62 @@ class Answers:
             await self._connector.send(visitor.location, activity)
         except ConnectorFailed as failure:
             log.warning("teams_person_not_told", tenant=visitor.location.tenant, error=failure.error)
+
+
+# ----------------------------------------------------------- answers to invokes, in Teams' own shapes
+# https://learn.microsoft.com/adaptive-cards/authoring-cards/universal-action-model#response-format
+# https://learn.microsoft.com/microsoftteams/platform/task-modules-and-cards/task-modules/invoking-task-modules
+
+CARD = "application/vnd.microsoft.card.adaptive"
+MESSAGE = "application/vnd.microsoft.activity.message"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the door answers."""
+
+    status: int
+    body: Mapping[str, Any] | None = None
+    """JSON; `None`: nothing."""
+    sentence: str = ""
+    """What it says in words, for whom it reaches too late; empty: nothing that the card does not show."""
+
+
+NOTHING = Reply(200)
+"""Taken. A dialog closes with it."""
+
+
+def shown_card(card: Mapping[str, Any]) -> Reply:
+    """The card's next state, for whoever clicked alone."""
+    return Reply(200, {"statusCode": 200, "type": CARD, "value": card})
+
+
+def told(text: str) -> Reply:
+    """A sentence that only the person who clicked sees; their card stays as it is, inputs included."""
+    return Reply(200, {"statusCode": 200, "type": MESSAGE, "value": text}, text)
+
+
+def opened(dialog: Dialog, sentence: str = "") -> Reply:
+    """A dialog, or another one in its place; `sentence`: what it says, where it says something."""
+    value = {
+        "title": dialog.title,
+        "height": dialog.height,
+        "width": dialog.width,
+        "card": {"contentType": CARD, "content": dialog.card},
+    }
+    return Reply(200, {"task": {"type": "continue", "value": value}}, sentence)
+
+
+def said(text: str) -> Reply:
+    """A sentence in a dialog's place."""
+    return opened(note_dialog(text), text)
+
+
+def closing(text: str) -> Reply:
+    """The end of a dialog: a sentence in its place, or nothing when there is nothing to say."""
+    return said(text) if text else NOTHING
+
+
+def refused(status: int, code: str, message: str) -> Reply:
+    """What was sent is not for us; `code` as the Bot Framework names it (`BadArgument`, `NotImplemented`)."""
+    return Reply(status, {"error": {"code": code, "message": message}})

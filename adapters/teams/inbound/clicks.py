@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.untrusted_json import words
 from adapters.teams import actions
-from adapters.teams.inbound.answers import WENT_WRONG, Answers
-from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, content_of, in_words, may_decide, settle
+from adapters.teams.ids import TeamsLocation, is_object_id
+from adapters.teams.inbound.answers import WENT_WRONG, Answers, Reply, shown_card, told
+from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, SENT, Links, content_of, in_words, may_decide, settle
 from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.inbound.links import SENT, Links
-from adapters.teams.inbound.replies import Reply, shown_card, told
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.posts import card_of
-from bot.domain import ApprovalView, Person, Settled, Unknown, Unwelcome
+from bot.approvals.decisions import Approvals
+from bot.domain import ApprovalView, ClickResult, Handover, Invalid, Person, Settled, Unknown, Unwelcome
 from bot.services import Services
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
@@ -119,3 +120,27 @@ class Clicks:
 
     def _errand(self, errand: Coroutine[Any, Any, None], click: Click) -> None:
         self._background.start(errand, f"click {click.action}")
+
+
+# --------------------------------------------------------------------- asking somebody else to decide
+
+CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
+CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
+FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
+"""Who the account of an object id is, as far as it can be found out."""
+
+
+async def hand_over(approvals: Approvals, click: Click, person: Person, colleague: FindColleague) -> ClickResult:
+    """Ask whom the dialog names to decide."""
+    picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS).strip()
+    if picked and typed:
+        return Invalid({"": CHOOSE_ONE})
+    named = picked or typed
+    if not is_object_id(named):
+        if not typed or "@" not in typed:
+            return Invalid({"": CHOOSE_SOMEBODY})
+        return await approvals.hand_over(Handover(click.key, person, click.subject, typed))
+    found = await colleague(click.visitor.location, named.lower())
+    if isinstance(found, Unwelcome):
+        return Invalid({"": found.text})
+    return await approvals.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from adapters.teams.api import Activity
 from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.concerns import Concerns
-from adapters.teams.inbound.visitors import Visitor
+from adapters.teams.inbound.visitors import Concerns, Visitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
 from bot.accounts.connections import Connections
 from bot.domain import Message, Person, Unwelcome

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal, cast
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.answers import Answers
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.render.entries import entries
+from adapters.teams.render.inputs import entries
+from adapters.teams.render.posts import open_a_chat_first, sign_in_link
+from bot.accounts.sign_ins import SignInLinks
 from bot.approvals.decisions import Approvals
 from bot.domain import (
     ApprovalView,
@@ -27,6 +31,7 @@ from bot.domain import (
     Person,
     Settled,
     SignInReply,
+    SignInView,
     Unknown,
 )
 from bot.queries import Queries
@@ -36,7 +41,6 @@ from policies.approvers import DURATIONS
 NOT_KNOWN = Unknown("This button is not known any more.")
 SETTLED_ALREADY = "This is settled already; nothing waits for you here."
 NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
-
 DECIDING = frozenset(
     {
         actions.APPROVE,
@@ -59,7 +63,6 @@ DECIDING = frozenset(
 )
 """Actions that settle one thing."""
 ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, actions.REFRESH})
-
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 Refusal = Literal["decline", "cancel"]
 
@@ -162,3 +165,33 @@ async def _decide(approvals: Approvals, click: Click, person: Person) -> ClickRe
                 return form
             decision = replace(decision, arguments=entries(click.data, form))
     return (await approvals.decide(decision))[click.subject]
+
+
+# -------------------------------------------------------------------------------- fresh sign-in links
+# The link is in nothing but the message that its owner gets.
+
+SENT = "I am sending you the link in a message that only you can see."
+
+
+class Links:
+    """Gives people their links."""
+
+    def __init__(
+        self, sign_in_links: SignInLinks, queries: Queries, answers: Answers, background: BackgroundTasks
+    ) -> None:
+        self._sign_in_links = sign_in_links
+        self._queries = queries
+        self._answers = answers
+        self._background = background
+
+    async def give(self, click: Click, person: Person) -> str:
+        """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
+        link = await self._sign_in_links.link(click.subject, person.person_id)
+        if not isinstance(link, str):
+            return link.text
+        view = await content_of(self._queries, click)
+        if not isinstance(view, SignInView):  # settled between the two readings
+            return SETTLED_ALREADY
+        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
+        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
+        return SENT

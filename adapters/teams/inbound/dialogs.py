@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
-from adapters.teams.inbound.accounts import code_form, disconnecting, told_of_account
-from adapters.teams.inbound.answers import Answers
+from adapters.teams.inbound.answers import NOTHING, Answers, Reply, closing, opened, said
+from adapters.teams.inbound.clicks import FindColleague, hand_over
 from adapters.teams.inbound.deciding import (
     DECIDING,
     NOT_KNOWN,
@@ -22,21 +22,22 @@ from adapters.teams.inbound.deciding import (
     settle,
 )
 from adapters.teams.inbound.gestures import Click
-from adapters.teams.inbound.handing import FindColleague, hand_over
-from adapters.teams.inbound.replies import NOTHING, Reply, closing, opened, said
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,
     answer_dialog,
     approve_all_dialog,
+    code_dialog,
+    disconnect_dialog,
     edit_dialog,
     hand_over_dialog,
     hidden_dialog,
     reject_dialog,
     show_all_dialog,
 )
-from adapters.teams.render.entries import entries
+from adapters.teams.render.inputs import entries
+from bot.accounts.connections import Connections
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -47,9 +48,11 @@ from bot.domain import (
     Person,
     Refused,
     Settled,
+    SignInView,
     Unknown,
     Unwelcome,
 )
+from bot.queries import Queries
 from bot.services import Services
 
 
@@ -213,3 +216,34 @@ class Dialogs:
 def unfinished(result: ClickResult) -> str:
     """That a vote counts and more are needed; empty when it is settled."""
     return result.text if isinstance(result, Settled) and not result.final else ""
+
+
+# ----------------------------------------------------------------------------- dialogs about accounts
+# Shown to whom they belong, and to nobody else.
+
+NOT_YOURS = "This sign-in is for somebody else only."
+NOT_CONNECTED = "This account is not connected (any more)."
+
+
+async def code_form(queries: Queries, click: Click, person: Person, mistake: str = "") -> Reply:
+    """The form for a code, for the owner of the sign-in while it waits. `mistake`: what was wrong with the last one."""
+    view = await content_of(queries, click)
+    if not isinstance(view, SignInView):
+        return said(mistake or NOT_KNOWN.text)
+    if view.owner_id != person.person_id:
+        return said(NOT_YOURS)
+    return opened(code_dialog(view, mistake), mistake) if view.status == "open" else said(mistake or SETTLED_ALREADY)
+
+
+async def disconnecting(connections: Connections, click: Click, person: Person) -> Reply:
+    """Asks whether they mean it, of an account of their own."""
+    own = {view.connection_id: view for view in await connections.of_person(person)}
+    view = own.get(click.subject)
+    return opened(disconnect_dialog(view)) if view is not None else said(NOT_CONNECTED)
+
+
+def told_of_account(click: Click, result: ClickResult) -> str:
+    """What came of it, where no card shows that to the person; empty for everything else."""
+    if click.action not in (actions.ENTER_CODE, actions.DISCONNECT):
+        return ""
+    return result.text if isinstance(result, Settled) else ""

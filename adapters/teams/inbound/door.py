@@ -14,9 +14,9 @@ from adapters.teams.api import Activity
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
 from adapters.teams.connector.turns import Answered, Turns
-from adapters.teams.inbound.envelope import MalformedError, decode
+from adapters.teams.inbound.activities import MalformedError, decode
 from adapters.teams.inbound.invokes import Invokes
-from adapters.teams.inbound.listening import Listening
+from adapters.teams.inbound.messages import Listening
 from adapters.teams.inbound.visitors import Ears
 from bot.clock import Clock
 

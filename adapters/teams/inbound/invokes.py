@@ -12,12 +12,11 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import part, words
 from adapters.teams import actions
 from adapters.teams.ids import our_id
-from adapters.teams.inbound.answers import WENT_WRONG, Answers
+from adapters.teams.inbound.answers import NOTHING, WENT_WRONG, Answers, Reply, refused, said, told
 from adapters.teams.inbound.clicks import Clicks
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
-from adapters.teams.inbound.listening import Listening
-from adapters.teams.inbound.replies import NOTHING, Reply, refused, said, told
+from adapters.teams.inbound.messages import Listening
 from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
 from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome

@@ -3,19 +3,38 @@ whether the person may use the bot is not."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import structlog
+
 from adapters.shared.untrusted_json import part, parts, words
-from adapters.teams.ids import PLATFORM, Caller, Kind, TeamsLocation, guid, person_id, token, web_address
-from bot.domain import Person
+from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
+from adapters.teams.connector.people import People
+from adapters.teams.ids import (
+    PLATFORM,
+    Caller,
+    Kind,
+    TeamsLocation,
+    channel_of,
+    guid,
+    location_of,
+    person_id,
+    token,
+    user_of,
+    web_address,
+    within_tenant,
+)
+from bot.domain import ApprovalView, Arrival, Introduction, Overview, Person, Quote, Shown, Unwelcome
+from bot.platform import PostFailed
+from bot.queries import Queries
 from bot.safe_text import visible_line
 
 Activity = Mapping[str, Any]
-
 LONGEST_NAME = 80
 """Characters of a person's name."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
@@ -145,3 +164,97 @@ def _time_zone(activity: Activity) -> str:
 def _locale(activity: Activity) -> str:
     named = words(activity, "locale") or words(_client(activity), "locale")
     return named if _LOCALE.fullmatch(named) else "en"
+
+
+# ------------------------------------------------------ the author of a message, and what they quoted
+
+PATIENCE = 10.0
+"""Seconds for finding out who it is: nobody waits at a button."""
+
+
+async def introduce(people: People, arrival: Arrival) -> Introduction | Unwelcome:
+    """Fills `bot.platform.Platform.introduce`. Raises `PostFailed` when the author cannot be found out.
+
+    What others said in the thread before is not among it: Teams gives that only to apps with Graph permissions.
+    """
+    message = arrival.message
+    location, author = location_of(message.place), message.author
+    caller = Caller(
+        location.tenant,
+        user_of(author.person_id),
+        words(message.origin, "address"),
+        author.name,
+        author.time_zone,
+        words(message.origin, "locale") or author.locale,
+    )
+    try:
+        person = await people.admitted(location, caller, patience=PATIENCE)
+    except ConnectorFailed as failure:
+        raise PostFailed(
+            f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
+        ) from failure
+    if isinstance(person, Unwelcome):
+        return person
+    quotes = tuple(_quote(quote, message.at) for quote in parts(message.origin, "quotes"))
+    return Introduction(person, message.text, quotes)
+
+
+def _quote(quote: Mapping[str, Any], otherwise: float) -> Quote:
+    at = quote.get("at")
+    return Quote(
+        words(quote, "author"), words(quote, "text"), float(at) if isinstance(at, int | float) and at else otherwise
+    )
+
+
+# ------------------------------------------------------------------------------ what a person may see
+# Nothing that was asked in a conversation which they are not in.
+
+log = structlog.get_logger(__name__)
+ANYBODY = "any"
+"""The policy's word for approvers who need to have nothing to do with it. Whoever else may decide is named by it."""
+MOST_CONVERSATIONS = 40
+"""Conversations whose members are asked for; what was asked in others is left out."""
+
+
+class Concerns:
+    """What waits for a person, and what came of what they asked."""
+
+    def __init__(self, queries: Queries, connector: Connector) -> None:
+        self._queries = queries
+        self._connector = connector
+
+    async def of(self, visitor: Visitor, person: Person) -> Overview:
+        """Their overview of this tenant.
+
+        That anybody may decide is no reason to show everybody what was asked in a private channel or a group chat: its
+        members see the card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
+        """
+        overview = await self._queries.overview(person, within_tenant(visitor.location.tenant))
+        own = {shown.post.post_id for shown in overview.waiting}
+        doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
+        locations = dict.fromkeys(_roster(shown) for shown in doubtful)
+        asked = list(locations)[:MOST_CONVERSATIONS]
+        theirs = await asyncio.gather(*(self._is_member(location, visitor) for location in asked))
+        seen = {location for location, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
+        hidden = {shown.post.post_id for shown in doubtful if _roster(shown) not in seen}
+        return replace(overview, to_decide=tuple(s for s in overview.to_decide if s.post.post_id not in hidden))
+
+    async def _is_member(self, location: TeamsLocation, visitor: Visitor) -> bool:
+        """Whether they are in a conversation; not, where that cannot be found out."""
+        try:
+            await self._connector.member(location, visitor.caller.address or visitor.caller.user, patience=AT_ONCE)
+        except ConnectorFailed as failure:
+            log.info("teams_not_shown", tenant=location.tenant, error=failure.error)
+            return False
+        return True
+
+
+def _roster(shown: Shown) -> TeamsLocation:
+    """Whose members are asked: a thread's are its channel's."""
+    location = location_of(shown.post.place)
+    return replace(location, conversation=channel_of(location.conversation))
+
+
+def _is_anybodys(shown: Shown) -> bool:
+    content = shown.post.content
+    return isinstance(content, ApprovalView) and ANYBODY in content.approvers and not shown.post.place.direct

@@ -1,25 +1,321 @@
-"""What is shown of turns while they run: one line per conversation, in which posts and drafts take their turns."""
+"""What is shown of turns while they run: the answers being written, in order with the posts of the conversation."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 
 import structlog
 
-from adapters.teams.api import Activity, Connector
+from adapters.teams.api import AT_ONCE, Activity, Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation, location_of
-from adapters.teams.outbound.manuscripts import Manuscript, Pace
-from adapters.teams.outbound.refusals import Refusals
-from adapters.teams.outbound.streams import LIVES, Stream
-from adapters.teams.outbound.writing import Line, Setting, ThreadLive
+from adapters.teams.outbound.posting import Refusals
+from adapters.teams.outbound.streams import LIVES, Stream, status_line
+from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
 from bot.clock import Clock, system_clock
 from bot.domain import Place, Post, Said
+from graph.ports import TaskState
+
+MOST_KEPT = 50_000
+"""Characters of an answer that are kept: far more than are ever shown while it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds between what is shown."""
+
+    before: float = 0.7
+    """Before anything is shown: an answer that is finished earlier is posted at once."""
+    chunk: float = 1.2
+    """Between two updates of a stream (Teams: one a second)."""
+    typing: float = 3.0
+    """Between two signs of typing: clients show one for a few seconds."""
+    grace: float = 4.0
+    """After a turn has come to rest, until a stream that no post has finished is ended."""
+    longest_stream: float = 100.0
+    """After which a stream is ended, before Teams does it (2 minutes)."""
+    longest_turn: float = 900.0
+    """After which a turn shows nothing more."""
+
+
+@dataclass(slots=True, eq=False)
+class Manuscript:
+    """An answer in the making."""
+
+    message_id: str
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    is_complete: bool = False
+    """The model has gone on to something else."""
+    is_over: bool = False
+    """Its post is being shown, or nothing more can be shown of it before."""
+    stream: Stream | None = None
+    shown_as: Activity | None = None
+    """The message that its stream has become, ahead of the post."""
+
+    @property
+    def text(self) -> str:
+        """What the model has written so far."""
+        return "".join(self.pieces)
+
+    def add(self, delta: str) -> None:
+        """More text."""
+        if self.length <= MOST_KEPT:
+            self.length += len(delta)
+            self.pieces.append(delta)
+
+
+# --------------------------------------------------------------------------------------- one delivery
+# Shown late enough that a short answer never flickers, and never after its post. In 1:1 chats the text is shown as
+# it is written, elsewhere that the bot is typing.
 
 log = structlog.get_logger(__name__)
+AT_LEAST_SILENT = 30.0
+"""Seconds without typing after Teams did not take it."""
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One conversation: whoever writes there holds the lock, and at most one stream is open (Teams)."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    stream: Stream | None = None
+    owner: ThreadLive | None = None
+    """Whose the stream is; a chat can have several threads."""
+    users: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """With what it is shown, and where."""
+
+    connector: Connector
+    location: TeamsLocation
+    thread_id: str
+    pace: Pace
+    unstreamed: Refusals
+    """Conversations in which streams were refused."""
+    draw: Callable[[str, str], Activity]
+    """The message that the post of an answer on the way (its message id and text) will show."""
+    begun: Callable[[Manuscript], None]
+    """Told of each answer."""
+    start: Callable[[ThreadLive], asyncio.Task[None]]
+    """Runs `ThreadLive.show` when there is something to show."""
+
+
+class ThreadLive:
+    """`graph.ports.Live` for one delivery. Each verb only takes note; one task does the rest."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._answers: dict[str, Manuscript] = {}
+        self._status = ""
+        self._is_busy = False
+        self._type_at = 0.0
+        self._can_stream = setting.location.kind == "personal"
+        self._rested = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def thread_id(self) -> str:
+        """Whose turn it shows."""
+        return self._setting.thread_id
+
+    @property
+    def location(self) -> TeamsLocation:
+        """Where it shows it."""
+        return self._setting.location
+
+    # ------------------------------------------------------------------------------------------- told by the turn
+
+    def text(self, message_id: str, delta: str) -> None:
+        """More text of the answer that is being written."""
+        answer = self._answers.get(message_id)
+        if answer is None:  # with it, the model has gone on from what it said before
+            self._complete_all()
+            answer = self._answers[message_id] = Manuscript(message_id)
+            self._setting.begun(answer)
+        answer.add(delta)
+        self._work()
+
+    def status(self, text: str) -> None:
+        """What the bot is doing; empty: nothing that has a name."""
+        if text:
+            self._status = status_line(text)
+            self._work()
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """A tool call and how it stands: the model has gone on from what it said before."""
+        self._complete_all()
+        if state == "running":
+            self._status = self._status or status_line(title)
+            self._work()
+
+    def end(self, *, waiting: bool) -> None:
+        """Nothing more comes. Posts finish what was said, soon mostly; what they do not finish vanishes."""
+        self._rested.set()
+
+    # ------------------------------------------------------------------------------------------- told by the outbox
+
+    def posted(self) -> None:
+        """A post is being shown in the thread: until the turn says something new, there is nothing more to show."""
+        self._is_busy = False
+        self._status = ""
+
+    def close(self) -> None:
+        """The process ends."""
+        self._closing.set()
+        self._rested.set()
+
+    # ------------------------------------------------------------------------------------------- done by the task
+
+    def _work(self) -> None:
+        self._is_busy = True
+        if self._task is None and not self._rested.is_set() and self._setting.location.conversation:
+            self._task = self._setting.start(self)
+
+    def _complete_all(self) -> None:
+        for answer in self._answers.values():
+            answer.is_complete = True
+
+    async def show(self, line: Line) -> None:
+        """Show the turn until it is at rest and what it has begun is ended."""
+        until = _now() + self._setting.pace.longest_turn
+        await _happens(self._rested, self._setting.pace.before)
+        while not self._rested.is_set() and _now() < until:
+            async with line.lock:
+                pause = 0.0 if self._rested.is_set() else await self._step(line)
+            await _happens(self._rested, pause)
+        if self._is_mine(line) or self._left_behind():
+            await _happens(self._closing, self._setting.pace.grace)
+            async with line.lock:
+                await self._wind_up(line)
+
+    async def _step(self, line: Line) -> float:
+        """Show what is new; seconds until the next time."""
+        if line.stream is not None and not line.stream.is_open:
+            line.stream = None
+        refused = self._setting.unstreamed.hold(self._setting.location.conversation)
+        if not self._can_stream or refused or not self._is_free(line):
+            await self._type()
+            return self._setting.pace.chunk
+        try:
+            await self._stream(line)
+        except ConnectorFailed as failure:
+            self._take_note(line, failure)
+            return max(self._setting.pace.chunk, failure.retry_after or 0.0)
+        return self._setting.pace.chunk
+
+    async def _stream(self, line: Line) -> None:
+        """One update at most. Raises `ConnectorFailed`."""
+        answer = next((a for a in self._answers.values() if not a.is_over), None)
+        shown = streamable(answer.text) if answer is not None else ""
+        if line.stream is not None and line.stream.age >= self._setting.pace.longest_stream:
+            await self._give_up(line)
+        elif answer is not None and answer.is_complete:
+            await self._finish(line, answer)
+        elif answer is not None and shown.strip():
+            stream = answer.stream = self._stream_of(line)
+            if len(shown) > len(stream.text) and shown.startswith(stream.text):
+                await stream.write(shown)
+        elif self._is_busy and self._status and (line.stream is None or not line.stream.text):
+            stream = self._stream_of(line)
+            if stream.status != self._status:
+                await stream.inform(self._status)
+
+    def _stream_of(self, line: Line) -> Stream:
+        """The stream of the conversation, perhaps one that has yet to begin."""
+        if line.stream is None:
+            line.stream = Stream(self._setting.connector, self._setting.location)
+            line.owner = self
+        return line.stream
+
+    async def _finish(self, line: Line, answer: Manuscript) -> None:
+        """The answer is whole, though its post comes only when the turn rests: what comes next has to stand below."""
+        whole = self._setting.draw(answer.message_id, answer.text)
+        if not answer.text.strip():
+            answer.is_over = True
+            return
+        stream = answer.stream = self._stream_of(line)
+        if not stream.is_open:
+            await stream.write(str(whole["text"]))  # and ended the next time: two calls, since Teams wants a beginning
+            return
+        if await stream.become(whole):
+            answer.shown_as = whole
+        answer.is_over, line.stream = True, None
+
+    async def _give_up(self, line: Line) -> None:
+        """It takes too long for a stream: nothing more is shown until the post, which replaces what there is."""
+        self._can_stream = False
+        stream, line.stream = line.stream, None
+        if stream is not None and stream.text:
+            await stream.become({"type": "message", "text": stream.text, "textFormat": "markdown"})
+        elif stream is not None:
+            await stream.vanish()
+
+    def _take_note(self, line: Line, failure: ConnectorFailed) -> None:
+        """Go on, or show nothing more of this turn."""
+        stream = line.stream
+        if stream is None or stream.is_open or not (failure.permanent or stream.lost):
+            return
+        where = self._setting.location
+        log.info("teams_stream_died", tenant=where.tenant, error=failure.error, begun=bool(stream.id))
+        self._can_stream, line.stream = False, None
+        if not stream.id:
+            self._setting.unstreamed.remember(where.conversation)
+
+    async def _type(self) -> None:
+        """Say that the bot is typing, if it is time to."""
+        if not self._is_busy or _now() < self._type_at:
+            return
+        self._type_at = _now() + self._setting.pace.typing
+        try:
+            await self._setting.connector.send(self._setting.location, {"type": "typing"}, patience=AT_ONCE)
+        except ConnectorFailed as failure:
+            self._type_at = _now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
+
+    async def _wind_up(self, line: Line) -> None:
+        """The turn is at rest. What no post has finished does not stay: it is in no record."""
+        for answer in self._left_behind():
+            stream, answer.stream = answer.stream, None
+            if stream is not None:
+                await stream.vanish()
+            if stream is line.stream:
+                line.stream = None
+        if line.stream is not None and self._is_mine(line) and not line.stream.text:
+            stream, line.stream = line.stream, None
+            await stream.vanish()
+
+    def _left_behind(self) -> list[Manuscript]:
+        """The answers that show something, and whose posts have not come."""
+        return [a for a in self._answers.values() if a.stream is not None and not a.is_over]
+
+    def _is_free(self, line: Line) -> bool:
+        """Whether this turn may stream there: nobody else does, and no post is about to end its own stream."""
+        is_awaited = any(a.is_over and a.stream is line.stream for a in self._answers.values())
+        return line.stream is None or (self._is_mine(line) and not is_awaited)
+
+    def _is_mine(self, line: Line) -> bool:
+        return line.stream is not None and line.owner is self
+
+
+async def _happens(event: asyncio.Event, seconds: float) -> None:
+    """Wait for it, so many seconds at most."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# ------------------------------------------------------------------------------------- all deliveries
+# One line per conversation, in which posts and drafts alternate.
 
 MOST_REMEMBERED = 1_000
 """Answers whose drafts are kept in mind; far more than are ever written at once."""

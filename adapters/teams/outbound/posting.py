@@ -1,4 +1,4 @@
-"""One message in Teams: posted, replaced, removed; and the reference by which a post's messages are found again."""
+"""One message in Teams: posted, replaced, removed; what a conversation refuses is remembered for a while."""
 
 from __future__ import annotations
 
@@ -10,10 +10,36 @@ import structlog
 
 from adapters.teams.api import PATIENCE, Activity, Connector, ConnectorFailed, Opened
 from adapters.teams.ids import TeamsLocation
+from bot.clock import Clock
 from bot.platform import Reference
 
-log = structlog.get_logger(__name__)
+AN_HOUR = 3_600.0
+"""Seconds; afterwards it is tried again, since tenants get new features and administrators change their minds."""
 
+
+class Refusals:
+    """What was refused lately, by the id of the tenant or of the conversation that refused it."""
+
+    def __init__(self, clock: Clock, memory: float = AN_HOUR) -> None:
+        """`memory`: seconds for which a refusal counts."""
+        self._clock = clock
+        self._memory = memory
+        self._until: dict[str, float] = {}
+
+    def remember(self, where: str) -> None:
+        """It was refused there."""
+        now = self._clock()
+        self._until = {key: until for key, until in self._until.items() if until > now}
+        self._until[where] = now + self._memory
+
+    def hold(self, where: str) -> bool:
+        """Whether it would be refused there now."""
+        return self._until.get(where, 0.0) > self._clock()
+
+
+# ---------------------------------------------------------------------------------------- one message
+
+log = structlog.get_logger(__name__)
 _CONVERSATION_GONE = frozenset({"ConversationNotFound", "ConversationBlockedByUser"})
 _REFUSED_CONTENT = frozenset({400, 413})
 """`BadSyntax`, `BadArgument`, `MessageSizeTooBig`…: said of cards that Teams does not take."""

@@ -13,8 +13,7 @@ from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.remembered import Remembered
 from adapters.teams.ids import TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
-from adapters.teams.outbound.posting import location_of_reference, post_part, reference_to, remove
-from adapters.teams.outbound.refusals import Refusals
+from adapters.teams.outbound.posting import Refusals, location_of_reference, post_part, reference_to, remove
 from bot.clock import Clock, system_clock
 from bot.platform import Reference
 

@@ -9,9 +9,7 @@ from operator import countOf
 from typing import Any
 
 from adapters.teams.render.answers import units
-from adapters.teams.render.elements import Element, bold, rich, words
-from adapters.teams.render.room import Room, weight
-from adapters.teams.render.text import line
+from adapters.teams.render.elements import Element, Room, bold, line, rich, weight, words
 from bot.characters import CleanParts
 from bot.safe_text import (
     MOST_NAMED,

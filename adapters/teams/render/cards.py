@@ -23,12 +23,15 @@ from adapters.teams.actions import (
 from adapters.teams.render.arguments import Excerpt, edits, excerpt, spelled
 from adapters.teams.render.elements import (
     Element,
+    Room,
     Words,
     bold,
     card,
     container,
+    escape,
     execute,
     fact_set,
+    fitted,
     heading,
     opens_dialog,
     rich,
@@ -37,10 +40,8 @@ from adapters.teams.render.elements import (
     unfolds,
     words,
 )
+from adapters.teams.render.inputs import moment
 from adapters.teams.render.mentions import Mention, mentioning
-from adapters.teams.render.moments import moment
-from adapters.teams.render.room import Room, fitted
-from adapters.teams.render.text import escape
 from bot.domain import ApprovalView, GrantView, OutcomeView
 from bot.masking import unseen_in_words
 

@@ -10,25 +10,31 @@ from adapters.teams import actions
 from adapters.teams.render.arguments import Excerpt, argument_page, excerpt, spelled
 from adapters.teams.render.cards import LONGEST_REASON, call_name, in_their_words, is_open, reason_input
 from adapters.teams.render.elements import (
+    MAX_CARD_BYTES,
     Card,
     Element,
+    Room,
     Words,
     bold,
     card,
     container,
+    escape,
+    fitted,
+    label,
     menu,
+    needed,
     people_picker,
     rich,
     small,
     submit,
     text_line,
     unfolds,
+    weight,
     words,
 )
 from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
-from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
-from adapters.teams.render.text import escape, label
-from bot.domain import ApprovalView, Form, Hidden
+from adapters.teams.render.overview import account_name
+from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView
 from bot.masking import fingerprint_in_words, unseen_in_words
 from graph.calls import storable
 from policies.approvers import DURATIONS
@@ -68,8 +74,6 @@ class Dialog:
 
 
 # ------------------------------------------------------------------------------------------------ approvals
-
-
 def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool = False) -> Dialog:
     """All arguments of a call, whole. `page` counts from 0; one that does not exist is the nearest that does.
 
@@ -176,8 +180,6 @@ def approve_all_dialog(views: Sequence[ApprovalView]) -> Dialog:
 
 
 # ------------------------------------------------------------------------------------------------ the rest
-
-
 def answer_dialog(
     clarification_id: str,
     form: Form,
@@ -208,8 +210,6 @@ def _close() -> Element:
 
 
 # ------------------------------------------------------------------------------------------------ forms
-
-
 def _form_dialog(
     title: str,
     form: Form,
@@ -266,8 +266,6 @@ def _notes(made: Inputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room
 
 
 # ------------------------------------------------------------------------------------------------ show all
-
-
 def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element]:
     """The buttons to the pages before and after."""
     before = [submit("Previous", action, f"{page - 1}:{approval_id}", inputs="none")] if page > 0 else []
@@ -289,8 +287,6 @@ def _decision_buttons(view: ApprovalView) -> list[Element]:
 
 
 # ------------------------------------------------------------------------------------------------ approve all
-
-
 def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
     """The first of them, as many as a dialog can list: id and what is shown."""
     fitting: list[tuple[str, Element]] = []
@@ -323,3 +319,43 @@ def _call_in(view: ApprovalView, name: Words, shown: Excerpt) -> Element:
     unseen = unseen_in_words(view, shown.unseen)
     told = [words(f"\n{unseen}", italic=True)] if unseen else []
     return rich(name, *pairs, *told, spacing="Medium")
+
+
+# ------------------------------------------------------------ accounts: one-time codes, disconnecting
+
+_LONGEST_SERVICE = 100
+_LONGEST_CODE = 40
+"""Characters of a code with whatever is pasted around it; it has nine itself."""
+
+
+def code_dialog(view: SignInView, mistake: str = "") -> Dialog:
+    """The form for the code that a browser shows. What was typed is never shown again. `mistake`: what was wrong."""
+    typed = {**text_line(actions.CODE, "Code", longest=_LONGEST_CODE), **needed(required=True)}
+
+    def build(room: Room) -> Element:
+        service = room.line(view.service or view.server, _LONGEST_SERVICE)
+        told = (
+            f"Enter the code that your browser shows since you have signed in at {service}. It has to be your own "
+            "browser, and a link that I gave to you."
+        )
+        body = [rich(words(told)), *mistakes({"": mistake} if mistake else {}, {}, room), typed]
+        connect = submit("Connect", actions.ENTER_CODE, view.sign_in_id, style="positive")
+        return card(body, [connect], summary="Enter the code")
+
+    return Dialog("Enter the code", fitted(build), "small")
+
+
+def disconnect_dialog(view: ConnectionView) -> Dialog:
+    """Whether a connection is really to be ended."""
+
+    def build(room: Room) -> Element:
+        told = (
+            "It is of no use to me from then on, and what I keep of it is deleted. When a tool needs it again, I ask "
+            "you to sign in anew."
+        )
+        end = submit("Disconnect", actions.DISCONNECT, view.connection_id, inputs="none", style="destructive")
+        keep = submit("Keep it", actions.CLOSE, "", inputs="none")
+        body = [rich(bold(f"Disconnect {account_name(view, room)}?")), rich(words(told))]
+        return card(body, [end, keep], summary="Disconnect?")
+
+    return Dialog("Disconnect", fitted(build), "small")

@@ -1,17 +1,88 @@
-"""The building bricks of Adaptive Cards: one small function for each element and action that we use.
-
-They build. That the whole fits into a card is seen to by `room.fitted`.
-"""
+"""Words and elements of Adaptive Cards: escaped text, one function for each element, and the size of a card."""
 
 from __future__ import annotations
 
 import html
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.teams.actions import action_data, dialog_data
-from adapters.teams.render.text import escape, label, spaced
+from bot.safe_text import beginning_of_list, visible_line, visible_passage
+
+_NBSP = "\u00a0"
+_BLANKS = re.compile(r"(?<=\n) +| {2,}")
+_ACTIVE = re.compile(r"(?<=\])\(|[\\`*\[\]~|<]|(?<![^\W_])_|_(?![^\W_])|&(?=#?[A-Za-z0-9]+;)")
+"""What could begin or end Markdown within a line. An underscore between letters or digits cannot (CommonMark 6.2).
+
+The bracket after `]` is escaped too, because older Teams apps take no notice of a backslash before `]`."""
+_ACTIVE_IN_MESSAGES = re.compile(r"(?<=\])\(|[\\`*\[\]~|]|(?<![^\W_])_|_(?![^\W_])")
+"""The same, without what becomes an entity."""
+_MAY_BE_ACTIVE = re.compile(r"[\\`*\[\]~|_]")
+_LINE_START = re.compile(
+    r"^(?P<before> *[0-9]{1,9}(?=[.)](?:\s|$))| *(?=>|=|#{1,6}(?:\s|$)|[-+](?:[\s-]|$)|:-))(?P<sign>\S)", re.MULTILINE
+)
+"""A heading, a list, a quotation, a rule, or what makes a heading or a table of the line before."""
+_FUNCTION = re.compile(r"\{(?=\{)")
+_LOST = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MENTION = re.compile(r"<(?=\s*+/?\s*+at\b)", re.IGNORECASE)
+
+
+def line(text: str, limit: int, unseen: int = 0) -> str:
+    """One visible line of at most `limit` characters; "(empty)" for nothing, since Teams leaves empty text out.
+    `unseen`: how many characters follow that are not in `text`."""
+    return visible_line(text, limit, unseen) or "(empty)"[:limit]
+
+
+def passage(text: str, limit: int) -> str:
+    """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
+    shown = visible_passage(text, limit)
+    return shown if shown.strip() else "(empty)"[:limit]
+
+
+def label(text: str, limit: int, unseen: int = 0) -> str:
+    """`line` for a label, a title or a placeholder: nothing in it is a link or a function anywhere."""
+    return line(text, limit, unseen).replace("](", "] (").replace("{{", "{ {")
+
+
+def spaced(text: str) -> str:
+    """The text with its blanks kept: clients show several as one, and none at the beginning of a line."""
+    return _BLANKS.sub(lambda found: _NBSP * len(found[0]), text.replace("\t", "    "))
+
+
+def escape(text: str) -> str:
+    """Visible text → Markdown of a `TextBlock` or a `FactSet` that shows just this text, line by line."""
+    escaped = _FUNCTION.sub(r"{\\", _ACTIVE.sub(r"\\\g<0>", spaced(text)))
+    lines = (one for one in escape_line_starts(escaped).split("\n") if one.strip())
+    return "\n\n".join(lines)
+
+
+def escape_message(text: str) -> str:
+    """Visible text → Markdown of a message that shows just this text. Beginnings of lines are up to the caller."""
+    escaped = _ACTIVE_IN_MESSAGES.sub(r"\\\g<0>", text) if _MAY_BE_ACTIVE.search(text) else text
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def escape_line_starts(markdown: str) -> str:
+    """Markdown whose lines are text: none of them begins a heading, a list, a quotation or a rule."""
+    return _LINE_START.sub(r"\g<before>\\\g<sign>", markdown)
+
+
+def without_mentions(code: str) -> str:
+    """Code for a message, where nothing can be escaped: Teams' own tag for a mention gets another bracket."""
+    return _MENTION.sub("‹", code)
+
+
+def loses_characters(text: str) -> bool:
+    """Whether a client may drop some of it: control characters and halves of surrogate pairs."""
+    return _LOST.search(text) is not None
+
+
+# ----------------------------------------------------------- one function for each element and action
+# They build. That the whole fits into a card is seen to by `room.fitted`.
+
 
 Element = dict[str, Any]
 """An element, an inline or an action, as JSON."""
@@ -19,23 +90,21 @@ Card = Mapping[str, Any]
 """An Adaptive Card, as JSON."""
 Words = tuple[Element, ...]
 """Text runs."""
-
 VERSION = "1.5"
 """The newest version that every Teams client shows."""
 _TITLE = 60
 _SPOKEN = 300
-_FUNCTION = re.compile(r"(?<=\{)(?=\{(?:DATE|TIME)\([0-9]{4}-)")
+_BEFORE_FUNCTION = re.compile(r"(?<=\{)(?=\{(?:DATE|TIME)\([0-9]{4}-)")
 """Between the two brackets of what clients replace by a date or a time."""
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*(?:\n|\Z)|\A[^\S\n]*\n")
 _WIDE_WORD = re.compile(r"[^ \n]{31}")
 
+
 # ------------------------------------------------------------------------------------------------ text
-
-
 def words(text: str, **style: Any) -> Words:
     """Literal text; `style` are the properties of a `TextRun`. `text` must be visible, and holds no function that a
     client would replace: such a one is divided between two runs."""
-    return tuple({"type": "TextRun", "text": part, **style} for part in _FUNCTION.split(spaced(text)) if part)
+    return tuple({"type": "TextRun", "text": part, **style} for part in _BEFORE_FUNCTION.split(spaced(text)) if part)
 
 
 def bold(text: str) -> Words:
@@ -80,8 +149,6 @@ def fact_set(facts: Iterable[tuple[str, str]]) -> list[Element]:
 
 
 # ------------------------------------------------------------------------------------------------ containers
-
-
 def container(style: str, *items: Element, **properties: Any) -> Element:
     """Elements on a coloured ground: `default`, `emphasis`, `good`, `attention`, `warning` or `accent`."""
     return {"type": "Container", "style": style, "items": list(items), **properties}
@@ -115,8 +182,6 @@ def card(body: Sequence[Element], actions: Sequence[Element] = (), *, summary: s
 
 
 # ------------------------------------------------------------------------------------------------ actions
-
-
 def execute(title: str, name: str, subject: str, *, inputs: str = "none", **properties: Any) -> Element:
     """A button whose click is answered with the card's next state; where a client does not know that, with a message.
 
@@ -151,8 +216,6 @@ def unfolds(title: str, body: Sequence[Element], actions: Sequence[Element], **p
 
 
 # ------------------------------------------------------------------------------------------------ inputs
-
-
 def text_input(name: str, title: str, *, required: bool, longest: int, **properties: Any) -> Element:
     """An input for a text of several lines."""
     made = {"type": "Input.Text", "id": name, "label": title, "isMultiline": True, "maxLength": longest}
@@ -184,3 +247,51 @@ def people_picker(name: str, title: str) -> Element:
 def needed(*, required: bool) -> Element:
     """That an input has to be filled in, and what is said when it is not."""
     return {"isRequired": True, "errorMessage": "This is needed."} if required else {}
+
+
+# ------------------------------------------------------ size: a card is never larger than Teams takes
+
+MAX_CARD_BYTES = 28 * 1024
+"""Of a card or a dialog as JSON (Teams: 28 KB)."""
+_SHARES = (1.0, 0.5, 0.25, 0.12, 0.05)
+_LEAST = 24
+"""Characters that a text has at least, so that something of it is left beside the count of what is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A share of the usual limits. Characters take from 1 to 12 bytes, so that what fits is known only afterwards."""
+
+    share: float = 1.0
+
+    def of(self, limit: int) -> int:
+        """That share of a limit in characters."""
+        return min(limit, max(int(limit * self.share), _LEAST))
+
+    def line(self, text: str, limit: int) -> str:
+        """`text.line` within the room there is."""
+        return line(text, self.of(limit))
+
+    def list(self, texts: Sequence[str], limit: int) -> str:
+        """The texts as one such line, with commas in between."""
+        text, unseen = beginning_of_list(texts, ", ", self.of(limit))
+        return line(text, self.of(limit), unseen)
+
+    def passage(self, text: str, limit: int) -> str:
+        """`text.passage` within the room there is."""
+        return passage(text, self.of(limit))
+
+
+def fitted(build: Callable[[Room], Element], most: int = MAX_CARD_BYTES) -> Element:
+    """The largest of the card's sizes that is at most `most` bytes; the smallest where none is."""
+    made: Element = {}
+    for share in _SHARES:
+        made = build(Room(share))
+        if weight(made) <= most:
+            break
+    return made
+
+
+def weight(value: Mapping[str, Any] | str) -> int:
+    """Bytes as JSON in the longer of its two spellings: characters beyond ASCII as escapes."""
+    return len(json.dumps(value))

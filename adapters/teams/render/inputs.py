@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from adapters.teams.actions import input_id
-from adapters.teams.render.choices import listed, offered_in
-from adapters.teams.render.elements import Element, columns, needed, rich, words
-from adapters.teams.render.room import weight
-from adapters.teams.render.text import label, loses_characters
+from adapters.teams.render.elements import Element, columns, label, loses_characters, needed, rich, weight, words
 from bot.domain import Form
 from bot.forms import LONGEST_TEXT
 from bot.safe_text import beginning_of_list, holds_unseen
@@ -152,7 +149,6 @@ _WANTED = {
 }
 
 # ------------------------------------------------------------------------------------------------ elements
-
 Elements = tuple[Element, ...]
 
 
@@ -275,3 +271,97 @@ _DRAWN: dict[FieldType, Callable[[FormField, Any], Elements]] = {
     FieldType.YES_NO: _yes_no,
     FieldType.JSON: _choices,
 }
+
+
+# ----------------------------------------------------------------------------------- submitted values
+
+_SWITCH = {"true": True, "false": False}
+
+
+def entries(data: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """What somebody typed or chose, by field name; `None` for nothing. Reads anything, raises nothing.
+
+    `data` is what a submit of `form` carries. Clients leave inputs out that are empty, so that which fields had an
+    input is worked out from the form; those that had none are not in the result, and so keep their values.
+    """
+    return {drawn.field.name: _entry(drawn, data) for drawn in inputs(form).drawn}
+
+
+def _entry(drawn: Drawn, data: Mapping[str, Any]) -> Any:
+    name = drawn.field.name
+    value = _plain(data.get(input_id(name)))
+    match drawn.elements[0]["type"]:
+        case "Input.ChoiceSet" if drawn.elements[0].get("isMultiSelect"):
+            return value.split(",") if isinstance(value, str) else value
+        case "ColumnSet":
+            return _date_and_time(value, _plain(data.get(time_id(name))))
+        case "Input.Toggle":
+            return _SWITCH.get(value, value) if isinstance(value, str) else value
+        case _:
+            return value
+
+
+def _plain(value: Any) -> str | int | float | bool | None:
+    """What an input may send: text, or a number or truth value already."""
+    return value if isinstance(value, str | int | float) and value != "" else None
+
+
+def _date_and_time(day: Any, clock: Any) -> Any:
+    """In one, as far as it was given: half of it is for the form's reader to refuse."""
+    if day is None or clock is None:
+        return day if clock is None else clock
+    return f"{day}T{clock}"
+
+
+# ------------------------------------------------------ times, in each reader's own zone and language
+
+_LATEST = 253_402_300_799
+"""The last second of the year 9999: the client's functions take years of four digits."""
+_UNKNOWN = "an unknown time"
+
+
+def moment(seconds: float) -> str:
+    """A time as Markdown of a `TextBlock`: "Sat, Nov 21, 2026 at 10:00 AM". `seconds` since the epoch, UTC."""
+    if not 0 <= seconds <= _LATEST:
+        return _UNKNOWN
+    when = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{{{{DATE({when},SHORT)}}}} at {{{{TIME({when})}}}}"
+
+
+# -------------------------------------------------------------------------------------------- choices
+
+_MOST_OPTIONS = 100
+"""Options of a menu; people type to find one among more."""
+_OPTION = 120
+_LONGEST_OPTION = 1_000
+"""Characters of an option; longer ones are typed."""
+
+
+def offered_in(options: Sequence[str]) -> list[Element]:
+    """Choices that stand for themselves; none where they would not come back as they are, or are too many."""
+    each_once = list(dict.fromkeys(options))
+    if len(each_once) > _MOST_OPTIONS or any(len(option) > _LONGEST_OPTION for option in each_once):
+        return []
+    odd = any(not option.strip() or option != option.strip() or loses_characters(option) for option in each_once)
+    if odd:
+        return []
+    return [{"title": title, "value": option} for title, option in zip(_titles(each_once), each_once, strict=True)]
+
+
+def listed(value: Any) -> list[str] | None:
+    """A list of texts, as it is or as JSON, empty for nothing; `None`: it is none."""
+    try:
+        found = json.loads(value) if isinstance(value, str) and value else value
+    except (ValueError, RecursionError):
+        return None
+    if found is None or found == "":
+        return []
+    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
+
+
+def _titles(options: Sequence[str]) -> list[str]:
+    """What is shown for each option, numbered where two would read alike."""
+    shown = [label(option, _OPTION) for option in options]
+    if len(set(shown)) == len(shown):
+        return shown
+    return [label(f"{number}. {text}", _OPTION) for number, text in enumerate(shown, 1)]

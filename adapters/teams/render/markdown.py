@@ -1,15 +1,12 @@
-"""A model's Markdown → the pieces of an answer, in order: paragraphs, items of lists, code, quotations.
-
-CommonMark with tables and strike-through. HTML is text, images are links, tables are preformatted text. What would
-change lines that have been shown already while an answer is written is left out: headings by underlining, links whose
-address comes later, tables without a bar at the beginning of their head.
-"""
+"""A model's Markdown as the pieces of an answer in Teams' dialect."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
@@ -18,10 +15,242 @@ from markdown_it.tree import SyntaxTreeNode
 
 from adapters.shared.markdown_cost import affordable
 from adapters.teams.render.citations import Citations
-from adapters.teams.render.dialect import code_block, paragraph
-from adapters.teams.render.inline import Run, Runs, inline, joined, styled, words_of
-from adapters.teams.render.tables import as_text
-from bot.safe_text import cut_lines, cut_text, visible
+from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
+from bot.safe_text import cut_lines, cut_text, link_host, visible
+
+_MARKS = {"bold": "**", "italic": "*", "strike": "~~"}
+_DESTINATION = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "&": "&amp;", "\\": "%5C"})
+_BREAK = "  \n"
+"""A line break within a paragraph."""
+
+
+def paragraph(runs: Sequence[Run], citations: Citations) -> str:
+    """Running text, several lines perhaps, none of which begins anything but a paragraph."""
+    made: list[str] = []
+    before = ""
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
+        written = _written(run, before, _first(following), citations)
+        if written.endswith("!") and following is not None and following.url:
+            written = f"{written[:-1]}\\!"  # else the link would be an image
+        made.append(written)
+        before = written[-1:] or before
+    lines = (line.strip(" \t") for line in "".join(made).split("\n"))
+    return escape_line_starts("\n".join(line for line in lines if line)).replace("\n", _BREAK)
+
+
+def code_block(code: str) -> str:
+    """Preformatted text, whatever it holds."""
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{without_mentions(code)}\n{fence}"
+
+
+def _written(run: Run, before: str, after: str, citations: Citations) -> str:
+    blanks, text, rest = _edges(run.text)
+    if not text:
+        return run.text
+    if run.url:
+        host = f" ({escape_message(run.host)})" if run.host else ""
+        mark = citations.mark(text, run.url)
+        return f"{blanks}[{escape_message(text)}]({run.url.translate(_DESTINATION)}){host}{mark}{rest}"
+    marked = _code_words(text) if "code" in run.styles else escape_message(text)
+    marks = [_MARKS[style] for style in _MARKS if style in run.styles]
+    if not _can_be_marked(marked, blanks or before, rest or after):
+        marks = []
+    return f"{blanks}{''.join(marks)}{marked}{''.join(reversed(marks))}{rest}"
+
+
+def _edges(text: str) -> tuple[str, str, str]:
+    """Text without the blanks around it, which may not stand inside marks."""
+    inside = text.strip()
+    start = text.find(inside)
+    return (text[:start], inside, text[start + len(inside) :]) if inside else (text, "", "")
+
+
+def _first(run: Run | None) -> str:
+    """How the next run begins, as far as it matters: with a mark, with a sign, or with a character of its own."""
+    if run is None or run.text[:1].isspace():
+        return run.text[:1] if run else ""
+    if run.url:
+        return "["
+    if "code" in run.styles:
+        return "`"
+    return "*" if run.styles else run.text[:1]
+
+
+def _can_be_marked(marked: str, before: str, after: str) -> bool:
+    """Whether marks around this would be read as such (CommonMark's "flanking" rules), and not run into others."""
+    if before[-1:] in ("*", "~") or after[:1] in ("*", "~"):
+        return False
+    opens = not before or before[-1].isspace() or not before[-1].isalnum() or marked[0].isalnum()
+    closes = not after or after[0].isspace() or not after[0].isalnum() or marked[-1].isalnum()
+    return opens and closes
+
+
+def _code_words(text: str) -> str:
+    shown = without_mentions(" ".join(text.split("\n")))
+    longest = max(map(len, re.findall("`+", shown)), default=0)
+    marks = "`" * (longest + 1)
+    pad = " " if shown[:1] in "` " or shown[-1:] in "` " else ""
+    return f"{marks}{pad}{shown}{pad}{marks}"
+
+
+# -------------------------------- the inside of a paragraph: styles, code, links that show their host
+
+LONGEST_URL = 2_000
+"""Characters of a link's address; browsers and proxies take no much longer ones."""
+_STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
+_LONGEST_LABEL = 300
+"""Characters of a link's text; a longer label stands before its link."""
+_ADDRESS = re.compile(r"(?<!\w)https?://[^\s<>\"'`|\\^{}⟨⟩]+", re.IGNORECASE)
+_END_OF_SENTENCE = ".,;:!?*_~'\""
+_MAILTO = "mailto:"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Some characters in one style. They are visible, and none of them is markup."""
+
+    text: str
+    styles: frozenset[str] = frozenset()
+    """Of `bold`, `italic`, `strike`, `code`."""
+    url: str = ""
+    host: str = ""
+    """Where the link leads, when its text does not say it: shown behind it."""
+
+
+Runs = tuple[Run, ...]
+
+
+def inline(node: SyntaxTreeNode) -> Runs:
+    """What a paragraph, heading or table cell says."""
+    return joined(run for child in node.children for run in _run(child, frozenset()))
+
+
+def joined(runs: Iterable[Run]) -> Runs:
+    """The runs without empty ones, neighbours of the same style as one."""
+    made: list[Run] = []
+    for run in runs:
+        if made and not run.url and not made[-1].url and run.styles == made[-1].styles:
+            made[-1] = replace(run, text=made[-1].text + run.text)
+        elif run.text:
+            made.append(run)
+    return tuple(made)
+
+
+def styled(runs: Iterable[Run], style: str) -> Runs:
+    """The runs, all of them also in this style."""
+    return joined(replace(run, styles=run.styles | {style}) for run in runs)
+
+
+def words_of(runs: Iterable[Run]) -> str:
+    """The text of runs with the hosts of links, without styles and addresses."""
+    return "".join(f"{run.text} ({run.host})" if run.host else run.text for run in runs)
+
+
+def _run(node: SyntaxTreeNode, styles: frozenset[str]) -> Iterator[Run]:
+    match node.type:
+        case "text":
+            yield from _text(node.content, styles)
+        case "softbreak" | "hardbreak":
+            yield Run("\n", styles)
+        case "code_inline":
+            yield Run(visible(node.content), styles | {"code"})
+        case "link":
+            yield from _link(str(node.attrs.get("href", "")), joined(_children(node, frozenset())), styles)
+        case "image":
+            # Nothing is loaded that nobody asked for: an image is a link to it.
+            yield from _link(str(node.attrs.get("src", "")), (Run(visible(node.content)),), styles)
+        case kind if kind in _STYLES:
+            yield from _children(node, styles | {_STYLES[kind]})
+        case _:
+            yield Run(visible(node.content), styles)
+
+
+def _children(node: SyntaxTreeNode, styles: frozenset[str]) -> Iterator[Run]:
+    for child in node.children:
+        yield from _run(child, styles)
+
+
+def _text(text: str, styles: frozenset[str]) -> Iterator[Run]:
+    """Text, with addresses written out in it made links."""
+    text = visible(text)
+    end = 0
+    for found in _ADDRESS.finditer(text):
+        url = _without_end_of_sentence(found[0])
+        if not is_address(url):
+            continue
+        yield Run(text[end : found.start()], styles)
+        yield from _link(url, (Run(url),), styles)
+        end = found.start() + len(url)
+    yield Run(text[end:], styles)
+
+
+def _without_end_of_sentence(url: str) -> str:
+    """The address without what belongs to the text around it: full stops, and brackets that it did not open."""
+    unopened = {closing: url.count(closing) - url.count(opening) for opening, closing in ("()", "[]")}
+    end = len(url)
+    while url[end - 1] in _END_OF_SENTENCE or unopened.get(url[end - 1], 0) > 0:
+        end -= 1
+        if url[end] in unopened:
+            unopened[url[end]] -= 1
+    return url[:end]
+
+
+def is_address(url: str) -> bool:
+    """Whether a link may be offered: web addresses whose host is beyond doubt, and mail addresses."""
+    if len(url) > LONGEST_URL or not url.isprintable():
+        return False
+    return bool(link_host(url)) or (url.startswith(_MAILTO) and "@" in url)
+
+
+def _link(url: str, label: Runs, styles: frozenset[str]) -> Iterator[Run]:
+    """A link as "label (host)", or as the address alone where that is its label."""
+    text = words_of(label).strip()
+    if not is_address(url):
+        yield Run(f"{text} ({visible(url)})" if url and url != text else text, styles)
+        return
+    host = url.removeprefix(_MAILTO).split("?")[0] if url.startswith(_MAILTO) else link_host(url)
+    if not text:
+        yield Run(host, styles, url)
+    elif len(text) > _LONGEST_LABEL:
+        yield Run(f"{text} ", styles)
+        yield Run(host, styles, url)
+    elif _is_its_address(text, url, host):
+        yield Run(text, styles, url)
+    else:
+        yield Run(" ".join(text.split()), styles, url, host)
+
+
+def _is_its_address(text: str, url: str, host: str) -> bool:
+    """Whether a label begins with the very host that its link leads to, so that it hides nothing."""
+    if url.startswith(_MAILTO):
+        return text in (url, host)
+    origin = f"{url.split(':', 1)[0]}://{host}"
+    return text in (host, origin) or text.startswith((f"{origin}/", f"{origin}?", f"{origin}#"))
+
+
+# -------------------------------------------------- tables, preformatted: messages in Teams have none
+
+_WIDEST = 80
+"""Characters of a line up to which columns are lined up."""
+
+
+def as_text(rows: Sequence[Sequence[str]]) -> str:
+    """The table as lines of text, columns lined up where the lines stay short; the first row is its head."""
+    cells = [[cell.replace("\n", " ") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
+    if sum(widths) + 3 * len(widths) > _WIDEST:
+        widths = [0] * len(widths)
+    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    ruler = "-+-".join("-" * (width or 3) for width in widths)
+    return "\n".join([lines[0], ruler, *lines[1:]])
+
+
+# ------------------------------------------------------- documents: the pieces of an answer, in order
+# CommonMark with tables and strike-through. HTML is text, images are links, tables are preformatted text. What would
+# change lines that have been shown already while an answer is written is left out: headings by underlining, links whose
+# address comes later, tables without a bar at the beginning of their head.
 
 _DEEPEST_NESTING = 60
 """Levels of Markdown; what is nested deeper the parser would drop."""
@@ -45,7 +274,6 @@ _PARSER = (
     .disable(["lheading", "reference"])
 )
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph"]})
-
 Written = Callable[[Citations], str]
 """Writes Teams' Markdown, and notes the sources that it names."""
 
@@ -119,8 +347,6 @@ def _inline(node: SyntaxTreeNode) -> Runs:
 
 
 # ------------------------------------------------------------------------------------------------ pieces
-
-
 def _paragraph(runs: Runs) -> Piece:
     plain = "".join(_in_full(run) for run in runs)
     return Piece(partial(paragraph, runs), plain)

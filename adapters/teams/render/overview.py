@@ -10,30 +10,31 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from urllib.parse import quote, urlencode
 
-from adapters.teams.actions import GET_LINK, REVOKE, SHOW_ALL
+from adapters.teams.actions import DISCONNECT_DIALOG, GET_LINK, REVOKE, SHOW_ALL
 from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.arguments import Excerpt, excerpt, spelled
 from adapters.teams.render.cards import call_name, outcome, result_line, title_of, unseen_note
-from adapters.teams.render.connections import connection_entry
 from adapters.teams.render.elements import (
+    MAX_CARD_BYTES,
     Element,
+    Room,
     action_set,
     bold,
     card,
     container,
+    escape,
     execute,
+    fitted,
     heading,
     opens_dialog,
     opens_page,
     rich,
     small,
+    weight,
     words,
 )
-from adapters.teams.render.moments import moment
-from adapters.teams.render.questions import answer_button
-from adapters.teams.render.room import MAX_CARD_BYTES, Room, fitted, weight
-from adapters.teams.render.sign_ins import code_button, sign_in_title
-from adapters.teams.render.text import escape
+from adapters.teams.render.inputs import moment
+from adapters.teams.render.questions import answer_button, code_button, sign_in_title
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -178,3 +179,55 @@ def message_link(shown: Shown) -> str:
     context = {} if location.kind == "channel" else {"context": '{"contextType":"chat"}'}
     query = urlencode({"tenantId": location.tenant, **context})
     return f"{_MESSAGE_LINK}/{quote(channel_of(conversation), safe='')}/{quote(str(parts[0]), safe='')}?{query}"
+
+
+# ------------------------------------------------------------- connected accounts; never their tokens
+
+_NAME = 100
+_SCOPES = 300
+_LIST_BYTES = MAX_CARD_BYTES - 2_000
+"""Of all entries, so that there is room around them."""
+NONE = "You have connected no account. I ask you for one when a tool needs it."
+
+
+def connections_card(connections: Sequence[ConnectionView]) -> Element:
+    """The accounts that a person has connected, as many as fit."""
+    body: list[Element] = []
+    room = _LIST_BYTES
+    for view in connections:
+        entry = connection_entry(view)
+        room -= weight(entry)
+        if room < 0:
+            break
+        body.append(entry)
+    left = len(connections) - len(body)
+    more = [small(f"… and {left:,} more")] if left else []
+    shown = [heading("Your accounts"), *body, *more] if connections else [rich(words(NONE))]
+    return card(shown, summary=connections_summary(connections))
+
+
+def connections_summary(connections: Sequence[ConnectionView]) -> str:
+    """It in a sentence."""
+    if not connections:
+        return NONE
+    return f"You have connected {len(connections):,} {'account' if len(connections) == 1 else 'accounts'}."
+
+
+def connection_entry(view: ConnectionView) -> Element:
+    """One of them, with a way to end it."""
+    return fitted(lambda room: _account_entry(view, room), _ENTRY_BYTES)
+
+
+def account_name(view: ConnectionView, room: Room) -> str:
+    """The service, and whose account it is there, where the service says so."""
+    service = room.line(view.service, _NAME)
+    return f"{service}: {room.line(view.account, _NAME)}" if view.account.strip() else service
+
+
+def _account_entry(view: ConnectionView, room: Room) -> Element:
+    scopes = [rich(words(room.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
+    used = f"last used {moment(view.used_at)}" if view.used_at is not None else "not used yet"
+    broken = [] if view.working else [small("It does not work any more: I will ask you to sign in again.")]
+    end = action_set(opens_dialog("Disconnect…", DISCONNECT_DIALOG, view.connection_id))
+    since = small(f"Connected {moment(view.since)}, {used}")
+    return container("default", rich(bold(account_name(view, room))), *scopes, since, *broken, end, separator=True)

@@ -11,20 +11,19 @@ from adapters.teams.api import Activity
 from adapters.teams.render.answers import Page, pages
 from adapters.teams.render.cards import approval_card, is_open, summary_of
 from adapters.teams.render.citations import Citations
-from adapters.teams.render.connections import connections_card, connections_summary
-from adapters.teams.render.dialect import paragraph
-from adapters.teams.render.elements import Card, Element
-from adapters.teams.render.inline import Run
+from adapters.teams.render.elements import Card, Element, label, passage
+from adapters.teams.render.markdown import Run, paragraph
 from adapters.teams.render.mentions import Mention
-from adapters.teams.render.overview import overview_card, overview_summary
+from adapters.teams.render.overview import connections_card, connections_summary, overview_card, overview_summary
 from adapters.teams.render.questions import (
     clarification_card,
     outcome_card,
     outcome_summary,
+    private_sign_in_card,
     question_summary,
+    sign_in_card,
+    sign_in_summary,
 )
-from adapters.teams.render.sign_ins import private_sign_in_card, sign_in_card, sign_in_summary
-from adapters.teams.render.text import label, passage
 from bot.domain import (
     ApprovalView,
     ClarificationView,

@@ -1,4 +1,4 @@
-"""The cards of a question, and of an attempt that broke off."""
+"""Cards of questions, of attempts that broke off, and of sign-ins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from adapters.teams.actions import (
     ANSWER,
     ANSWER_DIALOG,
     CANCEL,
+    CODE_DIALOG,
     DECLINE,
+    GET_LINK,
     IT_WAS_DONE,
+    NOT_NOW,
+    SIGNED_IN,
     SKIP,
     TRY_AGAIN,
 )
@@ -17,20 +21,24 @@ from adapters.teams.render.arguments import Excerpt, excerpt, spelled
 from adapters.teams.render.cards import call_name, unseen_note
 from adapters.teams.render.elements import (
     Element,
+    Room,
     bold,
     card,
     container,
     execute,
     fact_set,
+    fitted,
     heading,
     opens_dialog,
+    opens_page,
     rich,
     small,
+    weight,
     words,
 )
 from adapters.teams.render.inputs import inputs
-from adapters.teams.render.room import Room, fitted, weight
-from bot.domain import ClarificationView, Form, OutcomeView
+from bot.domain import ClarificationView, Form, OutcomeView, SignInView
+from bot.safe_text import link_host
 from graph.fields import FormField
 
 _NAME = 100
@@ -47,7 +55,6 @@ _MOST_INPUTS = 4
 """Inputs of a question on its card, since others read there too; more are in a dialog."""
 _INPUT_BYTES = 8 * 1024
 """Of those inputs as JSON."""
-
 _ENDS = {
     "answered": "Answered.",
     "declined": "Declined: the tool was told no.",
@@ -63,8 +70,6 @@ _OUTCOME_ENDS = {
 
 
 # ------------------------------------------------------------------------------------------------ questions
-
-
 def clarification_card(view: ClarificationView, *, mine: bool) -> Element:
     """A question as one person sees it. `mine`: they are asked, so that they have the inputs."""
     return fitted(lambda room: _open_question(view, room, mine) if view.status == "open" else _answered(view, room))
@@ -153,8 +158,6 @@ def _choices(view: ClarificationView, room: Room) -> Iterator[Element]:
 
 
 # ------------------------------------------------------------------------------------------------ outcomes
-
-
 def outcome_card(view: OutcomeView, *, mine: bool) -> Element:
     """The card of an attempt that broke off."""
     arguments = spelled(view.arguments)
@@ -202,3 +205,111 @@ def _outcome_sentence(view: OutcomeView, room: Room) -> str:
         "Nobody knows what came of this: it may or may not have happened. "
         f"{room.line(view.requester, _NAME)}, please look, and say which."
     )
+
+
+# ------------------------------------------- sign-ins: the public card, and the owner's with the link
+
+_HOST = 100
+_LONGEST_LINK = 8_000
+"""Bytes of a sign-in's link as JSON."""
+_SIGN_IN_ENDS = {
+    "done": "{owner} has signed in at {server}.",
+    "declined": "{owner} did not sign in at {server} this time.",
+    "expired": "The sign-in of {owner} at {server} has expired.",
+    "superseded": "The sign-in of {owner} at {server} is not needed any more.",
+}
+_ACCOUNT_ENDS = {
+    "done": "{owner} has connected their account at {service}.",
+    "declined": "{owner} did not connect an account at {service} this time.",
+    "expired": "{owner} did not connect an account at {service} in time.",
+    "superseded": "The account of {owner} at {service} is not needed here any more.",
+}
+
+
+def sign_in_card(view: SignInView, *, mine: bool) -> Element:
+    """The public card of a sign-in, without its link."""
+    buttons = _buttons(view) if mine and view.status == "open" else []
+    return fitted(lambda room: card(_body(view, room), buttons, summary=sign_in_summary(view)))
+
+
+def sign_in_summary(view: SignInView) -> str:
+    """It in a sentence."""
+    return _sentence(view, Room())
+
+
+def sign_in_title(view: SignInView) -> str:
+    """What a sign-in is called in a list; not cut."""
+    return f"Your account at {view.service}" if view.service else f"A sign-in at {view.server}"
+
+
+def private_sign_in_card(view: SignInView, link: str) -> Element:
+    """The card of a sign-in for its owner alone. The link is in its button, not in its text."""
+    return fitted(lambda room: _private(view, link, room))
+
+
+def code_button(view: SignInView) -> list[Element]:
+    """The button that opens the form for a one-time code; none while no browser shows one."""
+    return [opens_dialog("Enter code…", CODE_DIALOG, view.sign_in_id, style="positive")] if view.code_wanted else []
+
+
+def _buttons(view: SignInView) -> list[Element]:
+    return [*code_button(view), execute("Get my link", GET_LINK, view.sign_in_id)]
+
+
+def _sentence(view: SignInView, room: Room) -> str:
+    owner, server, service = (room.line(name, _NAME) for name in (view.owner, view.server, view.service))
+    if view.status != "open":
+        ends = _ACCOUNT_ENDS if view.service else _SIGN_IN_ENDS
+        return ends[view.status].format(owner=owner, server=server, service=service)
+    if view.service:
+        return f"Waiting for {owner} to connect their account at {service}, for the tool server {server}."
+    return f"Waiting for {owner} to sign in at {server} ({room.line(view.host, _HOST)})."
+
+
+def _body(view: SignInView, room: Room) -> list[Element]:
+    return [rich(words(_sentence(view, room))), *_code_wanted(view, room)]
+
+
+def _code_wanted(view: SignInView, room: Room) -> list[Element]:
+    if not view.code_wanted:
+        return []
+    owner = room.line(view.owner, _NAME)
+    return [
+        rich(words(f"{owner}, your browser shows a code. Enter it here, or send it to me as a message of its own."))
+    ]
+
+
+def _private(view: SignInView, link: str, room: Room) -> Element:
+    where, host = room.line(view.service or view.server, _NAME), link_host(link)
+    not_now = execute("Not now", NOT_NOW, view.sign_in_id)
+    if not host or weight(link) > _LONGEST_LINK:
+        why = "too long for Teams" if host else "no safe web address"
+        text = f"The sign-in page of {where} cannot be opened from here: its link is {why}."
+        return card([rich(words(text))], [not_now], summary=text)
+    buttons = [opens_page("Open the sign-in page", link, style="positive"), *_said_to_be_done(view), not_now]
+    text = _invitation(view, room.line(host, _HOST), room)
+    return card([rich(words(text)), *_message(view, room)], buttons, summary=text)
+
+
+def _said_to_be_done(view: SignInView) -> list[Element]:
+    """Where nothing else tells us."""
+    return [] if view.service else [execute("I have signed in", SIGNED_IN, view.sign_in_id)]
+
+
+def _invitation(view: SignInView, host: str, room: Room) -> str:
+    server = room.line(view.server, _NAME)
+    if not view.service:
+        return f"Please sign in at {server}. The link leads to {host} and is yours alone."
+    service = room.line(view.service, _NAME)
+    return (
+        f"Please connect your account at {service}, for the tool server {server}. The link leads to {host}, which asks "
+        "you before it connects anything, and is yours alone: pass it on to nobody. I go on by myself when it is done. "
+        "If the link is too old by then, “Get my link” gives you another."
+    )
+
+
+def _message(view: SignInView, room: Room) -> list[Element]:
+    """The server's own words, set apart."""
+    if not view.message.strip():
+        return []
+    return [container("emphasis", rich(words(room.passage(view.message, _MESSAGE))))]

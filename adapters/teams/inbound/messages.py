@@ -35,7 +35,6 @@ from bot.platform import Reference
 from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
-
 LARGE = 3_000
 """Bytes of an activity, beyond which reading it may take long enough to be noticed by others who wait: HTML costs 15 µs
 a byte. Few messages have more."""

@@ -1,0 +1,556 @@
+"""What the agent needs from outside: tools to call, a ledger to write in, people to ask, a live view to show."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+
+from graph.fields import FormField
+from graph.interrupts import ApprovalAsked
+from graph.models.streaming import Retry
+from policies.approvers import Grant
+from policies.model import Facts, Mode, Tool, Verdict, canonical_json
+from policies.rules import Policy
+
+__all__ = [
+    "AccountNeeded",
+    "ApprovalPort",
+    "Audit",
+    "Beginning",
+    "Begun",
+    "BrokeOff",
+    "Budget",
+    "CallRecord",
+    "Caller",
+    "Directory",
+    "Failed",
+    "Given",
+    "Grants",
+    "Ledger",
+    "Live",
+    "NotMade",
+    "NotPermitted",
+    "NotSent",
+    "Picked",
+    "Ports",
+    "Prepared",
+    "Progress",
+    "QuestionPut",
+    "Ready",
+    "Recorded",
+    "Router",
+    "SignInNeeded",
+    "SignInPort",
+    "Skipped",
+    "Spoken",
+    "Succeeded",
+    "TaskState",
+    "ToolOutcome",
+    "Tools",
+    "Unavailable",
+    "Undecided",
+    "Unfinished",
+    "Unmade",
+]
+
+
+# --------------------------------------------------------------------------------- all ports together
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What the router chose."""
+
+    categories: Sequence[str]
+    tokens: int = 0
+    """What choosing cost."""
+
+
+Router = Callable[[Sequence[AnyMessage], Sequence[str]], Awaitable[Picked]]
+"""Picks the tool types (categories) that a request may use; gets the conversation and the categories there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All that the workflow is given."""
+
+    model: BaseChatModel
+    router: Router
+    tools: Tools
+    ledger: Ledger
+    approvals: ApprovalPort
+    sign_ins: SignInPort
+    policy: Callable[[], Policy]
+    """The policy in force; another one after a reload."""
+    directory: Directory
+    grants: Grants
+    budget: Budget
+    audit: Audit
+    mode: Mode
+    retry: Retry
+    calls_a_turn: int
+    """Tool calls that the model may make in one turn."""
+
+
+# -------------------------------------------------------------------------------- questions to people
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something the model said."""
+
+    message_id: str
+    text: str
+    final: bool = True
+    """Whether the turn ends with it; false: a word on the way to its tool calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An answer that was broken off while it was written."""
+
+    said: Spoken
+    note: Literal["stopped here", "broken off here"]
+    """What stands below it: whether somebody stopped it, or the model's service ended it."""
+
+
+class ApprovalPort(Protocol):
+    """Where approvals are recorded and shown at once, before the graph stops for them."""
+
+    async def ask(self, thread_id: str, asked: ApprovalAsked, spoken: Sequence[Spoken]) -> ApprovalAsked:
+        """Says what the model said before it, records the approval and posts its card.
+
+        Returns:
+            What people are asked: `asked`, or what was recorded for the same round by a run that ended right after
+            that. It may have been asked under another policy, and decided since.
+        """
+        ...
+
+    async def not_asked(self, call_id: str, round_: int) -> None:
+        """Nobody is asked about this round of a call: what a run that broke off has asked is superseded."""
+        ...
+
+
+class SignInPort(Protocol):
+    """Where links that one person must open are kept; the graph sees only their id."""
+
+    async def ask(
+        self, thread_id: str, call_id: str, person: str, server: str, needed: SignInNeeded | AccountNeeded
+    ) -> str:
+        """Keeps what is needed, shows its owner where the link is, and returns its id."""
+        ...
+
+
+# --------------------------------------------------------------------------- calls that were not made
+
+NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"]
+"""Why a call ended without having been made; `failed`: it names no tool, or its arguments could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """A call that ended without having been made."""
+
+    call_id: str
+    thread_id: str
+    requester: str
+    name: str
+    """The tool, as the model called it."""
+    tool: Tool | None
+    """`None`: there is none of that name (any more)."""
+    arguments: Mapping[str, Any]
+    status: NotMade
+    text: str
+    """What the model is told."""
+    mode: Mode
+    verdict: Verdict | None
+    """What the policy said of it; `None`: it was not asked."""
+    approval_round: int | None
+    """The round of the approval that it waited for; `None`: it waited for none."""
+    facts: Facts | None = None
+    """What it was judged on; `None`: it was not judged."""
+    quote: str = ""
+    """The requester's words that ask for it, where they are needed and were found in what they wrote."""
+
+
+class Audit(Protocol):
+    """The record of every call. Those that were started are the ledger's to write down: it knows what came of them."""
+
+    async def not_made(self, call: Unmade) -> None:
+        """Write down a call that ended without having been made. The same call with the same status again (after a
+        restart) changes nothing."""
+        ...
+
+
+# ----------------------------------------------------------------------------------------- the ledger
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What the ledger keeps of a call."""
+
+    thread_id: str
+    call_id: str
+    requester: str
+    tool: Tool
+    arguments: dict[str, Any]
+    digest: str
+    approval_round: int | None
+    """The round whose approval permits this call; `None`: the policy allowed it without asking."""
+    permitted: bool = True
+    """Whether the policy, as it is now, lets the call run, by itself or under that approval."""
+    verdict: Verdict | None = None
+    """What the policy says of the call now, with the rule that does; for the audit log."""
+    mode: Mode = Mode.DEFAULT
+    """The mode it was judged in."""
+    facts: Facts | None = None
+    """What it was judged on."""
+    quote: str = ""
+    """The requester's words that ask for it, where they are needed and were found in what they wrote."""
+    goes_on: bool = False
+    """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
+    recalled_at: float = 0.0
+    """`Beginning.at`: when everything that was prepared for it was still to be looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Nothing is known of the call that keeps it from being made, or from going on."""
+
+    at: float
+    """When that was so, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The attempt is recorded as started: send the call now."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """There already is an outcome; do not call the tool again."""
+
+    outcome: Succeeded | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """An earlier attempt broke off and a person has to say what came of it."""
+
+    attempt: int
+    text: str = ""
+    """What is known of it, and what the server said, safe to show."""
+    owner: str | None = None
+    """Person id, when `text` is for that person alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A person said what came of the broken attempt: it was done, or it shall not be tried again."""
+
+    was_done: bool
+    by: str
+    text: str = ""
+    """As in `Undecided`."""
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotPermitted:
+    """No recorded approval has this call's digest, or the policy asks for more than it did."""
+
+
+Existing = Recorded | Undecided | Skipped
+"""What is known of a call that is not to be sent (again)."""
+
+
+class Ledger(Protocol):
+    """What was started, and what came of it. Each verb is one transaction."""
+
+    async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Existing:
+        """What is known of a call, before anything is prepared for it."""
+        ...
+
+    async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
+        """Start an attempt, unless the call has one already or has no right to run. To be called when its request is
+        about to leave, and nothing more has to be waited for: if the process dies after this, nobody knows what came of
+        it."""
+        ...
+
+    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
+        """Record an attempt that ended before its request left, under the same conditions as `begin`. `outcome`: what
+        it failed with; `None`: its requester has to sign in first. It counts as begun when it was recalled."""
+        ...
+
+    async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
+        """Record what came of an attempt."""
+        ...
+
+    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
+        """Record that nobody knows what came of an attempt."""
+        ...
+
+    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+        """Record that a call which had been sent, and put a question, waits for the answer no more."""
+        ...
+
+    async def waits(self, call_id: str, attempt: int) -> None:
+        """Record that an attempt waits for its requester. The tool may have acted before it asked."""
+        ...
+
+    async def did_nothing(self, call_id: str, attempt: int) -> None:
+        """Record that nothing was done: the server said so by its protocol, or the request never left."""
+        ...
+
+    async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
+        """What became of a call that shall not be started, or go on, any more; `None`: it was never sent, or did
+        nothing."""
+        ...
+
+
+# The live view.
+
+TaskState = Literal["running", "done", "failed"]
+
+
+class Live(Protocol):
+    """Shows what happens while it happens. Nothing durable; each verb returns at once."""
+
+    def text(self, message_id: str, delta: str) -> None:
+        """More text of the answer that is being written."""
+        ...
+
+    def status(self, text: str) -> None:
+        """One short line about what the bot is doing; empty: nothing."""
+        ...
+
+    def task(self, task_id: str, title: str, state: TaskState) -> None:
+        """A tool call and how it stands. The same `task_id` again replaces what was shown."""
+        ...
+
+    def end(self, *, waiting: bool) -> None:
+        """The delivery has been handled: nothing more comes. What was said is posted by others, perhaps later.
+
+        `waiting`: whether the thread now waits for people.
+        """
+        ...
+
+
+# What is known of people, and how much they may use.
+
+
+class Directory(Protocol):
+    """What is known of people beyond their ids. Nothing here raises: what could not be found out is `None`."""
+
+    async def groups_of(self, person_id: str, groups: Collection[str]) -> Mapping[str, bool | None]:
+        """Whether somebody is in each of these groups (`slack-group:T1:S1`, `entra-group:…`)."""
+        ...
+
+    async def in_channel(self, person_id: str, channel: str) -> bool | None:
+        """Whether somebody is in a channel (`Place.channel`)."""
+        ...
+
+
+class Grants(Protocol):
+    """What people always allow themselves, for a while."""
+
+    async def grants_of(self, person_id: str) -> Sequence[Grant]:
+        """The grants that somebody gave themselves and has not revoked; some may be over."""
+        ...
+
+
+class Budget(Protocol):
+    """How much of the language model a person may use."""
+
+    async def refusal(self, person_id: str) -> str | None:
+        """The sentence that tells somebody that it is used up; `None`: it is not."""
+        ...
+
+    async def spent(self, person_id: str, tokens: int) -> None:
+        """So many tokens went into an answer for this person."""
+        ...
+
+
+# Tools to call, and what can come of a call.
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person answered to a question that a tool put in the middle of a call."""
+
+    number: int
+    """Of the question within its call, from 1."""
+    action: Literal["accept", "decline", "cancel"]
+    """As in MCP's elicitation: the answer, a no, or gone away without either."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """`QuestionPut.digest` of the question: in a call that is made anew, only the same question gets the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """For whom and in which thread a tool is called."""
+
+    person: str
+    thread_id: str
+    call_id: str
+    answers: tuple[Given, ...] = ()
+    """What this person answered to the questions that the tool put in this call so far; a link that was opened is an
+    answer without values."""
+    over: int = 0
+    """How many of these were given before the person chose to make the call again, its outcome being unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The tool did what it was asked."""
+
+    text: str
+    """For the model: bounded, safe to show."""
+    whole: str = ""
+    """The whole result for the record; empty when `text` is already whole."""
+    owner: str | None = None
+    """Person id, when the result was fetched through that person's own account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The tool said that it failed, or the call was not sent at all: nothing is left open."""
+
+    text: str
+    """A sentence safe to show to the model and to people."""
+    owner: str | None = None
+    """Person id, when a server said it to that person's own account."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokeOff:
+    """The call was sent, and nothing proves what came of it: no answer (timeout, death), or one that is no answer to a
+    call, such as an HTTP error. Whether it acted is unknown."""
+
+    text: str
+    """A sentence, safe to show, with what the server said where it said something."""
+    owner: str | None = None
+    """Person id, when a server said it to that person's own account."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """The request certainly never left this process: it may be sent over another session."""
+
+    reason: str
+    """Ends a sentence that begins with the server's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInNeeded:
+    """This person must open a link first: the server says so by URL elicitation, or in a result of the kind that the
+    operator described."""
+
+    url: str = field(repr=False)
+    message: str
+    elicitation_id: str | None = None
+    """The server's name for it, by which it may tell that it is finished."""
+    number: int = 0
+    """Of the question within its call, from 1, when the call waits for it; 0: the call has ended with it."""
+    did_nothing: bool = True
+    """Whether the server said by its protocol that it did nothing yet; a result never says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountNeeded:
+    """The server did nothing: this person has no account connected for it, or the one that is was not accepted."""
+
+    connection: str
+    """Name of the connection: the server's own for `auth: oauth`, a provider's of `connections.yaml` otherwise."""
+    challenge: str = ""
+    """`WWW-Authenticate` of the answer, where there was one: it may name the scope that is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPut:
+    """The tool asks this person something before it goes on (form elicitation); the call goes on with the answer."""
+
+    number: int
+    """Of the question within its call, from 1."""
+    message: str
+    fields: tuple[FormField, ...]
+    schema: Mapping[str, Any]
+    """JSON schema that the answer must satisfy."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of what was asked."""
+        return hashlib.sha256(canonical_json([self.message, self.schema]).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+ToolOutcome = Succeeded | Failed | BrokeOff | SignInNeeded | AccountNeeded | QuestionPut
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call whose request can leave at once: its session is up, its tool is offered, its arguments fit, whose account
+    it uses is looked up."""
+
+    send: Callable[[Progress], Awaitable[ToolOutcome | NotSent]]
+    """Sends it; to be called once at most. Never raises, cancellation aside: every failure is an outcome."""
+    goes_on: bool = False
+    """Whether it was sent before, and waits in the middle for an answer: what is sent is that."""
+
+
+Prepared = Ready | Failed | BrokeOff | AccountNeeded | QuestionPut | SignInNeeded
+"""`Failed`: it cannot be sent, and nothing was. `BrokeOff`: it had been sent and put a question, waits for the answer
+no more, and may not be made again unasked. `QuestionPut`, `SignInNeeded`: it still waits for what it asked before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A configured server whose tools cannot be used at the moment."""
+
+    server: str
+    reason: str
+
+
+class Progress(Protocol):
+    """Told how far a running tool is; must return at once."""
+
+    def __call__(self, message: str, fraction: float | None) -> None:
+        """Progress of `fraction` (0 to 1, where the server says how far it is)."""
+        ...
+
+
+class Tools(Protocol):
+    """The tools of all configured servers."""
+
+    def available(self) -> Sequence[Tool]:
+        """The tools that can be called now, in a stable order."""
+        ...
+
+    async def settled(self, timeout: float) -> bool:  # noqa: ASYNC109  # a question with a limit, not a deadline
+        """Wait, `timeout` seconds at most, until every server is connected or has failed to; whether they have."""
+        ...
+
+    def unavailable(self) -> Sequence[Unavailable]:
+        """The servers that are configured and cannot be used now, with a reason safe to show."""
+        ...
+
+    def find(self, full_name: str) -> Tool | None:
+        """The tool the model calls `full_name`; `None` when there is none (any more)."""
+        ...
+
+    def prepared(self, tool: Tool, arguments: dict[str, Any], caller: Caller) -> AbstractAsyncContextManager[Prepared]:
+        """All that a call needs before it is sent, which may take a while; nothing is sent yet. It is ready only inside
+        the context. Never raises, cancellation aside."""
+        ...
+
+    async def give_up(self, call_id: str) -> None:
+        """A call that waits for an answer of a person will not go on: what is open of it is ended. Raises nothing."""
+        ...
