@@ -203,7 +203,8 @@ class _Program:
     """Addresses that a value may be; `None`: none. A program that is given one may send its account's token there."""
 
 
-_VALUE = r"[A-Za-z0-9._:/@+,-]*[A-Za-z0-9._:/+,-]"
+_VALUE = r"(?!@)[A-Za-z0-9._:/@+,-]*[A-Za-z0-9._:/+,-]"
+"""A word that means no file, to whatever program: many read the file that is named after an @."""
 _OF_GITHUB = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)?"
 _NAMING = re.compile(
     r"--[a-z]+(?:-?[a-z]+)*-?(?:id|ids|name|names|identifier|arn|arns|url|title|type|email)", re.IGNORECASE

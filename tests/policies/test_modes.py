@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.commands import read_command
@@ -307,6 +307,7 @@ def test_a_command_reads_only_when_all_of_it_is_known_to(command: str) -> None:
     assert isinstance(judge(by_reading, call, facts()), Ask)
 
 
+@example(words=[], sign="@x", where=7)
 @given(
     st.lists(
         st.sampled_from([*" ".join(KNOWN).split(), "--output=x", "-XPUT", "@x", "-o", "--", "'a -b'"]), max_size=7
