@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from math import isfinite
 from typing import Annotated, Any, Literal, TypeVar
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
 
 
 class RefusalError(Exception):
@@ -35,8 +35,6 @@ MAX_REASON = 2_000
 """Characters of a reason for a rejection; Slack's inputs take 3,000."""
 MAX_DEPTH = 32
 """How deep a JSON body may nest; no form needs more, and no walker of ours recurses deeper."""
-BODY_SECONDS = 15.0
-"""How long a client may take to send a body."""
 ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Made by the page for each click and message, so that the same one sent twice is known again."""
 AnyId = Annotated[str, Field(min_length=1, max_length=500)]
@@ -160,21 +158,13 @@ def checked_text(text: str) -> str:
 
 
 async def _read_bytes(request: web.Request) -> bytes:
-    too_large = RefusalError(413, f"The body is larger than {MAX_BODY // 1024} KiB.")
+    too_large = f"The body is larger than {MAX_BODY // 1024} KiB."
     if (request.content_length or 0) > MAX_BODY:
-        raise too_large
-    body = bytearray()
+        raise RefusalError(413, too_large)
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    raise too_large
-    except TimeoutError:
-        raise RefusalError(408, "The body did not arrive in time.") from None
-    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
-        raise RefusalError(400, "The body broke off.") from None
-    return bytes(body)
+        return await read_whole_body(request, MAX_BODY, too_large)
+    except BodyNotReadError as error:
+        raise RefusalError(error.status, str(error)) from None
 
 
 def _parse(body: bytes) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.attachments import attachment_notes, file_name
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
 from adapters.slack.web_api.texts import plain_text
 from bot.domain import Message, Person
-from bot.safe_text import visible_line
 
 Event = Mapping[str, Any]
 
@@ -18,9 +18,6 @@ Event = Mapping[str, Any]
 _WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 """Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
 (`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
-
-
-_MOST_FILES = 20
 
 
 WORDLESS = "[mentioned you without a word]"
@@ -151,23 +148,9 @@ def _mentions(message: Event, ears: Ears) -> bool:
 def text_of(message: Event, bot_user: str) -> str:
     """What a message says in plain words, its files noted by name and size."""
     said = plain_text(words(message, "text"), bot_user)
-    files = list(parts(message, "files"))
-    notes = [f"[attached: {_file(file)}]" for file in files[:_MOST_FILES]]
-    if len(files) > _MOST_FILES:
-        notes.append(f"[and {len(files) - _MOST_FILES} more files]")
+    notes = attachment_notes(list(parts(message, "files")), _file)
     return "\n".join(line for line in (said, *notes) if line)
 
 
-def _file(file: Event) -> str:
-    name = visible_line(words(file, "name") or words(file, "title"), 200).replace("]", ")") or "a file"
-    size = file.get("size")
-    return f"{name}, {_size(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name
-
-
-def _size(size: int) -> str:
-    """Bytes in words, as file managers say it: `12 kB`, `3.4 MB`."""
-    if size < 1_000:
-        return f"{size} bytes"
-    if size < 1_000_000:
-        return f"{size // 1_000} kB"
-    return f"{size // 100_000 / 10:,} MB"
+def _file(file: Event) -> tuple[str, object]:
+    return file_name(words(file, "name") or words(file, "title"), "a file"), file.get("size")

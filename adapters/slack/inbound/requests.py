@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncBoltContext, AsyncBoltRequest
 from slack_bolt.authorization import AuthorizeResult
@@ -27,6 +26,7 @@ from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.shared.json_bodies import LONG, has_too_many_values
+from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
 from adapters.slack import actions
 from adapters.slack.inbound.clicks import Clicks
 from adapters.slack.inbound.commands import Commands, Shortcuts
@@ -43,8 +43,6 @@ from graph.calls import storable
 log = structlog.get_logger(__name__)
 MAX_BODY = 1_000_000
 """Bytes. Slack's own stay well below: a message has 40,000 characters at most, a modal 250 kB."""
-BODY_SECONDS = 15.0
-"""How long a client may take to send a body."""
 
 
 class Door:
@@ -58,8 +56,8 @@ class Door:
         """200 with the answer; 400 malformed, 401 not from Slack or older than five minutes, 408 too slow, 413 too
         large, 503 could not be kept."""
         try:
-            raw = await _read(request)
-        except _NotReadError as error:
+            raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
+        except BodyNotReadError as error:
             return _refused(error.status, str(error))
         if not self._is_from_slack(request, raw):
             log.warning("slack_signature_refused", remote=request.remote)
@@ -92,28 +90,6 @@ class _SignedAt(SdkClock):
 
     def now(self) -> float:
         return self._clock()
-
-
-class _NotReadError(Exception):
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
-async def _read(request: web.Request) -> bytes:
-    """The body. Raises `_NotReadError`; one that is too large is not read to its end."""
-    raw = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                raw += chunk
-                if len(raw) > MAX_BODY:
-                    raise _NotReadError(413, "The body is too large.")
-    except TimeoutError:
-        raise _NotReadError(408, "The body did not arrive in time.") from None
-    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
-        raise _NotReadError(400, "The body broke off.") from None
-    return bytes(raw)
 
 
 def _refused(status: int, error: str) -> web.Response:

@@ -5,7 +5,6 @@ CommonMark with tables and strike-through. HTML is text, images are links, and S
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
@@ -14,17 +13,13 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from adapters.shared.links import LONGEST_LABEL, addresses_in, host_of, is_address, names_its_host
 from adapters.shared.markdown_cost import affordable
 from adapters.slack.render.blocks import LONGEST_URL, Block, flow, link, rich_text, run
-from bot.safe_text import link_host, visible
+from bot.safe_text import visible
 
 Elements = tuple[Block, ...]
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
-_LONGEST_LABEL = 300
-"""Characters of a link's text; a longer label stands before its link."""
-_ADDRESS = re.compile(r"(?<!\w)https?://[^\s<>\"'`|\\^{}⟨⟩]+", re.IGNORECASE)
-_END_OF_SENTENCE = ".,;:!?*_~'\""
-_MAILTO = "mailto:"
 
 
 def inline(node: SyntaxTreeNode, *styles: str) -> Elements:
@@ -104,60 +99,33 @@ def _text(text: str, styles: Sequence[str]) -> Iterator[Block]:
     """Text, with addresses written out in it made links."""
     text = visible(text)
     end = 0
-    for found in _ADDRESS.finditer(text):
-        url = _without_end_of_sentence(found[0])
-        if not is_address(url):
+    for start, url in addresses_in(text):
+        if not is_address(url, LONGEST_URL):
             continue
-        yield run(text[end : found.start()], *styles)
+        yield run(text[end:start], *styles)
         yield from _link(url, (run(url),), styles)
-        end = found.start() + len(url)
+        end = start + len(url)
     yield run(text[end:], *styles)
-
-
-def _without_end_of_sentence(url: str) -> str:
-    """The address without what belongs to the text around it: full stops, and brackets that it did not open."""
-    unopened = {closing: url.count(closing) - url.count(opening) for opening, closing in ("()", "[]")}
-    end = len(url)
-    while url[end - 1] in _END_OF_SENTENCE or unopened.get(url[end - 1], 0) > 0:
-        end -= 1
-        if url[end] in unopened:
-            unopened[url[end]] -= 1
-    return url[:end]
-
-
-def is_address(url: str) -> bool:
-    """Whether a link may be offered: web addresses whose host is beyond doubt, and mail addresses."""
-    if len(url) > LONGEST_URL or not url.isprintable():
-        return False
-    return bool(link_host(url)) or (url.startswith(_MAILTO) and "@" in url)
 
 
 def _link(url: str, label: Elements, styles: Sequence[str]) -> Iterator[Block]:
     """A link as "label (host)", or as the address alone where that is its label."""
     text = words(label).strip()
-    if not is_address(url):
+    if not is_address(url, LONGEST_URL):
         yield run(f"{text} ({visible(url)})" if url and url != text else text, *styles)
         return
-    host = url.removeprefix(_MAILTO).split("?")[0] if url.startswith(_MAILTO) else link_host(url)
+    host = host_of(url)
     if not text:
         yield link(url, host, *styles)
-    elif len(text) > _LONGEST_LABEL:
+    elif len(text) > LONGEST_LABEL:
         yield run(f"{text} ", *styles)
         yield link(url, host, *styles)
-    elif _is_its_address(text, url, host):
+    elif names_its_host(text, url):
         yield link(url, text, *styles)
     else:
         code = ("code",) if all(element.get("style", {}).get("code") for element in label) else ()
         yield link(url, text, *styles, *code)
         yield run(f" ({host})", *styles)
-
-
-def _is_its_address(text: str, url: str, host: str) -> bool:
-    """Whether a label begins with the very host that its link leads to, so that it hides nothing."""
-    if url.startswith(_MAILTO):
-        return text in (url, host)
-    origin = f"{url.split(':', 1)[0]}://{host}"
-    return text in (host, origin) or text.startswith((f"{origin}/", f"{origin}?", f"{origin}#"))
 
 
 # --------------------------------------------------------------------------------------------- tables

@@ -7,9 +7,9 @@ from functools import partial
 
 import structlog
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from adapters.shared.json_bodies import LONG
+from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
 from adapters.teams.api import Activity
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
@@ -24,8 +24,6 @@ log = structlog.get_logger(__name__)
 
 MAX_BODY = 1_000_000
 """Bytes. Teams' own stay well below: a message has 100 KB at most."""
-BODY_SECONDS = 15.0
-"""How long a client may take to send a body."""
 
 _NOT_ADMITTED = {
     401: "The token is missing, or it is not the Bot Connector's for this bot.",
@@ -53,11 +51,11 @@ class Door:
         arrived = asyncio.get_running_loop().time()
         try:
             await self._turns.look_at(request.headers)
-            raw = await _read(request)
+            raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
             activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
             handle = partial(self._handle, activity, ears, arrived, len(raw))
             answer = await self._turns.run(request.headers, request.remote, activity, handle)
-        except _NotReadError as error:
+        except BodyNotReadError as error:
             return _refused(error.status, str(error))
         except MalformedError as error:
             log.warning("teams_request_malformed", reason=str(error))
@@ -83,28 +81,6 @@ class Door:
         """Whether it was let in as a local client's, which knows no Entra, and not by a token."""
         by_token = self._config.app_id and "Authorization" in request.headers
         return self._config.local_unauthenticated and not by_token
-
-
-class _NotReadError(Exception):
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
-async def _read(request: web.Request) -> bytes:
-    """The body. Raises `_NotReadError`; one that is too large is not read to its end."""
-    raw = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.content.iter_any():
-                raw += chunk
-                if len(raw) > MAX_BODY:
-                    raise _NotReadError(413, "The body is too large.")
-    except TimeoutError:
-        raise _NotReadError(408, "The body did not arrive in time.") from None
-    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
-        raise _NotReadError(400, "The body broke off.") from None
-    return bytes(raw)
 
 
 def _json(status: int, body: object) -> web.Response:

@@ -13,10 +13,11 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
+from adapters.shared.links import LONGEST_LABEL, addresses_in, host_of, is_address, names_its_host
 from adapters.shared.markdown_cost import affordable
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
-from bot.safe_text import cut_lines, cut_text, link_host, visible
+from bot.safe_text import cut_lines, cut_text, visible
 
 _MARKS = {"bold": "**", "italic": "*", "strike": "~~"}
 _DESTINATION = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "&": "&amp;", "\\": "%5C"})
@@ -100,11 +101,6 @@ def _code_words(text: str) -> str:
 LONGEST_URL = 2_000
 """Characters of a link's address; browsers and proxies take no much longer ones."""
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
-_LONGEST_LABEL = 300
-"""Characters of a link's text; a longer label stands before its link."""
-_ADDRESS = re.compile(r"(?<!\w)https?://[^\s<>\"'`|\\^{}⟨⟩]+", re.IGNORECASE)
-_END_OF_SENTENCE = ".,;:!?*_~'\""
-_MAILTO = "mailto:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,58 +172,31 @@ def _text(text: str, styles: frozenset[str]) -> Iterator[Run]:
     """Text, with addresses written out in it made links."""
     text = visible(text)
     end = 0
-    for found in _ADDRESS.finditer(text):
-        url = _without_end_of_sentence(found[0])
-        if not is_address(url):
+    for start, url in addresses_in(text):
+        if not is_address(url, LONGEST_URL):
             continue
-        yield Run(text[end : found.start()], styles)
+        yield Run(text[end:start], styles)
         yield from _link(url, (Run(url),), styles)
-        end = found.start() + len(url)
+        end = start + len(url)
     yield Run(text[end:], styles)
-
-
-def _without_end_of_sentence(url: str) -> str:
-    """The address without what belongs to the text around it: full stops, and brackets that it did not open."""
-    unopened = {closing: url.count(closing) - url.count(opening) for opening, closing in ("()", "[]")}
-    end = len(url)
-    while url[end - 1] in _END_OF_SENTENCE or unopened.get(url[end - 1], 0) > 0:
-        end -= 1
-        if url[end] in unopened:
-            unopened[url[end]] -= 1
-    return url[:end]
-
-
-def is_address(url: str) -> bool:
-    """Whether a link may be offered: web addresses whose host is beyond doubt, and mail addresses."""
-    if len(url) > LONGEST_URL or not url.isprintable():
-        return False
-    return bool(link_host(url)) or (url.startswith(_MAILTO) and "@" in url)
 
 
 def _link(url: str, label: Runs, styles: frozenset[str]) -> Iterator[Run]:
     """A link as "label (host)", or as the address alone where that is its label."""
     text = words_of(label).strip()
-    if not is_address(url):
+    if not is_address(url, LONGEST_URL):
         yield Run(f"{text} ({visible(url)})" if url and url != text else text, styles)
         return
-    host = url.removeprefix(_MAILTO).split("?")[0] if url.startswith(_MAILTO) else link_host(url)
+    host = host_of(url)
     if not text:
         yield Run(host, styles, url)
-    elif len(text) > _LONGEST_LABEL:
+    elif len(text) > LONGEST_LABEL:
         yield Run(f"{text} ", styles)
         yield Run(host, styles, url)
-    elif _is_its_address(text, url, host):
+    elif names_its_host(text, url):
         yield Run(text, styles, url)
     else:
         yield Run(" ".join(text.split()), styles, url, host)
-
-
-def _is_its_address(text: str, url: str, host: str) -> bool:
-    """Whether a label begins with the very host that its link leads to, so that it hides nothing."""
-    if url.startswith(_MAILTO):
-        return text in (url, host)
-    origin = f"{url.split(':', 1)[0]}://{host}"
-    return text in (host, origin) or text.startswith((f"{origin}/", f"{origin}?", f"{origin}#"))
 
 
 # -------------------------------------------------- tables, preformatted: messages in Teams have none

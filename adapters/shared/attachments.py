@@ -1,0 +1,39 @@
+"""Files that came with a message, noted in its text by name and size. Nothing is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bot.safe_text import visible_line
+
+MOST_FILES = 20
+"""Files that are noted; of further ones only their number."""
+
+
+def attachment_notes(
+    files: Sequence[Mapping[str, Any]], described: Callable[[Mapping[str, Any]], tuple[str, object]]
+) -> list[str]:
+    """Returns a line for each file. `described` says its name, and its size in bytes where that is a whole number."""
+    notes = [f"[attached: {_with_size(*described(file))}]" for file in files[:MOST_FILES]]
+    if len(files) > MOST_FILES:
+        notes.append(f"[and {len(files) - MOST_FILES} more files]")
+    return notes
+
+
+def file_name(said: str, otherwise: str) -> str:
+    """Returns what a platform calls a file, in one line that cannot end a note; `otherwise` where that is nothing."""
+    return visible_line(said, 200).replace("]", ")") or otherwise
+
+
+def _with_size(name: str, size: object) -> str:
+    return f"{name}, {_in_words(size)}" if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else name
+
+
+def _in_words(size: int) -> str:
+    """Bytes as file managers say it: `12 kB`, `3.4 MB`."""
+    if size < 1_000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size // 1_000} kB"
+    return f"{size // 100_000 / 10:,} MB"
