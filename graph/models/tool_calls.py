@@ -155,7 +155,14 @@ class WrittenCalls:
         self._calls: list[WrittenCall] = []
         """In the order in which they began."""
         self._numbered: dict[int, WrittenCall] = {}
-        """By the service's number for them: where further pieces belong."""
+        """By the service's number for them: where further pieces belong that say no more than that."""
+        self._identified: dict[tuple[int | None, str], WrittenCall] = {}
+        """By that number and the service's id for them."""
+        self._numbers: set[int | None] = set()
+        """Those under which a call has begun."""
+        self._alike = False
+        """Whether two calls began under one number, or both without any. They may be one call in truth: there are
+        services that give each piece an id, and a name, of its own."""
         self._newest: WrittenCall | None = None
         """Which call the newest piece belongs to."""
         self._characters = 0
@@ -171,7 +178,7 @@ class WrittenCalls:
         """One more piece of a call; returns the call that it belongs to.
 
         `number`: the service's own for the call; `None`: a piece with a name begins a call, any other goes on with
-        the one before. Raises `ModelProblem` when the answer does not end.
+        the one of its id, or without an id with the one before. Raises `ModelProblem` when the answer does not end.
         """
         call = self._newest = self._find(number, call_id, name)
         call.call_id = call.call_id or call_id
@@ -189,6 +196,7 @@ class WrittenCalls:
         """The calls that another one has collected, after those of this one."""
         self._calls += others._calls
         self._newest = others._newest or self._newest
+        self._alike = self._alike or others._alike
         self._characters += others._characters
         self._left_out += others._left_out
 
@@ -223,17 +231,38 @@ class WrittenCalls:
             raise Unreadable("the call names no tool")
         text = call.text
         if not text.strip() and not cut:
+            if self._alike or not all(each.name for each in self._calls):
+                # Never `{}`, which may mean everything: its arguments may be what passes for another call.
+                raise Unreadable(
+                    "no arguments came with this call, or they came in pieces that do not say whose they are"
+                )
             return {}
         return await asyncio.to_thread(read_arguments, text) if len(text) > _LONG else read_arguments(text)
 
     def _find(self, number: int | None, call_id: str | None, name: str | None) -> WrittenCall:
-        known = self._numbered.get(number) if number is not None else (None if name else self._newest)
-        # Some services number all calls 0, and tell them apart by their ids alone.
-        if known is not None and not (call_id and known.call_id and call_id != known.call_id):
-            return known
-        call = WrittenCall()
+        begins = number is None and bool(name)
+        known = None if begins else self._begun(number, call_id)
+        if known is None:
+            known = self._begin(number)
+        if call_id and ((number, call_id) in self._identified or len(self._identified) < MAX_CALLS):
+            self._identified[number, call_id] = known
         if number is not None:
-            self._numbered[number] = call
+            self._numbered[number] = known
+        return known
+
+    def _begun(self, number: int | None, call_id: str | None) -> WrittenCall | None:
+        """The call that has begun under this number and this id, as far as they are said."""
+        if call_id and (identified := self._identified.get((number, call_id))):
+            return identified
+        known = self._newest if number is None else self._numbered.get(number)
+        # Some services number all calls 0, and tell them apart by their ids alone.
+        is_another = known is not None and call_id and known.call_id and call_id != known.call_id
+        return None if is_another else known
+
+    def _begin(self, number: int | None) -> WrittenCall:
+        call = WrittenCall()
+        self._alike = self._alike or number in self._numbers
+        self._numbers.add(number)
         if len(self._calls) < MAX_CALLS:
             self._calls.append(call)
         else:

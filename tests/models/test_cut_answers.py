@@ -238,6 +238,54 @@ async def test_calls_that_a_service_numbers_alike_are_told_apart_by_their_ids() 
     assert [call["error"] for call in unreadable] == ["the call names no tool"]
 
 
+ODD_PIECES: dict[str, list[tuple[int | None, str | None, str | None, str]]] = {
+    "a new id in each piece": [(0, "x1", "crm__purge", ""), (0, "x2", None, '{"days"'), (0, "x3", None, ": 5}")],
+    "a new id and the name in each piece": [(0, "x1", "crm__purge", ""), (0, "x2", "crm__purge", '{"days": 5}')],
+    "the name in each piece and no number": [(None, None, "crm__purge", ""), (None, None, "crm__purge", '{"days": 5}')],
+    "the arguments before the name": [(None, None, None, '{"days": 5}'), (None, "a", "crm__purge", "")],
+    "another number for the arguments": [(0, "a", "crm__purge", ""), (1, None, None, '{"days": 5}')],
+    "another number for the same id": [(0, "a", "crm__purge", ""), (1, "a", None, '{"days": 5}')],
+    "the name in pieces and no number": [(None, "a", "crm__", ""), (None, None, "purge", '{"days": 5}')],
+}
+
+
+@pytest.mark.parametrize("pieces", ODD_PIECES.values(), ids=ODD_PIECES)
+async def test_a_call_whose_arguments_went_astray_is_not_made_without_them(
+    pieces: list[tuple[int | None, str | None, str | None, str]],
+) -> None:
+    """Rule 12: the model wrote `purge(days=5)`, and `purge()` is everything."""
+    calls = WrittenCalls()
+    for number, call_id, name, text in pieces:
+        calls.add(number, call_id=call_id, name=name, text=text)
+    readable, unreadable = await calls.read(cut=False)
+    assert all(call["args"] == {"days": 5} for call in readable)
+    assert any("no arguments came" in (call["error"] or "") for call in unreadable)
+
+
+@pytest.mark.parametrize("number", [0, None])
+async def test_pieces_of_calls_in_turns_belong_where_their_ids_say(number: int | None) -> None:
+    """Rule 12."""
+    calls = WrittenCalls()
+    for call_id in ("a", "b"):
+        calls.add(number, call_id=call_id, name="crm__purge", text="")
+    for text in ('{"days":', " 5}"):
+        for call_id in ("a", "b"):
+            calls.add(number, call_id=call_id, text=text)
+    readable, unreadable = await calls.read(cut=False)
+    assert [(call["id"], call["args"]) for call in readable] == [("a", {"days": 5}), ("b", {"days": 5})]
+    assert unreadable == []
+
+
+async def test_one_call_after_the_other_may_have_the_same_id_and_no_number() -> None:
+    calls = WrittenCalls()
+    for name, text in (("crm__find", '{"id": 1}'), ("crm__purge", '{"days": 5}')):
+        calls.add(None, call_id="call_0", name=name, text="")
+        calls.add(None, call_id="call_0", text=text)
+    readable, unreadable = await calls.read(cut=False)
+    assert [call["args"] for call in readable] == [{"id": 1}, {"days": 5}]
+    assert unreadable == []
+
+
 async def test_while_an_answer_of_very_many_empty_lines_is_read_others_have_their_turn(connect: Connect) -> None:
     """Rule 13: 64 KB of them, which come at once, held the event loop for 75 ms."""
     turns, size = 0, 200_000
