@@ -33,6 +33,7 @@ from bot.domain import (
     Said,
     Shown,
     SignInView,
+    Together,
 )
 from bot.views import result_line
 from graph.fields import FieldType, FormField
@@ -192,9 +193,9 @@ def lists(given: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], object]]
         tuple(Shown(Post(f"p{n}", "t", place, 1, 0.0, view), None) for n, view in enumerate(views))
         for place in (_SLACK, _TEAMS)
     )
-    yield "slack: approve all", partial(slack_forms.approve_all_modal, views, Origin())
+    yield "slack: approve all", partial(slack_forms.approve_all_modal, Together(tuple(views), 0), Origin())
     yield "slack: home", partial(home_view, Overview(in_slack, (), in_slack), lambda _: "", _PERSON)
-    yield "teams: approve all", partial(teams_dialogs.approve_all_dialog, views)
+    yield "teams: approve all", partial(teams_dialogs.approve_all_dialog, Together(tuple(views), 0))
     yield "teams: overview", partial(teams_posts.overview_activity, Overview(in_teams, (), in_teams))
 
 

@@ -292,6 +292,9 @@ class ApprovalView:
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
+    unread: int = 0
+    """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
+    there is no fingerprint. 0: they are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +354,8 @@ class OutcomeView:
     """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
     known: str = ""
     """What is known of it, and what the server said; empty where that is for one person alone."""
+    unread: int = 0
+    """As on an approval's card."""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
@@ -448,18 +453,47 @@ class GrantView:
     """As on an approval's card, like what follows."""
     fingerprint: str = ""
     exact: bool = True
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What concerns one person, newest first."""
+    """What concerns one person: the newest of each kind, newest first. Of a call with long arguments these are unread
+    (`ApprovalView.unread`)."""
 
     to_decide: tuple[Shown, ...]
     """Approvals that this person may decide now."""
     waiting: tuple[Shown, ...]
-    """What this person asked for that waits, for others or for them: approvals, questions, sign-ins, outcomes."""
+    """What this person asked for that waits, for others or for them: approvals, questions, sign-ins, outcomes. None of
+    them is among those that they may decide themselves."""
     recent: tuple[Shown, ...]
     """What came of this person's requests lately: approvals that are settled."""
+    more_to_decide: int = 0
+    """How many more they may decide."""
+    more_waiting: int = 0
+    """How many more wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The approvals that wait in one thread and that one person may decide, oldest first."""
+
+    listed: tuple[ApprovalView, ...]
+    more: int
+    """How many wait beside them: there are too many for a list, or their arguments are too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedToDecide:
+    """An approval that somebody else who may decide it asked this person to decide."""
+
+    approval_id: str
+    thread_id: str
+    requester: str
+    """Name of the person who asks."""
+    server: str
+    tool: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def redacted(content: _Shown, redactor: Redactor) -> _Shown:
                 asked_arguments=asked,
                 quote=quote,
                 masks=len(shown.hidden),
-                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                fingerprint=_fingerprint(content, redactor),
                 exact=is_exact(content.server, content.tool, arguments),
             )
         case OutcomeView() | GrantView():
@@ -80,11 +80,15 @@ def redacted(content: _Shown, redactor: Redactor) -> _Shown:
                 content,
                 arguments=shown.value,
                 masks=len(shown.hidden),
-                fingerprint=redactor.fingerprint_of_call(content.server, content.tool, content.arguments),
+                fingerprint=_fingerprint(content, redactor),
                 exact=is_exact(content.server, content.tool, shown.value),
             )
         case _:
             return content
+
+
+def _fingerprint(call: ApprovalView | OutcomeView | GrantView, redactor: Redactor) -> str:
+    return "" if call.unread else redactor.fingerprint_of_call(call.server, call.tool, call.arguments)
 
 
 async def redacted_card(content: _Shown, redactor: Redactor) -> _Shown:
@@ -156,6 +160,8 @@ def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str,
         left_out: what is not on the card for want of room, in words; empty: nothing.
         advice: a sentence on where all of that is.
     """
+    if view.unread:
+        left_out = f"{view.unread:,} characters of arguments"
     edited = isinstance(view, ApprovalView) and view.asked_arguments is not None
     if not left_out and not view.masks and view.exact and not edited:
         return ""

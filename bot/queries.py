@@ -11,6 +11,7 @@ from bot.approvals.permissions import is_shown_within, permission_of
 from bot.clock import Clock
 from bot.domain import (
     ApprovalView,
+    AskedToDecide,
     GrantView,
     MessageView,
     Overview,
@@ -20,6 +21,7 @@ from bot.domain import (
     Shown,
     ThreadSummary,
     ThreadView,
+    Together,
     Unknown,
 )
 from bot.masking import redacted_card, redacted_post
@@ -29,8 +31,8 @@ from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
 from bot.records.waiting import turns_of
-from bot.views import approval_view, post_of
-from policies.approvers import Permitted
+from bot.views import approval_view, as_asked, post_of
+from policies.approvers import ANYBODY, Permitted
 from policies.redaction import Redactor
 
 _T = TypeVar("_T")
@@ -38,6 +40,15 @@ SHOWN = 300
 """Messages and posts of a thread that are shown, the newest of each."""
 RECENT = 10
 """Outcomes that an overview shows."""
+LISTED = 16
+"""Entries of each other kind that an overview has; no platform has room for more."""
+MOST_TOGETHER = 40
+"""Approvals that can be decided with one click."""
+LONGEST_LISTED = 20_000
+"""Characters of arguments that are read for a list, which shows a few hundred of them. To mask a megabyte takes a
+second of CPU."""
+Among = Callable[[Sequence[Place]], Awaitable[Collection[str]]]
+"""Of places, the keys of those in whose conversations a person is; not of one where that could not be found out."""
 REMEMBERED_ANSWERS = 200
 """Answers at one place that a reaction is looked for in, the newest."""
 NO_APPROVAL = Unknown("This approval does not exist (any more).")
@@ -68,15 +79,23 @@ class Queries:
         async with self._database.reading() as tx:
             return await posts.is_in_a_reference(tx, message, within)
 
-    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
-        """The approvals that wait in the same thread and that this person may decide, oldest first."""
+    async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
+        """Ids of the approvals that wait in the same thread and that this person may decide, oldest first."""
         async with self._database.reading() as tx:
-            row = await approvals.get(tx, approval_id)
-            rows = await approvals.pending_in(tx, row.thread_id) if row else []
-        theirs = await self._to_decide(rows, person)
+            found = await approvals.get_short(tx, approval_id, 0)
+            rows = await approvals.pending_in(tx, found[0].thread_id) if found else []
+        return tuple(await self._to_decide(rows, person))
+
+    async def together(self, approval_id: str, person: Person) -> Together:
+        """Those approvals for a list: the first `MOST_TOGETHER`, but for those with long arguments."""
+        theirs = await self.decidable_with(approval_id, person)
+        listed: list[ApprovalView] = []
         async with self._database.reading() as tx:
-            views = [await _alone(approval_view(tx, each, now=self._clock())) for each in theirs]
-        return tuple([await redacted_card(view, self._redactor) for view in views if view is not None])
+            for each in theirs[:MOST_TOGETHER]:
+                view = await _alone(approval_view(tx, each, now=self._clock(), longest=LONGEST_LISTED))
+                if view is not None and not view.unread:
+                    listed.append(await redacted_card(view, self._redactor))
+        return Together(tuple(listed), len(theirs) - len(listed))
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
         """Whether this person may decide it now; no, where that could not be found out."""
@@ -98,38 +117,62 @@ class Queries:
             rows = await posts.answers_at(tx, place.key, REMEMBERED_ANSWERS)
         return next((row.key for row in rows if row.reference is not None and is_it(row.reference)), None)
 
-    async def overview(self, person: Person, within: str) -> Overview:
+    async def overview(self, person: Person, within: str, among: Among) -> Overview:
         """What this person may decide, waits for, and had settled lately, in threads whose id begins with `within` (a
-        platform, or one workspace of it)."""
+        platform, or one workspace of it).
+
+        That anybody may decide is no reason to show everybody what was asked in a private channel: its members see the
+        card there, so of such places only those are shown that they are `among`. In a direct chat nobody else could
+        decide, so there it is shown to whoever may.
+        """
         async with self._database.reading() as tx:
             pending = await concerns.pending_approvals(tx, within)
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
             mine += await concerns.open_questions(tx, person.person_id, within)
             settled = await concerns.settled_lately(tx, person.person_id, within, RECENT)
         theirs = await self._to_decide(pending, person)
+        waiting = [subject for subject in mine if subject not in set(theirs)]
         async with self._database.reading() as tx:
-            cards = await self._cards(tx, dict.fromkeys([*theirs, *mine, *settled]), within)
-        to_decide, waiting, recent = (
-            tuple(cards[subject] for subject in subjects if subject in cards) for subjects in (theirs, mine, settled)
+            cards = await self._cards(tx, [*theirs, *waiting, *settled], within)
+        hidden = await self._hidden(pending, cards, set(theirs) - set(mine), among)
+        theirs = [subject for subject in theirs if subject in cards and subject not in hidden]
+        waiting = [subject for subject in waiting if subject in cards]
+        return Overview(
+            to_decide=await self._listed(cards, theirs[:LISTED]),
+            waiting=await self._listed(cards, waiting[:LISTED]),
+            recent=await self._listed(cards, settled),
+            more_to_decide=max(0, len(theirs) - LISTED),
+            more_waiting=max(0, len(waiting) - LISTED),
         )
-        return Overview(to_decide, waiting, recent)
 
-    async def asked(self, person: Person) -> tuple[Post, ...]:
-        """The cards of approvals that others have asked this person, where they are reached directly, to decide, and
-        that they may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
+    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
+        """The approvals that others have asked this person, where they are reached directly, to decide, and that they
+        may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
         async with self._database.reading() as tx:
             pending = await concerns.asked_at(tx, person.person_id)
-        theirs = await self._to_decide(pending, person) if pending else []
-        async with self._database.reading() as tx:
-            cards = await self._cards(tx, theirs, person.person_id)
-        found = [cards[subject].post for subject in theirs if subject in cards]
-        return tuple(post for post in found if post.place.key == person.person_id)
+            names = await threads.names(tx, [each for row in pending for each in row.asked.requesters])
+        theirs = set(await self._to_decide(pending, person)) if pending else set()
+        return tuple(
+            AskedToDecide(
+                row.approval_id,
+                row.thread_id,
+                ", ".join(names[each] for each in row.asked.requesters),
+                row.asked.server,
+                row.asked.tool,
+                row.asked.title,
+            )
+            for row in pending
+            if row.approval_id in theirs
+        )
 
     async def standing_approvals(self, person: Person) -> tuple[GrantView, ...]:
         """What this person always allows themselves now, the one that ends last first."""
         async with self._database.reading() as tx:
-            rows = await grants.of_person(tx, person.person_id, self._clock())
-        views = (GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until) for row in rows)
+            rows = await grants.listed(tx, person.person_id, self._clock(), LONGEST_LISTED)
+        views = (
+            GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread)
+            for row, unread in rows
+        )
         return tuple([await redacted_card(view, self._redactor) for view in views])
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
@@ -162,22 +205,57 @@ class Queries:
         permissions = [(row.approval_id, permission_of(row, person.person_id, known, now)) for row in rows]
         return [approval_id for approval_id, permission in permissions if isinstance(permission, Permitted)]
 
-    async def _cards(self, tx: Transaction, subjects: Collection[str], within: str) -> Mapping[str, Shown]:
-        """The card of each of them that has one: of several, the first that is shown `within`."""
+    async def _cards(
+        self, tx: Transaction, subjects: Collection[str], within: str
+    ) -> Mapping[str, tuple[PostRow, Place]]:
+        """The card of each of them that has one, and where it is shown: of several, the first that is `within`."""
         rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
-        found: dict[str, Shown] = {}
+        found: dict[str, tuple[PostRow, Place]] = {}
         for subject, cards in rows.items():
             card = next((row for row in cards if row.lane.startswith(within)), cards[0])
-            shown = await _alone(self._shown(tx, card))
-            if shown is not None:
-                found[subject] = shown
+            place = await _alone(_place_of(tx, card))
+            if place is not None:
+                found[subject] = (card, place)
         return found
 
+    async def _hidden(
+        self,
+        pending: Sequence[ApprovalRow],
+        cards: Mapping[str, tuple[PostRow, Place]],
+        doubtful: Collection[str],
+        among: Among,
+    ) -> set[str]:
+        """Those that anybody may decide and that were asked where this person is not."""
+        now = self._clock()
+        places = {
+            row.approval_id: cards[row.approval_id][1]
+            for row in pending
+            if row.approval_id in doubtful and row.approval_id in cards
+            if ANYBODY in as_asked(row, now).approvers and not cards[row.approval_id][1].direct
+        }
+        seen = await among(list(places.values())) if places else ()
+        return {approval_id for approval_id, place in places.items() if place.key not in seen}
+
+    async def _listed(self, cards: Mapping[str, tuple[PostRow, Place]], subjects: Sequence[str]) -> tuple[Shown, ...]:
+        found: list[Shown] = []
+        async with self._database.reading() as tx:
+            for card, place in [cards[subject] for subject in subjects if subject in cards]:
+                post = await _alone(post_of(tx, card, place, self._clock(), LONGEST_LISTED))
+                if post is not None:
+                    found.append(Shown(await redacted_post(post, self._redactor), card.reference))
+        return tuple(found)
+
     async def _shown(self, tx: Transaction, row: PostRow) -> Shown | None:
-        thread = await threads.get(tx, row.thread_id) if row.place is None else None
-        place = row.place or (thread.place if thread else None)
+        place = await _place_of(tx, row)
         post = await post_of(tx, row, place, self._clock()) if place else None
         return Shown(await redacted_post(post, self._redactor), row.reference) if post else None
+
+
+async def _place_of(tx: Transaction, row: PostRow) -> Place | None:
+    if row.place is not None:
+        return row.place
+    thread = await threads.get(tx, row.thread_id)
+    return thread.place if thread else None
 
 
 async def _alone(reading: Awaitable[_T]) -> _T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from bot.approvals.permissions import is_shown_within
 from bot.approvals.standing_approvals import is_offered
@@ -34,20 +35,28 @@ RESULT_LIMIT = 200
 """Characters of a result on a card."""
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
+ANY_LENGTH = sys.maxsize
+"""Of arguments: they are read however long they are."""
 LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 
 
-async def post_of(tx: Transaction, row: PostRow, place: Place, now: float) -> Post | None:
-    """Returns the post as it is to be shown now; `None` when what it showed is gone. `now`: seconds since the epoch."""
-    content = await content_of(tx, row, now)
+async def post_of(tx: Transaction, row: PostRow, place: Place, now: float, longest: int = ANY_LENGTH) -> Post | None:
+    """Returns the post as it is to be shown now; `None` when what it showed is gone.
+
+    Args:
+        now: seconds since the epoch.
+        longest: characters of arguments, as JSON, that are read; of a call with more they stay unread.
+    """
+    content = await content_of(tx, row, now, longest)
     if content is None:
         return None
     return Post(row.key, row.thread_id, place, row.revision, row.at, content, row.only_for)
 
 
-async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | None:
-    """Returns what a post shows at `now`, when others may have come to decide, too; `None` when its subject is gone."""
+async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = ANY_LENGTH) -> Content | None:
+    """Returns what a post shows at `now`, when others may have come to decide, too; `None` when its subject is gone.
+    `longest` as for `post_of`."""
     kept, subject = row.content or {}, row.subject or ""
     match row.kind:
         case "said":
@@ -55,13 +64,14 @@ async def content_of(tx: Transaction, row: PostRow, now: float) -> Content | Non
         case "notice":
             return Notice(apart_from_marks(kept["text"]), kept["tone"])
         case "approval":
-            return await approval_view(tx, subject, _workspace_of(row.place) if row.place else "", now=now)
+            within = _workspace_of(row.place) if row.place else ""
+            return await approval_view(tx, subject, within, now=now, longest=longest)
         case "clarification":
             return await clarification_view(tx, subject)
         case "sign_in":
             return await sign_in_view(tx, subject, now)
         case "outcome":
-            return await outcome_view(tx, subject)
+            return await outcome_view(tx, subject, longest)
         case _:
             raise ValueError(f"unknown kind of post: {row.kind}")
 
@@ -71,18 +81,22 @@ def _workspace_of(place: Place) -> str:
     return ":".join(place.key.split(":")[:2]) + ":"
 
 
-async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, now: float) -> ApprovalView | None:
+async def approval_view(
+    tx: Transaction, approval_id: str, within: str = "", *, now: float, longest: int = ANY_LENGTH
+) -> ApprovalView | None:
     """Returns an approval's card; `None` when there is no such approval.
 
     Args:
         within: what the ids of the workspace begin with in which it is shown; empty: where it was asked. Elsewhere
             nothing is said of what was not routed there.
+        longest: as for `post_of`.
     """
-    row = await approvals.get(tx, approval_id)
-    if row is None:
+    found = await approvals.get_short(tx, approval_id, longest)
+    if found is None:
         return None
+    row, unread = found
     cast = await approvals.votes_on(tx, approval_id)
-    ask = _as_asked(row, now)
+    ask = as_asked(row, now)
     names = await threads.names(tx, [*row.asked.requesters, *row.handed_to])
     result, tone = await _result(tx, row)
     return ApprovalView(
@@ -105,7 +119,7 @@ async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, 
         asked_at=row.asked_at,
         expires_at=row.expires_at,
         reason_required=ask.reason_required,
-        editable=bool(row.asked.arguments) and ask.editable != (),
+        editable=bool(row.asked.arguments or unread) and ask.editable != (),
         decided_by=tuple(v.name for v in cast if _counts(v.verb, row.status)),
         decided_at=row.settled_at,
         reason=row.reason,
@@ -118,20 +132,21 @@ async def approval_view(tx: Transaction, approval_id: str, within: str = "", *, 
         escalates_at=_escalates_at(row, now),
         handing_offered=several_may_decide(ask, row.asked.requesters),
         handed_to=tuple(names[p] for p in row.handed_to),
+        unread=unread,
     )
 
 
 async def deciders_in_words(tx: Transaction, row: ApprovalRow, now: float) -> str:
     """Returns in words who may decide, or might have when it was settled."""
-    ask = _as_asked(row, now)
+    ask = as_asked(row, now)
     names = await threads.names(tx, row.asked.requesters)
     known = await threads.known_names(tx, ask.approvers)
     # Whoever has no name is shown by their reference: their own platform knows how to show that.
     return describe_approvers(ask, [names[r] for r in row.asked.requesters], lambda p: known.get(p, p))
 
 
-def _as_asked(row: ApprovalRow, now: float) -> Ask:
-    """With those to whom it was escalated by now, or before it was settled."""
+def as_asked(row: ApprovalRow, now: float) -> Ask:
+    """Returns what the policy asks for, with those to whom it was escalated by `now`, or before it was settled."""
     return as_of(row.asked.ask, row.asked_at, now if row.settled_at is None else row.settled_at)
 
 
@@ -274,11 +289,13 @@ async def _waits_for_code(tx: Transaction, row: SignInRow, now: float) -> bool:
     return way is not None and way.code_until is not None and now < way.code_until
 
 
-async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:
-    """Returns the card of an attempt that broke off; `None` when there is no such attempt."""
-    row = await attempts.get(tx, attempt_id)
-    if row is None:
+async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENGTH) -> OutcomeView | None:
+    """Returns the card of an attempt that broke off; `None` when there is no such attempt. `longest` as for
+    `post_of`."""
+    found = await attempts.get_short(tx, attempt_id, longest)
+    if found is None:
         return None
+    row, unread = found
     names = await threads.names(tx, [row.requester])
     return OutcomeView(
         outcome_id=attempt_id,
@@ -291,4 +308,5 @@ async def outcome_view(tx: Transaction, attempt_id: str) -> OutcomeView | None:
         requester_id=row.requester,
         settled_by=row.choice_by or "",
         known="" if row.owner else row.text,
+        unread=unread,
     )

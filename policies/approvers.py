@@ -11,6 +11,9 @@ from typing import Literal
 from policies.model import Allow, Ask, Call, Deny, Risk, Verdict, canonical_json, home_of, is_group
 from policies.trust import risks_of
 
+ANYBODY = "any"
+"""The approvers of a rule that anybody may decide under."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decider:
@@ -73,7 +76,7 @@ def may_decide(ask: Ask, decider: Decider) -> Permission:
 def several_may_decide(ask: Ask, requesters: Sequence[str]) -> bool:
     """Whether more than one account may decide, as far as the list of approvers tells: only then can somebody who may
     ask another who may. `requesters`: as in `Decider`. Pure; raises nothing."""
-    if any(approver in {"any", "channel"} or is_group(approver) for approver in ask.approvers):
+    if any(approver in {ANYBODY, "channel"} or is_group(approver) for approver in ask.approvers):
         return True
     accounts = {requesters[0] if approver == "requester" and requesters else approver for approver in ask.approvers}
     return len(accounts - set(requesters) if ask.self_approval == "fourEyes" else accounts) > 1
@@ -134,7 +137,7 @@ def _who(ask: Ask) -> tuple[object, ...]:
 def _may_all_decide(given: Ask, needed: Ask) -> bool:
     """Whether everybody who may decide `given`, at any time, may then decide `needed` too."""
     at_once = set(needed.approvers)
-    if "any" in at_once:
+    if ANYBODY in at_once:
         return True
     as_early = needed.escalate_after is not None and needed.escalate_after <= (given.escalate_after or 0)
     later = at_once | set(needed.escalate_to) if as_early else at_once

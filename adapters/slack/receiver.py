@@ -13,7 +13,7 @@ from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.clicks import Clicks
 from adapters.slack.inbound.commands import Commands, Openings, Shortcuts
-from adapters.slack.inbound.home_tab import Concerns, HomeTab
+from adapters.slack.inbound.home_tab import HomeTab, Overviews
 from adapters.slack.inbound.messages import Listening
 from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
@@ -45,16 +45,16 @@ class SlackReceiver:
         self._background = background = BackgroundTasks(PLATFORM)
         api, people, workspaces = sender.api, sender.people, sender.workspaces
         answers = Answers(api, people, Private(api))
-        concerns = Concerns(services.queries, sender.members)
+        overviews = Overviews(services.queries, sender.members)
         home = HomeTab(
-            services.queries, services.connections, concerns=concerns, api=api, people=people, workspaces=workspaces
+            services.queries, services.connections, overviews=overviews, api=api, people=people, workspaces=workspaces
         )
         self._openings = Openings(services.inbox, api, people, workspaces, background)
         handlers = Handlers(
             Listening(services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background),
             Clicks(services, answers, home, background),
             Modals(services, answers, self._openings, home, background),
-            Commands(services, concerns, answers, self._openings, workspaces),
+            Commands(services, overviews, answers, self._openings, workspaces),
             Shortcuts(answers, background),
             NotInstalled(background),
         )

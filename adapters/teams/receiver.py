@@ -22,7 +22,7 @@ from adapters.teams.inbound.door import Door
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import WITHIN, Invokes
 from adapters.teams.inbound.messages import Listening
-from adapters.teams.inbound.visitors import Concerns
+from adapters.teams.inbound.visitors import Overviews
 from adapters.teams.sender import TeamsSender
 from bot.services import Services
 
@@ -56,7 +56,7 @@ class TeamsReceiver:
         links = Links(services.sign_in_links, queries, answers, background)
         duplicates = Duplicates(queries, connector, background, grace=patience.duplicate)
         clicks = Clicks(services, answers, links, duplicates, background)
-        commands = Commands(queries, services.connections, answers, Concerns(queries, connector))
+        commands = Commands(queries, services.connections, answers, Overviews(queries, connector))
         listening = Listening(
             services.inbox,
             queries,

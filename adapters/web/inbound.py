@@ -142,8 +142,7 @@ class Inbound:
     async def together(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide
         now. Whoever may not is not offered to; it is judged again at the click."""
-        views = await self._services.queries.together(id_of(request), visitor.person)
-        return json_answer({"decides": [view.approval_id for view in views]})
+        return json_answer({"decides": await self._services.queries.decidable_with(id_of(request), visitor.person)})
 
     async def arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""

@@ -15,6 +15,7 @@ from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    AskedToDecide,
     ClarificationView,
     ClickResult,
     ConnectionView,
@@ -102,18 +103,17 @@ def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     }
 
 
-def asked_json(asked: Sequence[Post]) -> Json:
+def asked_json(asked: Sequence[AskedToDecide]) -> Json:
     """Approvals that somebody was asked to decide."""
     return {
         "asked": [
             {
-                "id": post.content.approval_id,
-                "thread_id": post.thread_id,
-                "requester": line(post.content.requester, TITLE_LIMIT),
-                **what_json(post.content.server, post.content.tool, post.content.title),
+                "id": each.approval_id,
+                "thread_id": each.thread_id,
+                "requester": line(each.requester, TITLE_LIMIT),
+                **what_json(each.server, each.tool, each.title),
             }
-            for post in asked
-            if isinstance(post.content, ApprovalView)
+            for each in asked
         ]
     }
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, insert
+from bot.records.database import Transaction, insert, unless_longer
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, votes
 from graph.calls import storable
 from graph.interrupts import ApprovalAsked
@@ -102,6 +102,21 @@ async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none."""
     row = await tx.one(_by_id(approval_id))
     return _whole(row) if row else None
+
+
+async def get_short(tx: Transaction, approval_id: str, longest: int) -> tuple[ApprovalRow, int] | None:
+    """The approval, or none, and 0. Arguments with more than `longest` characters as JSON, before and after an edit
+    together, are not read but counted: they are empty then."""
+    row = await tx.one(
+        sa.select(
+            *PENDING_COLUMNS, *unless_longer([approvals.c.arguments, approvals.c.approved_arguments], longest)
+        ).where(approvals.c.approval_id == storable(approval_id))
+    )
+    if row is None:
+        return None
+    if row.characters <= longest:
+        return _whole(row), 0
+    return _row(row, ApprovalAsked(**_asked(row), arguments={})), row.characters
 
 
 async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:

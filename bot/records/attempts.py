@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, unless_longer
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
 
@@ -100,6 +100,17 @@ async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
     """The attempt, or none."""
     row = await tx.one(sa.select(attempts).where(attempts.c.attempt_id == attempt_id))
     return _row(row) if row else None
+
+
+async def get_short(tx: Transaction, attempt_id: str, longest: int) -> tuple[AttemptRow, int] | None:
+    """The attempt, or none, and 0. Arguments with more than `longest` characters as JSON are not read but counted: they
+    are empty then."""
+    others = [column for column in attempts.c if column.name != "arguments"]
+    columns = [*others, *unless_longer([attempts.c.arguments], longest)]
+    row = await tx.one(sa.select(*columns).where(attempts.c.attempt_id == attempt_id))
+    if row is None:
+        return None
+    return (_row(row), 0) if row.characters <= longest else (replace(_row(row), arguments={}), row.characters)
 
 
 async def end(

@@ -226,6 +226,14 @@ def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Da
     return Database(engine, foundation)
 
 
+def unless_longer(columns: Sequence[sa.Column[Any]], longest: int) -> list[sa.ColumnElement[Any]]:
+    """Columns of JSON for a list, each under its own name and null where they have more than `longest` characters
+    together; and how many these are, as `characters`. What is long is then not parsed, which holds the event loop."""
+    characters = sum((sa.func.coalesce(sa.func.length(sa.cast(c, sa.Text)), 0) for c in columns), sa.literal(0))
+    short = [sa.case((characters <= longest, column), else_=sa.null()).label(column.name) for column in columns]
+    return [*short, characters.label("characters")]
+
+
 # ------------------------------------------------------------------------------- INSERT … ON CONFLICT
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, unless_longer
 from bot.records.tables import grants
 
 
@@ -46,9 +46,27 @@ async def get(tx: Transaction, grant_id: str) -> GrantRow | None:
 
 async def of_person(tx: Transaction, person_id: str, now: float) -> Sequence[GrantRow]:
     """What somebody allows themselves now, the one that ends last first."""
-    query = sa.select(grants).where(grants.c.person_id == person_id, _in_force(now))
-    rows = await tx.all(query.order_by(grants.c.until.desc(), grants.c.grant_id))
+    rows = await tx.all(_of_person(sa.select(grants), person_id, now))
     return [GrantRow(**row._mapping) for row in rows]
+
+
+async def listed(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:
+    """The same for a list, each with 0, or with how many characters its arguments have as JSON when these are more than
+    `longest`: they are not read then, and empty."""
+    others = [column for column in grants.c if column.name != "arguments"]
+    query = sa.select(*others, *unless_longer([grants.c.arguments], longest))
+    found = []
+    for row in await tx.all(_of_person(query, person_id, now)):
+        values = dict(row._mapping)
+        characters = values.pop("characters")
+        unread = characters if characters > longest else 0
+        found.append((GrantRow(**{**values, "arguments": values["arguments"] or {}}), unread))
+    return found
+
+
+def _of_person(query: sa.Select[Any], person_id: str, now: float) -> sa.Select[Any]:
+    mine = query.where(grants.c.person_id == person_id, _in_force(now))
+    return mine.order_by(grants.c.until.desc(), grants.c.grant_id)
 
 
 async def revoke(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:

@@ -16,6 +16,7 @@ from bot.records import threads
 from graph.interrupts import Withdrawn
 from tests.bot.conftest import until
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, STRANGER, THREAD, Desks
+from tests.support.overviews import everywhere
 
 FINANCE = "chat-group:w1:finance"
 
@@ -108,9 +109,9 @@ async def test_it_may_be_handed_to_somebody_on_another_platform_whom_the_rule_na
     await desks.hand(BEN, approval_id, CARA)
     await until(lambda: desks.mail.view(CARA.person_id))
     assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
-    assert [s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide] == [
-        CARA.person_id
-    ]
+    assert [
+        s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:", everywhere)).to_decide
+    ] == [CARA.person_id]
     assert isinstance(await desks.click(CARA, approval_id), Settled)
 
 

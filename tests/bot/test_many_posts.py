@@ -12,6 +12,7 @@ from bot.domain import AlreadySettled, ApprovalView, Overview, Person, Refused, 
 from bot.records.database import Database
 from tests.bot.conftest import SetClock, until
 from tests.bot.desks import ANA, BEN, CARA, FAR, HERE, NEAR, STRANGER, THREAD, Desks
+from tests.support.overviews import everywhere
 
 
 async def test_a_card_is_shown_in_its_thread_and_wherever_it_is_routed_to(desks: Desks) -> None:
@@ -131,12 +132,12 @@ async def test_a_routed_card_can_be_read_and_listed_where_it_was_routed_to(desks
     approval_id = await desks.ask(FAR)
     assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
     assert isinstance(await desks.services.queries.approval(approval_id, "mail:w3:"), Unknown)
-    listed = (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide
+    listed = (await desks.services.queries.overview(CARA, "mail:w2:", everywhere)).to_decide
     assert [shown.post.place.key for shown in listed] == [FAR]
-    assert [shown.post.place.key for shown in (await desks.services.queries.overview(BEN, "chat:w1:")).to_decide] == [
-        THREAD
-    ]
-    assert await desks.services.queries.overview(STRANGER, "mail:w3:") == Overview((), (), ())
+    assert [
+        shown.post.place.key for shown in (await desks.services.queries.overview(BEN, "chat:w1:", everywhere)).to_decide
+    ] == [THREAD]
+    assert await desks.services.queries.overview(STRANGER, "mail:w3:", everywhere) == Overview((), (), ())
 
 
 async def test_a_card_is_found_in_every_place_that_shows_it(desks: Desks) -> None:

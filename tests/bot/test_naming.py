@@ -6,6 +6,7 @@ from bot.domain import ApprovalView
 from bot.records import threads
 from tests.bot.desks import ANA, BEN, HERE, Desks
 from tests.bot.rows import asked
+from tests.support.overviews import everywhere
 
 
 async def who_may_decide(desks: Desks) -> str:
@@ -13,7 +14,7 @@ async def who_may_decide(desks: Desks) -> str:
     async with desks.database.writing() as tx:
         await threads.ensure(tx, HERE.key, HERE, "hello", desks.clock())
     await desks.parts.requests.ask(HERE.key, request, [])
-    [shown] = (await desks.services.queries.overview(ANA, HERE.key)).waiting
+    [shown] = (await desks.services.queries.overview(ANA, HERE.key, everywhere)).waiting
     assert isinstance(shown.post.content, ApprovalView)
     return shown.post.content.may_decide
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from bot.domain import (
     Refused,
     Settled,
     Shown,
+    Together,
     Unknown,
 )
+from bot.queries import LISTED, LONGEST_LISTED
 from bot.records import approvals, clarifications, concerns, threads
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
@@ -27,6 +30,7 @@ from graph.interrupts import ClarificationAsked
 from tests.bot.conftest import SetClock, place
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.rows import asked
+from tests.support.overviews import everywhere, nowhere
 from tests.support.raw_http import turns_of_others
 
 ELSEWHERE = "other:T9"
@@ -70,9 +74,9 @@ async def test_an_overview_has_what_one_may_decide_what_one_waits_for_and_what_c
     await ask(counter, "settled", ANA)
     await counter.services.approvals.decide(Decision("click", ANA, ("settled",), "reject"))
     await question(counter, "c1")
-    of_ana, of_ben = [await counter.services.queries.overview(person, "chat:") for person in (ANA, BEN)]
+    of_ana, of_ben = [await counter.services.queries.overview(person, "chat:", everywhere) for person in (ANA, BEN)]
     assert ids(of_ana.to_decide) == ["mine"]
-    assert ids(of_ana.waiting) == ["for-ben", "mine", "c1"]
+    assert ids(of_ana.waiting) == ["for-ben", "c1"]
     assert ids(of_ana.recent) == ["settled"]
     assert (ids(of_ben.to_decide), of_ben.waiting, of_ben.recent) == (["for-ben"], (), ())
 
@@ -84,13 +88,23 @@ async def test_an_overview_shows_nothing_of_other_workspaces(counter: Counter) -
     zoe = Person("other:zoe", "Zoe")
     results = await counter.services.approvals.decide(Decision("click", zoe, ("there-settled",), "reject"))
     assert isinstance(results["there-settled"], Settled)
-    overview = await counter.services.queries.overview(BEN, "chat:")
+    overview = await counter.services.queries.overview(BEN, "chat:", everywhere)
     assert (ids(overview.to_decide), overview.recent) == (["here"], ())
+
+
+async def test_what_anybody_may_decide_is_shown_only_to_whoever_is_where_it_was_asked(counter: Counter) -> None:
+    """That anybody may decide is no reason to show everybody what was asked in a private channel."""
+    await ask(counter, "anybodys", ANA, approvers=("any",))
+    await ask(counter, "bens", ANA, approvers=(BEN.person_id,))
+    queries = counter.services.queries
+    assert set(ids((await queries.overview(BEN, "chat:", everywhere)).to_decide)) == {"anybodys", "bens"}
+    assert ids((await queries.overview(BEN, "chat:", nowhere)).to_decide) == ["bens"]
+    assert ids((await queries.overview(ANA, "chat:", nowhere)).to_decide) == ["anybodys"]
 
 
 async def test_a_prefix_is_taken_literally(counter: Counter) -> None:
     await ask(counter, "here", ANA)
-    assert (await counter.services.queries.overview(ANA, "ch_t:")).to_decide == ()
+    assert (await counter.services.queries.overview(ANA, "ch_t:", everywhere)).to_decide == ()
 
 
 async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_cards(
@@ -101,9 +115,10 @@ async def test_approvals_of_one_thread_are_found_together_and_counted_on_their_c
     await ask(counter, "two")
     await ask(counter, "elsewhere", thread_id=ELSEWHERE)
     found = await counter.services.queries.together("one", ANA)
-    assert [(view.approval_id, view.together) for view in found] == [("one", 2), ("two", 2)]
-    assert await counter.services.queries.together("one", BEN) == ()
-    assert await counter.services.queries.together("unheard of", ANA) == ()
+    assert [(view.approval_id, view.together) for view in found.listed] == [("one", 2), ("two", 2)]
+    assert found.more == 0
+    assert await counter.services.queries.together("one", BEN) == Together((), 0)
+    assert await counter.services.queries.together("unheard of", ANA) == Together((), 0)
     alone = await counter.services.queries.approval("elsewhere", "other:")
     assert isinstance(alone, ApprovalView)
     assert alone.together == 1
@@ -121,7 +136,7 @@ async def test_what_is_given_out_to_be_shown_has_no_secrets_in_it(counter: Count
     given_out = (
         await counter.services.queries.approval("a1", "chat:"),
         await counter.services.queries.together("a1", ANA),
-        await counter.services.queries.overview(ANA, "chat:"),
+        await counter.services.queries.overview(ANA, "chat:", everywhere),
         await counter.services.queries.shown("a1"),
         await counter.services.queries.thread(THREAD, ANA),
     )
@@ -147,7 +162,7 @@ async def test_only_who_was_asked_gets_the_form_of_a_question_and_only_while_it_
 
 async def test_the_card_of_a_question_is_a_view_of_it(counter: Counter) -> None:
     await question(counter, "c1")
-    (shown,) = (await counter.services.queries.overview(ANA, "chat:")).waiting
+    (shown,) = (await counter.services.queries.overview(ANA, "chat:", everywhere)).waiting
     assert isinstance(shown.post.content, ClarificationView)
 
 
@@ -207,7 +222,7 @@ async def test_others_have_their_turn_between_cards(counter: Counter) -> None:
     for number in range(10):
         await ask(counter, f"a{number}")
     async with turns_of_others() as turns:
-        await counter.services.queries.overview(ANA, "chat:")
+        await counter.services.queries.overview(ANA, "chat:", everywhere)
         assert turns[0] >= 10
         turns[0] = 0
         await counter.services.queries.together("a0", ANA)
@@ -215,3 +230,37 @@ async def test_others_have_their_turn_between_cards(counter: Counter) -> None:
         turns[0] = 0
         await counter.services.queries.thread(THREAD, ANA)
         assert turns[0] >= 10
+
+
+async def test_a_list_reads_no_long_arguments_and_no_more_calls_than_it_shows(counter: Counter) -> None:
+    """Rule 13: whenever anybody opened the App Home, a megabyte of arguments was masked for each call that waits, up to
+    200, which takes a second of CPU each."""
+    for number in range(LISTED + 4):
+        await ask(counter, f"a{number:02}")
+    long = json.dumps({"what": "x" * LONGEST_LISTED})
+    async with counter.database.writing() as tx:
+        await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'a01'"), {"long": long})
+        await tx.run(sa.text("UPDATE approvals SET asked_at = 10000 - rowid"))
+        not_listed = "UPDATE approvals SET arguments = 'cannot be read' WHERE asked_at < 10000 - :listed"
+        await tx.run(sa.text(not_listed), {"listed": LISTED})
+    overview = await counter.services.queries.overview(ANA, "chat:", everywhere)
+    assert ids(overview.to_decide) == [f"a{number:02}" for number in range(LISTED)]
+    assert overview.more_to_decide == 4
+    views = [shown.post.content for shown in overview.to_decide]
+    found = {view.approval_id: view for view in views if isinstance(view, ApprovalView)}
+    assert (found["a01"].unread, found["a01"].arguments, found["a01"].fingerprint) == (len(long), {}, "")
+    assert found["a00"].unread == 0
+    assert found["a00"].arguments
+    assert found["a00"].fingerprint
+
+
+async def test_what_is_too_long_for_a_list_is_not_decided_there_but_counted(counter: Counter) -> None:
+    """Rule 12: one click approves only calls that it showed."""
+    for approval_id in ("short", "long"):
+        await ask(counter, approval_id)
+    long = json.dumps({"what": "x" * LONGEST_LISTED})
+    async with counter.database.writing() as tx:
+        await tx.run(sa.text("UPDATE approvals SET arguments = :long WHERE approval_id = 'long'"), {"long": long})
+    together = await counter.services.queries.together("long", ANA)
+    assert ([view.approval_id for view in together.listed], together.more) == (["short"], 1)
+    assert set(await counter.services.queries.decidable_with("long", ANA)) == {"short", "long"}

@@ -18,6 +18,7 @@ from tests.audit.calls import tool
 from tests.bot.conftest import place
 from tests.bot.counter import ANA, THREAD, Counter
 from tests.bot.rows import DIGEST, asked
+from tests.support.overviews import everywhere
 
 SAID = "no access to Severance.docx of ana@private.example"
 
@@ -55,7 +56,7 @@ async def test_a_failure_with_a_personal_account_is_shown_without_what_was_said(
     assert (card.result, card.result_tone) == (f"Failed: {SAID}" if owner is None else "Failed.", "error")
     given_out = (
         card,
-        await counter.services.queries.overview(ANA, "chat:"),
+        await counter.services.queries.overview(ANA, "chat:", everywhere),
         await counter.services.queries.shown("a1"),
         await counter.services.queries.thread(THREAD, ANA),
     )

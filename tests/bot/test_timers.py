@@ -16,6 +16,7 @@ from policies.model import Ask
 from tests.bot.conftest import SetClock, until
 from tests.bot.desks import ANA, BEN, CARA, CHLOE, FAR, NEAR, THREAD, Desks
 from tests.bot.stubs import FragileAgent, make_turn_handler
+from tests.support.overviews import everywhere
 
 
 async def ring(desks: Desks, *, dying: bool = False) -> list[str]:
@@ -86,9 +87,9 @@ async def test_in_time_others_may_decide_and_get_the_card_which_says_so_everywhe
     assert CARA.person_id in card.approvers
     await until(lambda: (here := desks.chat.view(THREAD)) and here.may_decide == f"{BEN.person_id} or Cara")
     assert isinstance(await desks.services.queries.approval(approval_id, "mail:w2:"), ApprovalView)
-    assert [s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:")).to_decide] == [
-        CARA.person_id
-    ]
+    assert [
+        s.post.place.key for s in (await desks.services.queries.overview(CARA, "mail:w2:", everywhere)).to_decide
+    ] == [CARA.person_id]
     assert await desks.click(CARA, approval_id) == Settled("Approved.")
     assert [vote.authority for vote in await desks.votes(approval_id)] == ["escalation"]
 

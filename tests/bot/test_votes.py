@@ -11,6 +11,7 @@ from bot.approvals.directory import REMEMBERED
 from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN, Known
 from bot.domain import AlreadySettled, Invalid, Person, Place, Refused, Settled
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
+from tests.support.overviews import everywhere
 
 FINANCE = "chat-group:w1:finance"
 
@@ -245,8 +246,8 @@ async def test_a_group_that_cannot_be_looked_up_refuses_and_says_so(desks: Desks
     refused = await desks.click(BEN, approval_id)
     assert refused == Refused(f"Whether you are in {FINANCE} could not be found out. Try again in a moment.")
     assert isinstance(await desks.services.approvals.edit_form(approval_id, BEN), Refused)
-    assert (await desks.services.queries.overview(BEN, "chat:w1:")).to_decide == ()
-    assert await desks.services.queries.together(approval_id, BEN) == ()
+    assert (await desks.services.queries.overview(BEN, "chat:w1:", everywhere)).to_decide == ()
+    assert await desks.services.queries.decidable_with(approval_id, BEN) == ()
     assert await desks.votes(approval_id) == []
 
 
@@ -308,7 +309,7 @@ async def test_a_vote_says_under_which_authority_it_was_cast(
 
 async def test_where_nothing_has_to_be_known_nothing_is_looked_up(desks: Desks) -> None:
     approval_id = await desks.ask(approvers=(FINANCE, "any"))
-    await desks.services.queries.overview(BEN, "chat:w1:")
+    await desks.services.queries.overview(BEN, "chat:w1:", everywhere)
     await desks.click(BEN, approval_id)
     assert desks.chat.asked == []
 
@@ -323,7 +324,7 @@ async def test_an_overview_asks_about_a_group_once_however_many_approvals_need_i
     desks.chat.groups[FINANCE] = {BEN.person_id: True}
     for number in range(5):
         await desks.ask(approvers=(FINANCE,), call_id=f"c{number}")
-    assert len((await desks.services.queries.overview(BEN, "chat:w1:")).to_decide) == 5
+    assert len((await desks.services.queries.overview(BEN, "chat:w1:", everywhere)).to_decide) == 5
     assert desks.chat.asked == [(BEN.person_id, FINANCE)]
 
 

@@ -30,7 +30,7 @@ from adapters.teams.render.elements import Room
 from adapters.teams.render.overview import overview_card
 from adapters.web.render import content_json, grants_json
 from bot.characters import reads_one_way
-from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown
+from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown, Together
 from bot.masking import is_exact, redacted
 from policies.redaction import EMAILS, TOKENS, Redactor
 from tests.slack.stand_in_services import an_approval, shown_in_c1
@@ -107,7 +107,7 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "a settled card in Slack", slack_cards.approval_card(settled, "T1").blocks
     yield "an outcome in Slack", slack_outcome(outcome).blocks
     yield "show all in Slack", [slack_forms.arguments_modal(view, page, origin) for page in range(3)]
-    yield "approve all in Slack", slack_forms.approve_all_modal([view], origin)
+    yield "approve all in Slack", slack_forms.approve_all_modal(Together((view,), 0), origin)
     yield "always allow in Slack", slack_forms.always_modal(view, origin)
     waits = Overview((shown_in_c1("p", view),), (), ())
     yield "what waits, in the Home tab", home_view(waits, lambda _: "", ANA)
@@ -116,7 +116,7 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "a settled card in Teams", teams_cards.approval_card(settled, decides=False)
     yield "an outcome in Teams", teams_questions.outcome_card(outcome, mine=True)
     yield "show all in Teams", [teams_dialogs.show_all_dialog(view, page, decides=True) for page in range(3)]
-    yield "approve all in Teams", teams_dialogs.approve_all_dialog([view])
+    yield "approve all in Teams", teams_dialogs.approve_all_dialog(Together((view,), 0))
     yield "always allow in Teams", teams_dialogs.always_dialog(view)
     yield "what waits in Teams", overview_card(Overview((Shown(a_post(view), None),), (), ()))
     yield "what is allowed in Teams", overview_card(Overview((), (), ()), [grant])

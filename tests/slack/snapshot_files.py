@@ -34,7 +34,7 @@ from adapters.slack.render.posts import (
     pieces,
     sign_in_piece,
 )
-from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
+from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
 from graph.fields import FieldType, FormField
 from tests.slack.shown import (
     ANA,
@@ -196,7 +196,7 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "modal_code": lambda: code_modal(an_account_wanted(code_wanted=True), ORIGIN),
     "modal_reject": lambda: reject_modal(an_approval(reason_required=True), ORIGIN),
     "modal_approve_all": lambda: approve_all_modal(
-        [an_approval(), an_approval("call-1.2", tool="delete_event")], ORIGIN
+        Together((an_approval(), an_approval("call-1.2", tool="delete_event")), 0), ORIGIN
     ),
     "modal_show_all": lambda: arguments_modal(an_approval(arguments={"notes": "word " * 3_000}), 1, ORIGIN),
     "modal_ask": lambda: ask_modal("Where do we meet?", ORIGIN),

@@ -10,6 +10,7 @@ from typing import Any
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    AskedToDecide,
     ClickResult,
     CodeEntry,
     ConnectionView,
@@ -36,10 +37,13 @@ from bot.domain import (
     SignInView,
     ThreadSummary,
     ThreadView,
+    Together,
     Unknown,
 )
+from bot.queries import Among
 from bot.services import Services
 from graph.fields import FieldType, FormField
+from tests.support.overviews import visible
 
 NO_APPROVAL = Unknown("There is no such approval.")
 
@@ -248,14 +252,15 @@ class StandInServices:
         self._must_read()
         return self.approvals.get(approval_id, NO_APPROVAL) if self.team.startswith(within) else NO_APPROVAL
 
-    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+    async def together(self, approval_id: str, person: Person) -> Together:
         self._must_read()
-        return tuple(
+        listed = tuple(
             view
             for view in self.approvals.values()
             if view.status == "pending"
             and person.person_id in self.may_decide.get(view.approval_id, {person.person_id})
         )
+        return Together(listed, 0)
 
     async def shown(self, subject: str) -> tuple[Shown, ...]:
         self._must_read()
@@ -271,7 +276,7 @@ class StandInServices:
         asked, form = self.questions[clarification_id]
         return form if asked == person.person_id else Refused("This question is for somebody else.")
 
-    async def overview(self, person: Person, within: str) -> Overview:
+    async def overview(self, person: Person, within: str, among: Among) -> Overview:
         waiting = [
             shown_in_c1(view.sign_in_id, view)
             for view, _ in self.sign_ins.values()
@@ -279,9 +284,9 @@ class StandInServices:
         ]
         pending = [view for view in self.approvals.values() if view.status == "pending"]
         to_decide = [shown_in_c1(v.approval_id, v) for v in pending]
-        return Overview(tuple(to_decide), tuple(waiting), ())
+        return Overview(await visible(to_decide, among), tuple(waiting), ())
 
-    async def asked(self, person: Person) -> tuple[Post, ...]:
+    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         return ()
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from adapters.slack.render.forms import (
     note_modal,
     reject_modal,
 )
-from bot.domain import Form, Person
+from bot.domain import Form, Person, Together
 from bot.forms import FormErrors, edit_fields, read_form
 from graph.fields import FieldType, FormField
 from tests.fakes.slack.block_rules import view_mistakes
@@ -247,7 +247,7 @@ def test_a_rejection_needs_a_reason_only_where_the_rule_wants_one() -> None:
 
 def test_approving_all_lists_every_call_and_remembers_exactly_those() -> None:
     views = [an_approval(f"call-{n}", tool=f"tool_{n}", arguments={"notes": "x" * 900}) for n in (1, 2, 3)]
-    view = approve_all_modal(views, ORIGIN)
+    view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     assert load_origin(view["private_metadata"]).subject == "call-1 call-2 call-3"
     assert [block["elements"][0]["elements"][0]["text"] for block in view["blocks"]] == [
         f"{n}. calendar: tool_{n}" for n in (1, 2, 3)
@@ -258,7 +258,7 @@ def test_approving_all_lists_every_call_and_remembers_exactly_those() -> None:
 
 def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
     views = [an_approval(f"{'delivery' * 10}.{n}") for n in range(60)]
-    view = approve_all_modal(views, ORIGIN)
+    view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     remembered = load_origin(view["private_metadata"]).subject.split()
     assert len(view["private_metadata"]) <= 3_000
     assert f"{60 - len(remembered)} more wait" in text_of(view)
@@ -266,7 +266,7 @@ def test_more_than_fit_are_not_approved_and_that_is_said() -> None:
 
 
 def test_nothing_to_approve_is_said_without_a_button() -> None:
-    assert "submit" not in approve_all_modal([], ORIGIN)
+    assert "submit" not in approve_all_modal(Together((), 3), ORIGIN)
 
 
 def test_show_all_has_pages_with_a_way_back_and_forth() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from adapters.slack.render.home import home_view
@@ -54,10 +55,14 @@ def test_what_waits_can_be_settled_at_home() -> None:
     assert "✅ Done." in json.dumps(view, ensure_ascii=False)
 
 
-def test_what_a_person_may_decide_themselves_is_there_once() -> None:
-    view = home_view(Overview((TO_DECIDE,), (TO_DECIDE,), ()), link, ANA)
-    assert buttons(view["blocks"]).count("approve call-1.1") == 1
-    assert len([b for b in view["blocks"] if b["type"] == "header"]) == 1
+def test_what_was_not_read_for_a_list_is_not_decided_in_it() -> None:
+    """Rule 12: of a call with a megabyte of arguments nothing is on the App Home, so that nothing can be approved."""
+    long = replace(an_approval(), arguments={}, unread=900_000, fingerprint="")
+    view = home_view(Overview((shown(long, "post:1"),), (), ()), link, ANA)
+    assert "approve call-1.1" not in buttons(view["blocks"])
+    assert "show_all call-1.1" in buttons(view["blocks"])
+    assert "Not whole here: 900,000 characters of arguments." in json.dumps(view)
+    assert view_mistakes(view, surface="home") == []
 
 
 def test_a_post_that_is_nowhere_has_no_link() -> None:
@@ -67,7 +72,7 @@ def test_a_post_that_is_nowhere_has_no_link() -> None:
 
 def test_with_very_much_waiting_the_rest_is_counted() -> None:
     many = tuple(shown(an_approval(f"call-{n}"), f"post:{n}") for n in range(100))
-    view = home_view(Overview(many, tuple(s for s in many), many), link, ANA)
+    view = home_view(Overview(many[:16], many[:16], many[:10], 84, 84), link, ANA)
     decide = [value for value in buttons(view["blocks"]) if value.startswith("approve ")]
     assert f"… and {100 - len(decide)} more" in json.dumps(view, ensure_ascii=False)
     assert len(decide) >= 8

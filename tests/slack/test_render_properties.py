@@ -37,7 +37,7 @@ from adapters.slack.render.posts import (
     sign_in_piece,
 )
 from bot.characters import is_kept_in_context, is_suspicious
-from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView
+from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
 from graph.fields import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
 from tests.slack.shown import (
@@ -147,7 +147,7 @@ def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> N
 @settings(max_examples=examples(20))
 @given(st.lists(hostile_approvals, max_size=2).map(lambda views: views * 21))
 def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[ApprovalView]) -> None:
-    view = approve_all_modal(views, ORIGIN)
+    view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     assert_sound_view(view)
     subjects = load_origin(view["private_metadata"]).subject.split()
     assert subjects == [each.approval_id for each in views[: len(subjects)]]

@@ -30,7 +30,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from adapters.teams.render.posts import activities as activities_of
-from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Vote
+from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
 from graph.fields import FieldType, FormField
 from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 
@@ -288,7 +288,7 @@ def dialogs() -> dict[str, Dialog]:
         "hand_over": hand_over_dialog(an_approval()),
         "reject": reject_dialog(an_approval(reason_required=True)),
         "reject_with_errors": reject_dialog(an_approval(reason_required=True), {"reason": "A reason is needed."}, " "),
-        "approve_all": approve_all_dialog([an_approval(), FOUR_EYES]),
+        "approve_all": approve_all_dialog(Together((an_approval(), FOUR_EYES), 0)),
         "show_all": show_all_dialog(an_approval(), 0, decides=True),
         "show_all_of_many_pages": show_all_dialog(long, 1, decides=True),
         "show_all_to_one_who_may_not": show_all_dialog(APPROVED, 0, decides=False),
@@ -298,6 +298,6 @@ def dialogs() -> dict[str, Dialog]:
         "huge_edit": edit_dialog(
             "call-1.1", Form(HUGE, MANY_FIELDS, dict.fromkeys(("field_1", "field_2"), "Ω" * 3_000))
         ),
-        "huge_approve_all": approve_all_dialog([HUGE_APPROVAL] * 60),
+        "huge_approve_all": approve_all_dialog(Together((HUGE_APPROVAL,) * 60, 0)),
         "huge_show_all": show_all_dialog(HUGE_APPROVAL, 3, decides=True),
     }

@@ -11,6 +11,7 @@ from adapters.teams.ids import TeamsLocation, person_id, place_of, within_tenant
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    AskedToDecide,
     ClarificationView,
     ClickResult,
     CodeEntry,
@@ -38,12 +39,15 @@ from bot.domain import (
     SignInView,
     ThreadSummary,
     ThreadView,
+    Together,
     Unknown,
 )
 from bot.platform import Reference
+from bot.queries import Among
 from bot.services import Services
 from graph.fields import FieldType, FormField
 from tests.fakes.teams.server import ANA, TENANT
+from tests.support.overviews import visible
 
 NO_APPROVAL = Unknown("There is no such approval.")
 
@@ -299,10 +303,10 @@ class StandInServices:
         kept = [*(each for places in self.references.values() for each in places), *self.spoken.values()]
         return any(place.key.startswith(within) and f"'{message}'" in str(reference) for place, reference in kept)
 
-    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+    async def together(self, approval_id: str, person: Person) -> Together:
         self._must_read()
         pending = (view for view in self.approvals.values() if view.status == "pending")
-        return tuple(view for view in pending if self._may(view.approval_id, person))
+        return Together(tuple(view for view in pending if self._may(view.approval_id, person)), 0)
 
     async def form(self, clarification_id: str, person: Person) -> Form | Refused | Unknown:
         self._must_read()
@@ -313,12 +317,12 @@ class StandInServices:
             return Refused("This question is for somebody else.")
         return Form(view.question, view.fields, {})
 
-    async def overview(self, person: Person, within: str) -> Overview:
+    async def overview(self, person: Person, within: str, among: Among) -> Overview:
         self._must_read()
         to_decide = [shown for each in self.approvals.values() for shown in await self.shown(each.approval_id)]
-        return Overview(tuple(to_decide), (), ())
+        return Overview(await visible(to_decide, among), (), ())
 
-    async def asked(self, person: Person) -> tuple[Post, ...]:
+    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         return ()
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:

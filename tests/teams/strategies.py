@@ -32,6 +32,7 @@ from bot.domain import (
     Said,
     Shown,
     SignInView,
+    Together,
     Vote,
 )
 from graph.fields import FieldType, FormField
@@ -228,7 +229,11 @@ hostile_dialogs = st.one_of(
     st.builds(reject_dialog, hostile_approvals, _errors, hostile_texts),
     st.builds(always_dialog, hostile_approvals),
     st.builds(hand_over_dialog, hostile_approvals, hostile_texts, hostile_texts),
-    st.builds(lambda views: approve_all_dialog(views * 21), st.lists(hostile_approvals, max_size=2)),
+    st.builds(
+        lambda views, more: approve_all_dialog(Together(tuple(views * 20), more)),
+        st.lists(hostile_approvals, max_size=2),
+        st.integers(0, 200),
+    ),
     st.builds(note_dialog, hostile_texts),
     st.builds(code_dialog, hostile_sign_ins, hostile_texts),
     st.builds(disconnect_dialog, hostile_accounts.filter(bool).map(lambda views: views[0])),

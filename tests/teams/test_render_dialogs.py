@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from adapters.shared.wording import TOO_LONG_FOR_A_LIST
 from adapters.teams.render.arguments import argument_page
 from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
 from adapters.teams.render.posts import (
@@ -17,7 +18,7 @@ from adapters.teams.render.posts import (
     open_a_chat_first,
     overview_activity,
 )
-from bot.domain import Notice, Overview, Said
+from bot.domain import Notice, Overview, Said, Together
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import CHAT, buttons, said
 from tests.teams.shown import a_post, an_approval
@@ -60,13 +61,13 @@ def test_show_all_turns_its_pages() -> None:
 
 
 def test_what_approves_several_carries_exactly_the_ids_of_those_it_lists() -> None:
-    card = approve_all_dialog([an_approval(), an_approval("call-1.2", tool="delete_event")]).card
+    card = approve_all_dialog(Together((an_approval(), an_approval("call-1.2", tool="delete_event")), 0)).card
     assert buttons(card) == {"Approve 2": "approve_all call-1.1 call-1.2"}
     assert "2. calendar: delete_event" in said(card)
-    many = approve_all_dialog([an_approval(f"call-{number}") for number in range(60)]).card
+    many = approve_all_dialog(Together(tuple(an_approval(f"call-{number}") for number in range(40)), 20)).card
     assert len(many["actions"][0]["data"]["id"].split()) == 40
-    assert "20 more wait and are not in this list: approve these first." in said(many)
-    assert said(approve_all_dialog([]).card) == "Nothing waits any more."
+    assert "20 more wait and are not in this list: decide them at their own cards." in said(many)
+    assert said(approve_all_dialog(Together((), 3)).card) == TOO_LONG_FOR_A_LIST
 
 
 def test_a_reason_that_was_refused_is_shown_again_with_why() -> None:
@@ -109,11 +110,9 @@ def test_the_overview_leads_to_what_can_be_decided_and_to_where_it_is_shown() ->
     assert "2 wait for your decision; 3 of your requests wait." in card["fallbackText"]
 
 
-def test_the_overview_shows_nothing_twice_and_counts_what_is_not_shown() -> None:
-    [first, second] = OVERVIEW.to_decide
-    twice = overview_activity(Overview((first, second), (first, second), ()))
-    assert "You asked" not in said(twice["attachments"][0]["content"])
-    many = overview_activity(Overview((first,) * 500, (), ()))["attachments"][0]["content"]
+def test_the_overview_counts_what_is_not_shown() -> None:
+    [first, _] = OVERVIEW.to_decide
+    many = overview_activity(Overview((first,) * 16, (), (), more_to_decide=484))["attachments"][0]["content"]
     assert "… and 488 more" in said(many)
 
 

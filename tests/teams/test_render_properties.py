@@ -28,7 +28,7 @@ from adapters.teams.render.posts import (
     sign_in_link,
 )
 from bot.characters import is_kept_in_context, is_suspicious
-from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView
+from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Post, SignInView, Together
 from bot.safe_text import visible
 from tests.fakes.teams import activity_rules, card_rules
 from tests.support.examples import examples
@@ -170,7 +170,7 @@ def test_every_list_is_sound(overview: Overview, accounts: tuple[ConnectionView,
 @settings(max_examples=examples(20))
 @given(st.lists(hostile_approvals, min_size=1, max_size=2).map(lambda views: views * 21))
 def test_what_approves_several_carries_what_it_lists(views: list[ApprovalView]) -> None:
-    card = approve_all_dialog(views).card
+    card = approve_all_dialog(Together(tuple(views), 0)).card
     subjects = card["actions"][0]["data"]["id"].split()
     assert subjects == [view.approval_id for view in views[: len(subjects)]]
     assert len(subjects) == sum(element["type"] == "RichTextBlock" for element in card["body"]) > 0

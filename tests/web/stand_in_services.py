@@ -10,6 +10,7 @@ from adapters.web.sender import WebSender
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
+    AskedToDecide,
     ClarificationView,
     ClickResult,
     CodeEntry,
@@ -41,6 +42,7 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
+from bot.queries import Among
 from bot.services import Services
 from graph.fields import FieldType, FormField
 
@@ -281,10 +283,10 @@ class StandInServices:
         post = self.find(OutcomeView, "outcome_id", subject) or self.find(SignInView, "sign_in_id", subject)
         return (Shown(post, None),) if post else ()
 
-    async def together(self, approval_id: str, person: Person) -> tuple[ApprovalView, ...]:
+    async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
         asked = self.find(ApprovalView, "approval_id", approval_id)
         return tuple(
-            entry.content
+            entry.content.approval_id
             for entries in self.entries.values()
             for entry in entries
             if asked is not None and isinstance(entry, Post) and entry.thread_id == asked.thread_id
@@ -292,18 +294,17 @@ class StandInServices:
             if self.refusals.get(entry.content.approval_id) != person.person_id
         )
 
-    async def overview(self, person: Person, within: str) -> Overview:
+    async def overview(self, person: Person, within: str, among: Among) -> Overview:
         return Overview((), (), ())
 
-    async def asked(self, person: Person) -> tuple[Post, ...]:
-        asked = [
-            replace(entry, place=Place("web", key=person.person_id, address={}, direct=True))
-            for entries in self.entries.values()
-            for entry in entries
-            if isinstance(entry, Post) and isinstance(entry.content, ApprovalView)
-            if entry.content.status == "pending" and person.person_id in entry.content.handed_to
-        ]
-        return tuple(asked)
+    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
+        posts = [entry for entries in self.entries.values() for entry in entries if isinstance(entry, Post)]
+        return tuple(
+            AskedToDecide(view.approval_id, post.thread_id, view.requester, view.server, view.tool, view.title)
+            for post in posts
+            if isinstance(view := post.content, ApprovalView)
+            if view.status == "pending" and person.person_id in view.handed_to
+        )
 
     async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
         return tuple(

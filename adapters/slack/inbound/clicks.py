@@ -188,9 +188,9 @@ class Clicks:
             await self._answers.say(click.visitor, hidden.text)
 
     async def _approve_all(self, click: Click, person: Person) -> None:
-        views = await self._services.queries.together(click.value, person)
-        if views:
-            await self._answers.open(click.visitor, approve_all_modal(views, origin_of(click)))
+        together = await self._services.queries.together(click.value, person)
+        if together.listed or together.more:
+            await self._answers.open(click.visitor, approve_all_modal(together, origin_of(click)))
         else:
             await self._answers.say(click.visitor, NOTHING_TO_APPROVE)
 

@@ -17,7 +17,7 @@ from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import Answers
 from adapters.slack.inbound.events import origin_of, text_of
-from adapters.slack.inbound.home_tab import Concerns
+from adapters.slack.inbound.home_tab import Overviews
 from adapters.slack.inbound.payloads import Command, Shortcut, Visitor, code_entry, in_words, without_code
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.forms import ask_modal
@@ -224,10 +224,10 @@ class Commands:
     """What each verb does."""
 
     def __init__(
-        self, services: Services, concerns: Concerns, answers: Answers, openings: Openings, workspaces: Workspaces
+        self, services: Services, overviews: Overviews, answers: Answers, openings: Openings, workspaces: Workspaces
     ) -> None:
         self._services = services
-        self._concerns = concerns
+        self._overviews = overviews
         self._answers = answers
         self._openings = openings
         self._workspaces = workspaces
@@ -260,7 +260,7 @@ class Commands:
 
     async def _approvals(self, command: Command, person: Person) -> Piece:
         bot = await self._workspaces.bot(command.visitor.team)
-        overview = await self._concerns.of(command.visitor, person)
+        overview = await self._overviews.of(command.visitor, person)
         return overview_piece(overview, lambda shown: permalink(bot.url, shown))
 
     async def _stop(self, command: Command, person: Person) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -17,19 +17,17 @@ from adapters.slack.render.posts import note
 from adapters.slack.web_api.people import Members, People
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
-from bot.domain import ApprovalView, Overview, Person, Shown, Unwelcome
+from bot.domain import Overview, Person, Place, Unwelcome
 from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
-ANYBODY = "any"
-"""The policy's word for approvers who need to have nothing to do with it. Whoever else may decide is named by it."""
 MOST_CHANNELS = 40
 """Channels whose members are asked for; what was asked in others is left out."""
 WITHIN = 1.5
 """Seconds for asking: a command is to be answered within 3 s. What is not known by then is left out this time."""
 
 
-class Concerns:
+class Overviews:
     """What waits for a person, and what came of what they asked."""
 
     def __init__(self, queries: Queries, members: Members) -> None:
@@ -37,22 +35,12 @@ class Concerns:
         self._members = members
 
     async def of(self, visitor: Visitor, person: Person) -> Overview:
-        """Their overview of this workspace.
+        """Their overview of this workspace, as far as they may see it."""
+        return await self._queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
 
-        That anybody may decide is no reason to show everybody what was asked in a private channel: its members see the
-        card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
-        """
-        overview = await self._queries.overview(person, within_team(visitor.team))
-        own = {shown.post.post_id for shown in overview.waiting}
-        doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
-        if not doubtful:
-            return overview
-        hidden = await self._hidden(visitor, doubtful)
-        return replace(overview, to_decide=tuple(s for s in overview.to_decide if s.post.post_id not in hidden))
-
-    async def _hidden(self, visitor: Visitor, doubtful: Sequence[Shown]) -> set[str]:
-        """The posts that they are not to see."""
-        channels = list(dict.fromkeys(location_of(shown.post.place).channel for shown in doubtful))[:MOST_CHANNELS]
+    async def _among(self, visitor: Visitor, places: Sequence[Place]) -> set[str]:
+        """Keys of the places in whose channels they are."""
+        channels = list(dict.fromkeys(location_of(place).channel for place in places))[:MOST_CHANNELS]
         asked = {
             channel: asyncio.create_task(self._members.has(visitor.team, channel, visitor.user)) for channel in channels
         }
@@ -63,12 +51,7 @@ class Concerns:
         if late:
             log.info("slack_members_late", team=visitor.team, channels=len(late))
         theirs = {channel for channel, task in asked.items() if task in done and task.result()}
-        return {shown.post.post_id for shown in doubtful if location_of(shown.post.place).channel not in theirs}
-
-
-def _is_anybodys(shown: Shown) -> bool:
-    content = shown.post.content
-    return isinstance(content, ApprovalView) and ANYBODY in content.approvers and not shown.post.place.direct
+        return {place.key for place in places if location_of(place).channel in theirs}
 
 
 # --------------------------------------------------------------------------------------- the App Home
@@ -83,14 +66,14 @@ class HomeTab:
         queries: Queries,
         connections: Connections,
         *,
-        concerns: Concerns,
+        overviews: Overviews,
         api: Api,
         people: People,
         workspaces: Workspaces,
     ) -> None:
         self._queries = queries
         self._connections = connections
-        self._concerns = concerns
+        self._overviews = overviews
         self._api = api
         self._people = people
         self._workspaces = workspaces
@@ -110,7 +93,7 @@ class HomeTab:
         )
         if isinstance(person, Unwelcome):
             return {"type": "home", "blocks": list(note(person.text).blocks)}
-        overview = await self._concerns.of(visitor, person)
+        overview = await self._overviews.of(visitor, person)
         grants = await self._queries.standing_approvals(person)
         connections = await self._connections.of_person(person)
         return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)

@@ -98,8 +98,11 @@ def call_name(server: str, tool: str) -> str:
 
 
 def decision_buttons(view: ApprovalView) -> list[Block]:
-    """The buttons of a waiting approval; at most 5, since Slack's phones hide more of a row behind three dots."""
+    """The buttons of a waiting approval; at most 5, since Slack's phones hide more of a row behind three dots. Nobody
+    decides where nothing of a long call was read."""
     approval = view.approval_id
+    if view.unread:
+        return [button("Show all", SHOW_ALL, approval)]
     made = [button("Approve", APPROVE, approval, "primary"), button("Reject…", REJECT, approval, "danger")]
     if view.editable:
         made.append(button("Edit…", EDIT, approval))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
+from adapters.shared.wording import HIDDEN_MEANS, TOO_LONG_FOR_A_LIST, more_not_listed
 from adapters.slack import actions
 from adapters.slack.actions import INPUT, Origin, block_of
 from adapters.slack.render.arguments import Excerpt, argument_page, excerpt, summary
@@ -28,7 +29,7 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.cards import call_name, where_to
 from adapters.slack.render.inputs import Inputs, input_blocks, text_input, wall_clock, zone_of
-from bot.domain import ApprovalView, Form, Hidden, Person, SignInView
+from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
 from graph.fields import FieldType, FormField
 from policies.approvers import DURATIONS
@@ -52,8 +53,6 @@ LONGEST_METADATA = 3_000
 """Characters of `private_metadata` (Slack)."""
 _TITLE = 24
 """Characters of a modal's title and of its buttons (Slack)."""
-_MOST_CALLS = 40
-"""Calls that one modal approves."""
 _MOST_BYTES = 200_000
 """Of all of them as JSON (Slack: a view has 250 KB)."""
 _CALL_ARGUMENTS = 10
@@ -61,7 +60,6 @@ _CALL_VALUE = 150
 _NAME = 150
 _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
-HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it in the Home tab."
@@ -146,14 +144,14 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
     return _modal("Ask somebody else", blocks, actions.HAND_OVER_FORM, origin, "Ask")
 
 
-def approve_all_modal(views: Sequence[ApprovalView], origin: Origin) -> Block:
+def approve_all_modal(together: Together, origin: Origin) -> Block:
     """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
-    listed = _fitting(views, origin)
+    listed = _fitting(together.listed, origin)
     if not listed:
-        return note_modal("Approve all", "Nothing waits any more.")
+        return note_modal("Approve all", TOO_LONG_FOR_A_LIST)
     fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
-    if left := len(views) - len(fitting):
-        blocks.append(context(plain(f"{left:,} more wait and are not in this list: approve these first.")))
+    if left := len(together.listed) - len(fitting) + together.more:
+        blocks.append(context(plain(more_not_listed(left))))
     return _modal("Approve all", blocks, actions.APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
 
 
@@ -236,7 +234,7 @@ def _fitting(views: Sequence[ApprovalView], origin: Origin) -> Sequence[tuple[Ap
     """The first of them, as many as a modal can list and remember, each with what is shown of it."""
     fitting: list[tuple[ApprovalView, Block]] = []
     size = 0
-    for view in views[:_MOST_CALLS]:
+    for view in views:
         call = _call(len(fitting) + 1, view)
         size += len(json.dumps(call))
         about = _about([*(listed for listed, _ in fitting), view], origin)

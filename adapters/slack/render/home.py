@@ -130,10 +130,11 @@ def home_view(
 ) -> Block:
     """The App Home of a person, with buttons that work there."""
     decide, recent = overview.to_decide, overview.recent
-    waiting = _without(overview.waiting, decide)
+    waiting = overview.waiting
+    to_decide, that_wait = len(decide) + overview.more_to_decide, len(waiting) + overview.more_waiting
     blocks = [
-        *_group("Waiting for your decision", (_to_decide(shown, link) for shown in decide), len(decide), _TO_DECIDE),
-        *_group("You asked, and it waits", (_waiting(shown, link) for shown in waiting), len(waiting), _WAITING),
+        *_group("Waiting for your decision", (_to_decide(shown, link) for shown in decide), to_decide, _TO_DECIDE),
+        *_group("You asked, and it waits", (_waiting(shown, link) for shown in waiting), that_wait, _WAITING),
         *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
         *_group("Your connected accounts", map(connection_blocks, connections), len(connections), _CONNECTED),
         *_group("Settled lately", (_recent(shown, link) for shown in recent), len(recent), _RECENT),
@@ -143,12 +144,13 @@ def home_view(
 
 def overview_piece(overview: Overview, link: Link) -> Piece:
     """What waits, as a list with links."""
-    waiting = _without(overview.waiting, overview.to_decide)
+    to_decide = len(overview.to_decide) + overview.more_to_decide
+    that_wait = len(overview.waiting) + overview.more_waiting
     blocks = [
-        *_listed("Waiting for your decision", overview.to_decide, link),
-        *_listed("You asked, and it waits", waiting, link),
+        *_listed("Waiting for your decision", overview.to_decide, to_decide, link),
+        *_listed("You asked, and it waits", overview.waiting, that_wait, link),
     ]
-    text = f"{len(overview.to_decide)} wait for your decision; {len(waiting)} of your requests wait."
+    text = f"{to_decide} wait for your decision; {that_wait} of your requests wait."
     return piece(blocks or [sentence("Nothing waits for you, and nothing that you asked for waits.")], text)
 
 
@@ -168,12 +170,6 @@ def title_of(shown: Shown) -> str:
             return line(content.text, _QUESTION)
 
 
-def _without(some: Iterable[Shown], others: Iterable[Shown]) -> list[Shown]:
-    """What a person may decide themselves is not also shown as waiting."""
-    seen = {shown.post.post_id for shown in others}
-    return [shown for shown in some if shown.post.post_id not in seen]
-
-
 def _nothing(person: Person) -> str:
     return (
         f"Hello {line(person.name, _NAME)}. Nothing waits for you. "
@@ -189,14 +185,15 @@ def _group(title: str, entries: Iterable[list[Block]], count: int, share: float)
     if not count:
         return []
     blocks: list[Block] = []
-    size = 0
-    for number, entry in enumerate(entries):
+    size, left = 0, count
+    for entry in entries:
         size += len(json.dumps(entry))
         if len(blocks) + len(entry) > share * _BLOCKS_IN_ALL or size > share * _BYTES_IN_ALL:
-            blocks.append(context(plain(f"… and {count - number:,} more")))
             break
         blocks += entry
-    return [header(title), *blocks, divider()]
+        left -= 1
+    more = [context(plain(f"… and {left:,} more"))] if left else []
+    return [header(title), *blocks, *more, divider()]
 
 
 def _to_decide(shown: Shown, link: Link) -> list[Block]:
@@ -277,11 +274,11 @@ def _address(shown: Shown, link: Link) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ the command's list
-def _listed(title: str, entries: Sequence[Shown], link: Link) -> list[Block]:
+def _listed(title: str, entries: Sequence[Shown], count: int, link: Link) -> list[Block]:
     if not entries:
         return []
     items = [flow(_line(shown, link)) for shown in entries[:_LISTED]]
-    more = len(entries) - len(items)
+    more = count - len(items)
     listing: Block = {"type": "rich_text_list", "style": "bullet", "elements": items}
     return [header(title), rich_text(listing), *([context(plain(f"… and {more:,} more"))] if more else [])]
 

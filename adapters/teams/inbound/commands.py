@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from adapters.teams.api import Activity
 from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.visitors import Concerns, Visitor
+from adapters.teams.inbound.visitors import Overviews, Visitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
 from bot.accounts.connections import Connections
 from bot.domain import Message, Person, Unwelcome
@@ -26,11 +26,11 @@ def command_in(message: Message) -> str:
 class Commands:
     """What each command does."""
 
-    def __init__(self, queries: Queries, connections: Connections, answers: Answers, concerns: Concerns) -> None:
+    def __init__(self, queries: Queries, connections: Connections, answers: Answers, overviews: Overviews) -> None:
         self._queries = queries
         self._connections = connections
         self._answers = answers
-        self._concerns = concerns
+        self._overviews = overviews
 
     async def handle(self, command: str, visitor: Visitor) -> None:
         """Answer it. Raises whatever the services raise, when they have been told that it did not work."""
@@ -48,5 +48,5 @@ class Commands:
         connections = await self._connections.of_person(person)
         if command == CONNECTIONS:
             return connections_activity(connections)
-        overview = await self._concerns.of(visitor, person)
+        overview = await self._overviews.of(visitor, person)
         return overview_activity(overview, await self._queries.standing_approvals(person), connections)

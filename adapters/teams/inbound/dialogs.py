@@ -155,8 +155,8 @@ class Dialogs:
         return await disconnecting(self._services.connections, click, person)
 
     async def _approve_all(self, click: Click, person: Person) -> Reply:
-        views = await self._services.queries.together(click.subject, person)
-        return opened(approve_all_dialog(views)) if views else said(NOTHING_TO_APPROVE)
+        together = await self._services.queries.together(click.subject, person)
+        return opened(approve_all_dialog(together)) if together.listed or together.more else said(NOTHING_TO_APPROVE)
 
     async def _show_all(self, click: Click, person: Person) -> Reply:
         return await self._arguments(click, click.subject, 0, person)

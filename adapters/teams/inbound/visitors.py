@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -29,7 +30,7 @@ from adapters.teams.ids import (
     web_address,
     within_tenant,
 )
-from bot.domain import ApprovalView, Arrival, Introduction, Overview, Person, Quote, Shown, Unwelcome
+from bot.domain import Arrival, Introduction, Overview, Person, Place, Quote, Unwelcome
 from bot.platform import PostFailed
 from bot.queries import Queries
 from bot.safe_text import visible_line
@@ -210,13 +211,11 @@ def _quote(quote: Mapping[str, Any], otherwise: float) -> Quote:
 # Nothing that was asked in a conversation which they are not in.
 
 log = structlog.get_logger(__name__)
-ANYBODY = "any"
-"""The policy's word for approvers who need to have nothing to do with it. Whoever else may decide is named by it."""
 MOST_CONVERSATIONS = 40
 """Conversations whose members are asked for; what was asked in others is left out."""
 
 
-class Concerns:
+class Overviews:
     """What waits for a person, and what came of what they asked."""
 
     def __init__(self, queries: Queries, connector: Connector) -> None:
@@ -224,20 +223,16 @@ class Concerns:
         self._connector = connector
 
     async def of(self, visitor: Visitor, person: Person) -> Overview:
-        """Their overview of this tenant.
+        """Their overview of this tenant, as far as they may see it."""
+        within = within_tenant(visitor.location.tenant)
+        return await self._queries.overview(person, within, partial(self._among, visitor))
 
-        That anybody may decide is no reason to show everybody what was asked in a private channel or a group chat: its
-        members see the card there. In a direct chat nobody else could, so there it is shown to whoever may decide.
-        """
-        overview = await self._queries.overview(person, within_tenant(visitor.location.tenant))
-        own = {shown.post.post_id for shown in overview.waiting}
-        doubtful = [s for s in overview.to_decide if s.post.post_id not in own and _is_anybodys(s)]
-        locations = dict.fromkeys(_roster(shown) for shown in doubtful)
-        asked = list(locations)[:MOST_CONVERSATIONS]
+    async def _among(self, visitor: Visitor, places: Sequence[Place]) -> set[str]:
+        """Keys of the places in whose channels and chats they are."""
+        asked = list(dict.fromkeys(map(_roster, places)))[:MOST_CONVERSATIONS]
         theirs = await asyncio.gather(*(self._is_member(location, visitor) for location in asked))
         seen = {location for location, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
-        hidden = {shown.post.post_id for shown in doubtful if _roster(shown) not in seen}
-        return replace(overview, to_decide=tuple(s for s in overview.to_decide if s.post.post_id not in hidden))
+        return {place.key for place in places if _roster(place) in seen}
 
     async def _is_member(self, location: TeamsLocation, visitor: Visitor) -> bool:
         """Whether they are in a conversation; not, where that cannot be found out."""
@@ -249,12 +244,7 @@ class Concerns:
         return True
 
 
-def _roster(shown: Shown) -> TeamsLocation:
+def _roster(place: Place) -> TeamsLocation:
     """Whose members are asked: a thread's are its channel's."""
-    location = location_of(shown.post.place)
+    location = location_of(place)
     return replace(location, conversation=channel_of(location.conversation))
-
-
-def _is_anybodys(shown: Shown) -> bool:
-    content = shown.post.content
-    return isinstance(content, ApprovalView) and ANYBODY in content.approvers and not shown.post.place.direct

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.wording import HIDDEN_MEANS, TOO_LONG_FOR_A_LIST, more_not_listed
 from adapters.teams import actions
 from adapters.teams.render.arguments import Excerpt, argument_page, excerpt, spelled
 from adapters.teams.render.cards import LONGEST_REASON, call_name, in_their_words, is_open, reason_input
@@ -34,7 +35,7 @@ from adapters.teams.render.elements import (
 )
 from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
 from adapters.teams.render.overview import account_name
-from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView
+from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
 from graph.calls import storable
 from policies.approvers import DURATIONS
@@ -47,13 +48,10 @@ _ERROR = 300
 _MOST_ERRORS = 8
 """Mistakes that are told at a time."""
 _KEPT = 600
-_MOST_CALLS = 40
-"""Calls that one dialog approves."""
 _CALL_VALUE = 150
 _ADDRESS = 320
 """Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
-HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it: write “approvals” to me."
@@ -166,14 +164,14 @@ def hand_over_dialog(view: ApprovalView, mistake: str = "", address: str = "") -
     return Dialog("Ask somebody else", card(body, buttons, summary="Ask somebody else"))
 
 
-def approve_all_dialog(views: Sequence[ApprovalView]) -> Dialog:
+def approve_all_dialog(together: Together) -> Dialog:
     """Everything that one click would approve: what its button carries is exactly what is listed."""
-    listed = _listed(views)
+    listed = _listed(together.listed)
     if not listed:
-        return note_dialog("Nothing waits any more.")
+        return note_dialog(TOO_LONG_FOR_A_LIST)
     body = [call for _, call in listed]
-    if left := len(views) - len(listed):
-        body.append(small(f"{left:,} more wait and are not in this list: approve these first."))
+    if left := len(together.listed) - len(listed) + together.more:
+        body.append(small(more_not_listed(left)))
     subject = " ".join(approval_id for approval_id, _ in listed)
     buttons = [submit(f"Approve {len(listed)}", actions.APPROVE_ALL, subject, style="positive")]
     return Dialog("Approve all", card(body, buttons, summary=f"Approve {len(listed)}"), "large", "large")
@@ -291,7 +289,7 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
     """The first of them, as many as a dialog can list: id and what is shown."""
     fitting: list[tuple[str, Element]] = []
     size = 2_000  # of all that is around the list
-    for number, view in enumerate(views[:_MOST_CALLS], 1):
+    for number, view in enumerate(views, 1):
         call = _call(number, view)
         size += weight(call) + weight(view.approval_id) + 2
         if size > MAX_CARD_BYTES:

@@ -65,10 +65,10 @@ def overview_card(
 ) -> Element:
     """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, and
     what was settled lately."""
-    waiting = _without(overview.waiting, overview.to_decide)
+    to_decide, waiting = _counts(overview)
     body = [
-        *_group("Waiting for your decision", map(_entry, overview.to_decide), len(overview.to_decide), _TO_DECIDE),
-        *_group("You asked, and it waits", map(_entry, waiting), len(waiting), _WAITING),
+        *_group("Waiting for your decision", map(_entry, overview.to_decide), to_decide, _TO_DECIDE),
+        *_group("You asked, and it waits", map(_entry, overview.waiting), waiting, _WAITING),
         *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
         *_group("Your accounts", map(connection_entry, connections), len(connections), _CONNECTED),
         *_group("Settled lately", map(_entry, overview.recent), len(overview.recent), _RECENT),
@@ -79,14 +79,13 @@ def overview_card(
 
 def overview_summary(overview: Overview) -> str:
     """It in a sentence."""
-    waiting = _without(overview.waiting, overview.to_decide)
-    return f"{len(overview.to_decide):,} wait for your decision; {len(waiting):,} of your requests wait."
+    to_decide, waiting = _counts(overview)
+    return f"{to_decide:,} wait for your decision; {waiting:,} of your requests wait."
 
 
-def _without(some: Iterable[Shown], others: Iterable[Shown]) -> list[Shown]:
-    """What a person may decide themselves is not also shown as waiting."""
-    seen = {shown.post.post_id for shown in others}
-    return [shown for shown in some if shown.post.post_id not in seen]
+def _counts(overview: Overview) -> tuple[int, int]:
+    """How many they may decide, and how many wait, listed or not."""
+    return len(overview.to_decide) + overview.more_to_decide, len(overview.waiting) + overview.more_waiting
 
 
 def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
