@@ -11,7 +11,7 @@ from bot.accounts.codes import Codes
 from bot.clock import Clock
 from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
 from bot.outbox import Outbox, notice
-from bot.records import concerns, deliveries, places, posts, threads
+from bot.records import deliveries, overviews, places, posts, threads
 from bot.records import feedback as feedback_rows
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
@@ -164,7 +164,7 @@ class Inbox:
 async def _unfinished(tx: Transaction, within: str) -> set[str]:
     """The threads, whose ids begin with `within`, in which anything waits for people, for us, or to be shown: few of
     all that there ever were."""
-    waiting = [*await concerns.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
+    waiting = [*await overviews.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
     return {*waiting, *await posts.lanes_with_unsent(tx)}
 
 

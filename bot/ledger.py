@@ -20,7 +20,7 @@ from graph.ports import (
     CallRecord,
     Existing,
     Failed,
-    NotPermitted,
+    NotApproved,
     Recorded,
     Skipped,
     Succeeded,
@@ -62,7 +62,7 @@ class AttemptLedger:
                 return await self._lose(tx, latest, _LOST)
             return await self._known(tx, latest, repeatable=repeatable) or beginning
 
-    async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
+    async def begin(self, record: CallRecord) -> Begun | Existing | NotApproved:
         """Starts an attempt, or lets the one go on that waits in the middle of the call.
 
         Returns:
@@ -72,7 +72,7 @@ class AttemptLedger:
         async with self._database.writing() as tx:
             return await self._begin(tx, record, self._clock())
 
-    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
+    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotApproved:
         """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`."""
         async with self._database.writing() as tx:
             begun = await self._begin(tx, record, record.recalled_at)
@@ -153,7 +153,7 @@ class AttemptLedger:
                     await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
                     return None
 
-    async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotPermitted:
+    async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotApproved:
         latest = await attempts.latest(tx, record.call_id)
         if latest is None:
             return await self._start(tx, record, 1, at)
@@ -184,30 +184,30 @@ class AttemptLedger:
             case _:  # nothing was done, or a person chose to try again, or it may be repeated
                 return None
 
-    async def _start(self, tx: Transaction, record: CallRecord, number: int, at: float) -> Begun | NotPermitted:
+    async def _start(self, tx: Transaction, record: CallRecord, number: int, at: float) -> Begun | NotApproved:
         approval_id = await self._right(tx, record)
-        if isinstance(approval_id, NotPermitted):
+        if isinstance(approval_id, NotApproved):
             return approval_id
         await self._add(tx, record, number, approval_id, at)
         return Begun(number)
 
-    async def _go_on(self, tx: Transaction, record: CallRecord, latest: AttemptRow) -> Begun | NotPermitted:
+    async def _go_on(self, tx: Transaction, record: CallRecord, latest: AttemptRow) -> Begun | NotApproved:
         approval_id = await self._right(tx, record)
-        if isinstance(approval_id, NotPermitted):
+        if isinstance(approval_id, NotApproved):
             return approval_id
         await attempts.move(tx, latest.attempt_id, "asking", "started")
         await self._outbox.show_again(tx, [approval_id] if approval_id else [])
         return Begun(latest.number)
 
-    async def _right(self, tx: Transaction, record: CallRecord) -> str | NotPermitted | None:
+    async def _right(self, tx: Transaction, record: CallRecord) -> str | NotApproved | None:
         """The approval under which the call may run now; `None`: it needs none."""
         if not record.permitted:
-            return NotPermitted()
+            return NotApproved()
         if record.approval_round is None:
             return None
         approval = await approvals.of_call(tx, record.call_id, record.approval_round)
         if approval is None or approval.status != "approved" or approval.approved_digest != record.digest:
-            return NotPermitted()
+            return NotApproved()
         return approval.approval_id
 
     async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:

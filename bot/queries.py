@@ -26,7 +26,7 @@ from bot.domain import (
 )
 from bot.masking import redacted_card, redacted_post
 from bot.platform import Reference
-from bot.records import approvals, concerns, deliveries, grants, posts, threads
+from bot.records import approvals, deliveries, grants, overviews, posts, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
@@ -126,10 +126,10 @@ class Queries:
         decide, so there it is shown to whoever may.
         """
         async with self._database.reading() as tx:
-            pending = await concerns.pending_approvals(tx, within)
+            pending = await overviews.pending_approvals(tx, within)
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
-            mine += await concerns.open_questions(tx, person.person_id, within)
-            settled = await concerns.settled_lately(tx, person.person_id, within, RECENT)
+            mine += await overviews.open_questions(tx, person.person_id, within)
+            settled = await overviews.settled_lately(tx, person.person_id, within, RECENT)
         theirs = await self._to_decide(pending, person)
         waiting = [subject for subject in mine if subject not in set(theirs)]
         async with self._database.reading() as tx:
@@ -149,7 +149,7 @@ class Queries:
         """The approvals that others have asked this person, where they are reached directly, to decide, and that they
         may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
         async with self._database.reading() as tx:
-            pending = await concerns.asked_at(tx, person.person_id)
+            pending = await overviews.asked_at(tx, person.person_id)
             names = await threads.names(tx, [each for row in pending for each in row.asked.requesters])
         theirs = set(await self._to_decide(pending, person)) if pending else set()
         return tuple(

@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage
 from graph.fields import FormField
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
-from policies.approvers import Grant
+from policies.approvers import StandingApproval
 from policies.model import Facts, Mode, Tool, Verdict, canonical_json
 from policies.rules import Policy
 
@@ -34,8 +34,8 @@ __all__ = [
     "Grants",
     "Ledger",
     "Live",
+    "NotApproved",
     "NotMade",
-    "NotPermitted",
     "NotSent",
     "Picked",
     "Ports",
@@ -264,7 +264,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class NotPermitted:
+class NotApproved:
     """No recorded approval has this call's digest, or the policy asks for more than it did."""
 
 
@@ -279,13 +279,13 @@ class Ledger(Protocol):
         """What is known of a call, before anything is prepared for it."""
         ...
 
-    async def begin(self, record: CallRecord) -> Begun | Existing | NotPermitted:
+    async def begin(self, record: CallRecord) -> Begun | Existing | NotApproved:
         """Start an attempt, unless the call has one already or has no right to run. To be called when its request is
         about to leave, and nothing more has to be waited for: if the process dies after this, nobody knows what came of
         it."""
         ...
 
-    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotPermitted:
+    async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotApproved:
         """Record an attempt that ended before its request left, under the same conditions as `begin`. `outcome`: what
         it failed with; `None`: its requester has to sign in first. It counts as begun when it was recalled."""
         ...
@@ -362,7 +362,7 @@ class Directory(Protocol):
 class Grants(Protocol):
     """What people always allow themselves, for a while."""
 
-    async def grants_of(self, person_id: str) -> Sequence[Grant]:
+    async def grants_of(self, person_id: str) -> Sequence[StandingApproval]:
         """The grants that somebody gave themselves and has not revoked; some may be over."""
         ...
 

@@ -315,7 +315,7 @@ DURATIONS: Mapping[str, float] = {"1 h": 3600.0, "8 h": 8 * 3600.0, "7 days": 7 
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class StandingApproval:
     """Somebody's permission to themselves."""
 
     person: str
@@ -347,7 +347,7 @@ def grant_offered(ask: Ask, risks: Collection[Risk]) -> bool:
     return Risk.DESTROYS not in risks if ask.always_allow is None else ask.always_allow
 
 
-def covered(grants: Iterable[Grant], call: Call, requester: str, now: float) -> Grant | None:
+def covered(grants: Iterable[StandingApproval], call: Call, requester: str, now: float) -> StandingApproval | None:
     """The grant, the longest there is, that this person gave themselves for exactly this call. Raises nothing."""
     about = [
         grant
@@ -364,7 +364,9 @@ def covered(grants: Iterable[Grant], call: Call, requester: str, now: float) -> 
     return max((grant for grant in about if grant.digest == digest), key=lambda grant: grant.until, default=None)
 
 
-def under_grants(verdict: Verdict, call: Call, grants: Iterable[Grant], requester: Decider, now: float) -> Verdict:
+def under_grants(
+    verdict: Verdict, call: Call, grants: Iterable[StandingApproval], requester: Decider, now: float
+) -> Verdict:
     """An ask that the requester has answered for themselves becomes an allow; everything else stays as it is.
 
     `verdict` is what `judge` said of the call. The grant counts as long as the requester could still give it: the

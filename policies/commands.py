@@ -38,7 +38,7 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandLine:
     """A command line, as far as it can be read without running it."""
 
     words: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Command:
                 yield " ".join((*self.words, *chosen, *rest)).lower()
 
 
-UNREADABLE = Command(readable=False)
+UNREADABLE = CommandLine(readable=False)
 
 
 def argument_of_command(schema: Mapping[str, Any]) -> str | None:
@@ -102,7 +102,7 @@ def argument_of_command(schema: Mapping[str, Any]) -> str | None:
     return name if name in NAMES and is_text and list(required) == [name] else None
 
 
-def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Command | None:
+def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> CommandLine | None:
     """The command of a call to a command-shaped tool, else `None`. Raises nothing."""
     name = argument_of_command(schema)
     if name is None:
@@ -111,7 +111,7 @@ def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Comma
     return read_command(written) if isinstance(written, str) and len(arguments) == 1 else UNREADABLE
 
 
-def read_command(written: str) -> Command:
+def read_command(written: str) -> CommandLine:
     """A command line, read as a shell would split it, as long as a shell would do nothing else with it."""
     line = unicodedata.normalize("NFKC", written)
     if len(written) > LONGEST or not written.isprintable() or not _METACHARACTERS.isdisjoint(line):
@@ -130,7 +130,7 @@ def read_command(written: str) -> Command:
     later = tuple(word for token in rest if not token.startswith("-") for word in token.split())
     doubtful = tuple(word for token in rest for word in _writing_in(token))
     # As it was written: a character that only looks like another is an option of another name.
-    return Command(words, later, doubtful, known_to_read=line == written and reads(tokens, words))
+    return CommandLine(words, later, doubtful, known_to_read=line == written and reads(tokens, words))
 
 
 def folded(pattern: str) -> str:

@@ -257,7 +257,7 @@ class AllOf:
 
 
 @dataclass(frozen=True)
-class Together:
+class AllConditions:
     """All of several conditions."""
 
     conditions: tuple[Condition, ...]

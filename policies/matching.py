@@ -11,8 +11,9 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
-from policies.commands import Command, command_of, folded, within
+from policies.commands import CommandLine, command_of, folded, within
 from policies.conditions import (
+    AllConditions,
     AllOf,
     AnyOf,
     Between,
@@ -22,7 +23,6 @@ from policies.conditions import (
     Hours,
     OneOf,
     Regex,
-    Together,
     in_words,
     is_literal,
     local_time,
@@ -178,7 +178,7 @@ class Subject:
         return call_known_to_read(self.call)
 
     @cached_property
-    def command(self) -> Command | None:
+    def command(self) -> CommandLine | None:
         """The command of a call to a command-shaped tool."""
         return command_of(self.call.tool.input_schema, self.call.arguments)
 
@@ -520,7 +520,7 @@ def _wanted(condition: Condition) -> Wanted | None:
             return None if None in each else reduce(or_, filter(None, each), Wanted())
         case AnyOf() | AllOf():
             return _wanted(condition.condition)
-        case Together():
+        case AllConditions():
             return next(filter(None, map(_wanted, condition.conditions)), None)
         case _:
             return None

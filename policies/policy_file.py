@@ -17,6 +17,7 @@ from policies import yaml_values
 from policies.conditions import (
     DAYS,
     MINUTES_OF_A_DAY,
+    AllConditions,
     AllOf,
     AnyOf,
     Between,
@@ -28,7 +29,6 @@ from policies.conditions import (
     OneOf,
     Present,
     Regex,
-    Together,
 )
 from policies.model import PEOPLE, PLACES, Allow, Argument, Ask, Deny, Match, Mode, is_group
 from policies.rules import Policy, PolicyError, Rule
@@ -290,7 +290,7 @@ def _together(key: str, entries: Mapping[str, Located], negated: Callable[[Locat
         read.append(_between(entries))
     if "not" in entries:
         read.append(Not(negated(entries["not"])))
-    return read[0] if len(read) == 1 else Together(tuple(read))
+    return read[0] if len(read) == 1 else AllConditions(tuple(read))
 
 
 def _item(key: str, node: Located) -> Condition:

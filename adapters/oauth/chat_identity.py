@@ -16,7 +16,7 @@ from mcp.client.auth import PKCEParameters
 from adapters.oauth import grants
 from adapters.oauth.grants import OAuthGrant
 from adapters.oauth.http import OAuthHttpClient, host_of
-from bot.accounts.ports import Begun, Rejected, Unreachable
+from bot.accounts.ports import BegunAuthorization, GrantRefused, Unreachable
 from bot.clock import Clock, system_clock
 from bot.settings import Settings, plain
 
@@ -122,7 +122,7 @@ class ChatProofs:
         found = self._login_of(person_id)
         return found[0].name if found else None
 
-    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
         """Where to send the browser. Raises `Unreachable`."""
         found = self._login_of(person_id)
         if found is None:
@@ -144,14 +144,14 @@ class ChatProofs:
         )
         verifier = proof.code_verifier if proof else ""
         kept = {"platform": login.platform, "tenant": tenant, "redirect_uri": redirect_uri, "verifier": verifier}
-        return Begun(url, kept)
+        return BegunAuthorization(url, kept)
 
     async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
         """Id of the person whose browser it is. Raises `Rejected`, `Unreachable`."""
         tenant = str(kept.get("tenant", ""))
         login = self._logins.get(str(kept.get("platform", "")))
         if login is None or not login.serves(tenant):
-            raise Rejected("the proof of identity is not configured any more")
+            raise GrantRefused("the proof of identity is not configured any more")
         provider = self._provider(login, tenant)
         grant = OAuthGrant(
             binding="",
@@ -163,7 +163,7 @@ class ChatProofs:
         )
         granted = await grants.exchange(self._http, grant, login.client_secret, code)
         if granted.id_token is None:
-            raise Rejected(f"{login.name}: gave no ID token")
+            raise GrantRefused(f"{login.name}: gave no ID token")
         claims = await provider.verify(granted.id_token, audience=login.client_id, nonce=nonce)
         return _person_id(login, tenant, claims)
 
@@ -184,11 +184,11 @@ def _person_id(login: Login, tenant: str, claims: Mapping[str, Any]) -> str:
     where, user = login.person(claims)
     pattern = _SLACK_ID if login.platform == "slack" else _GUID
     if not pattern.fullmatch(where) or not pattern.fullmatch(user):
-        raise Rejected(f"{login.name}: the ID token names nobody")
+        raise GrantRefused(f"{login.name}: the ID token names nobody")
     if login.platform == "teams":
         # Entra writes ids in lower case everywhere, but says so nowhere; the tenant is spelt as we asked for it.
         if where.lower() != tenant.lower():
-            raise Rejected(f"{login.name}: the ID token is another tenant's")
+            raise GrantRefused(f"{login.name}: the ID token is another tenant's")
         where, user = tenant, user.lower()
     return f"{login.platform}:{where}:{user}"
 
@@ -241,12 +241,12 @@ class IdentityProvider:
                 options={"require": ["exp", "iat", "aud", "iss"]},
             )
         except jwt.PyJWTError as error:
-            raise Rejected(f"{host_of(issuer)}: ID token not accepted: {type(error).__name__}") from None
+            raise GrantRefused(f"{host_of(issuer)}: ID token not accepted: {type(error).__name__}") from None
         said = claims.get("nonce")
         if not nonce or not isinstance(said, str) or not hmac.compare_digest(said.encode(), nonce.encode()):
-            raise Rejected(f"{host_of(issuer)}: ID token not accepted: it is another sign-in's")
+            raise GrantRefused(f"{host_of(issuer)}: ID token not accepted: it is another sign-in's")
         if claims.get("azp", audience) != audience:
-            raise Rejected(f"{host_of(issuer)}: ID token not accepted: it was made for another client")
+            raise GrantRefused(f"{host_of(issuer)}: ID token not accepted: it was made for another client")
         return claims
 
     async def _key(self, kid: str) -> jwt.PyJWK:

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749.parameters import prepare_token_request
 from authlib.oauth2.rfc7009 import prepare_revoke_token_request
 
 from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of
-from bot.accounts.ports import Rejected, Tokens, Unreachable
+from bot.accounts.ports import GrantRefused, TokenSet, Unreachable
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 LONGEST_TOKEN = 16_384
@@ -37,7 +37,7 @@ _CLIENT_ERRORS = frozenset(
 )
 
 
-class ClientRejected(Rejected):
+class ClientRejected(GrantRefused):
     """The service does not know us (any more), whoever's grant it is."""
 
 
@@ -76,7 +76,7 @@ def grant_of(kept: Mapping[str, Any]) -> OAuthGrant:
     try:
         return OAuthGrant(**{**kept, "scopes": tuple(kept.get("scopes", ()))})
     except TypeError:
-        raise Rejected("kept by another release") from None
+        raise GrantRefused("kept by another release") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ async def refresh(
     return _granted(await _post(http, grant, secret, grant.token_url, body), host_of(grant.token_url), within)
 
 
-async def revoke(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: Tokens) -> bool:
+async def revoke(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: TokenSet) -> bool:
     """RFC 7009: the refresh token first, since with it goes the access token, mostly. Raises `Unreachable`."""
     named = [("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)]
     done = []
@@ -120,7 +120,7 @@ async def revoke(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, t
     return done[0]
 
 
-async def revoke_at_github(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: Tokens) -> bool:
+async def revoke_at_github(http: OAuthHttpClient, grant: OAuthGrant, secret: str | None, tokens: TokenSet) -> bool:
     """docs.github.com/rest/apps/oauth-applications: delete an app token. Raises `Unreachable`."""
     who = base64.b64encode(f"{grant.client_id}:{secret or ''}".encode()).decode()
     url = grant.revoke_url.replace("{client_id}", grant.client_id)
@@ -129,7 +129,7 @@ async def revoke_at_github(http: OAuthHttpClient, grant: OAuthGrant, secret: str
     return (await http.request("DELETE", url, body=body, headers=headers)).status == 204
 
 
-async def revoke_at_slack(http: OAuthHttpClient, grant: OAuthGrant, tokens: Tokens) -> bool:
+async def revoke_at_slack(http: OAuthHttpClient, grant: OAuthGrant, tokens: TokenSet) -> bool:
     """docs.slack.dev/reference/methods/auth.revoke. Raises `Unreachable`."""
     answer = await http.request("POST", grant.revoke_url, headers=bearer(tokens.access_token))
     return answer.status == 200 and (answer.object() or {}).get("ok") is True
@@ -164,7 +164,7 @@ def _granted(answer: OAuthAnswer, host: str, within: str) -> Granted:
         raise _refusal(body["error"], host)
     if body is None or answer.status != 200:
         refused = answer.status in (400, 401)
-        raise (Rejected if refused else Unreachable)(f"{host}: answered {answer.status} without saying why")
+        raise (GrantRefused if refused else Unreachable)(f"{host}: answered {answer.status} without saying why")
     inner = body.get(within) if within else None
     given = inner if isinstance(inner, dict) and inner.get("access_token") else body
     kind = given.get("token_type", "bearer")
@@ -186,7 +186,7 @@ def _refusal(code: object, host: str) -> Exception:
     known = code if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else "an error"
     if known in _FOR_NOW:
         return Unreachable(f"{host}: {known}")
-    return (ClientRejected if known in _CLIENT_ERRORS else Rejected)(f"{host}: {known}")
+    return (ClientRejected if known in _CLIENT_ERRORS else GrantRefused)(f"{host}: {known}")
 
 
 def _token(value: object) -> str | None:

@@ -24,7 +24,7 @@ from adapters.oauth.connections import (
 from adapters.oauth.discovery import OAuthClient, client_for, discover
 from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
 from adapters.oauth.http import OAuthHttpClient
-from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens, Unreachable
+from bot.accounts.ports import Account, BegunAuthorization, GrantRefused, Service, TokenSet, Unreachable
 from bot.accounts.tokens import ClientStore
 from bot.clock import Clock, system_clock
 from bot.safe_text import visible_line
@@ -59,12 +59,12 @@ class OAuthServices:
         found = self._connections.get(connection)
         return Service(connection, found.label, found.scopes) if found else None
 
-    def fits(self, connection: str, tokens: Tokens) -> bool:
+    def fits(self, connection: str, tokens: TokenSet) -> bool:
         """Whether the tokens were granted for what the configuration says now: only then may they be sent there."""
         found = self._connections.get(connection)
         return found is not None and tokens.kept.get("binding") == binding_of(found)
 
-    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
         """Find the endpoints, register where needed, make the link. Raises `Unreachable`."""
         found = self._connections.get(connection)
         if found is None:
@@ -87,16 +87,16 @@ class OAuthServices:
             state=state,
             **{**parameters, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"},
         )
-        return Begun(url, grant.kept())
+        return BegunAuthorization(url, grant.kept())
 
-    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
         """Exchange the code. Raises `Rejected`, `Unreachable`."""
         grant, found = self._current(connection, kept)
         # Before the code goes anywhere: it may be another server's, sent here to be handed on (mix-up).
         if grant.sends_issuer and issuer is None:
-            raise Rejected(f"{connection}: the callback does not say whose it is")
+            raise GrantRefused(f"{connection}: the callback does not say whose it is")
         if issuer is not None and grant.issuer and not issuers_match(issuer, grant.issuer):
-            raise Rejected(f"{connection}: the callback is another authorisation server's")
+            raise GrantRefused(f"{connection}: the callback is another authorisation server's")
         secret = _secret(found, grant)
         try:
             granted = await grants.exchange(self._http_for(found), grant, secret, code, within=found.grant_field)
@@ -107,11 +107,11 @@ class OAuthServices:
         grant = replace(grant, verifier="", label=told.label, verified_email=told.verified_email)
         return self._tokens(granted, grant, None)
 
-    async def account(self, connection: str, tokens: Tokens) -> Account:
+    async def account(self, connection: str, tokens: TokenSet) -> Account:
         """Whose account it is, as far as the service tells; empty rather than an error."""
         try:
             grant, found = self._current(connection, tokens.kept)
-        except Rejected:
+        except GrantRefused:
             return Account()
         fields = found.account
         known = Account(grant.label, grant.verified_email)
@@ -126,11 +126,11 @@ class OAuthServices:
         told = account_of(claims, fields)
         return Account(known.label or told.label, known.verified_email or told.verified_email)
 
-    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+    async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
         """New tokens for the old. Raises `Rejected`, `Unreachable`."""
         grant, found = self._current(connection, tokens.kept)
         if tokens.refresh_token is None:
-            raise Rejected(f"{connection}: nothing to refresh with")
+            raise GrantRefused(f"{connection}: nothing to refresh with")
         secret = _secret(found, grant)
         http, within = self._http_for(found), found.grant_field
         try:
@@ -142,14 +142,14 @@ class OAuthServices:
             raise
         return self._tokens(granted, grant, tokens)
 
-    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+    async def revoke(self, connection: str, tokens: TokenSet) -> bool:
         """Ask the service to forget them; whether it did."""
         try:
             grant, found = self._current(connection, tokens.kept)
             if not grant.revoke_url:
                 return False
             return await self._revoke(found, grant, tokens)
-        except (Rejected, Unreachable) as failure:
+        except (GrantRefused, Unreachable) as failure:
             log.info("tokens_not_revoked", connection=connection, reason=str(failure))
             return False
 
@@ -189,10 +189,10 @@ class OAuthServices:
         found = self._connections.get(connection)
         grant = grant_of(kept)
         if found is None or grant.binding != binding_of(found):
-            raise Rejected(f"{connection}: granted for what is not configured any more")
+            raise GrantRefused(f"{connection}: granted for what is not configured any more")
         return grant, found
 
-    async def _revoke(self, found: Connection, grant: OAuthGrant, tokens: Tokens) -> bool:
+    async def _revoke(self, found: Connection, grant: OAuthGrant, tokens: TokenSet) -> bool:
         secret, http = _secret(found, grant), self._http_for(found)
         match found.revocation:
             case "github":
@@ -207,9 +207,9 @@ class OAuthServices:
         if self._connections[connection].client_id is None:
             await self._registrations.keep(connection, grant.issuer, grant.redirect_uri, {})
 
-    def _tokens(self, granted: Granted, grant: OAuthGrant, before: Tokens | None) -> Tokens:
+    def _tokens(self, granted: Granted, grant: OAuthGrant, before: TokenSet | None) -> TokenSet:
         asked = before.scopes if before else grant.scopes
-        return Tokens(
+        return TokenSet(
             granted.access_token,
             granted.refresh_token or (before.refresh_token if before else None),
             self._clock() + granted.seconds if granted.seconds else None,

@@ -10,18 +10,18 @@ from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.slack.ids import PLATFORM
-from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.clicks import Clicks
-from adapters.slack.inbound.commands import Commands, Openings, Shortcuts
-from adapters.slack.inbound.home_tab import HomeTab, Overviews
-from adapters.slack.inbound.messages import Listening
+from adapters.slack.inbound.answers import SlackAnswers
+from adapters.slack.inbound.clicks import SlackClickHandler
+from adapters.slack.inbound.commands import Openings, Shortcuts, SlackCommandHandler
+from adapters.slack.inbound.home_tab import HomeTab, SlackOverviews
+from adapters.slack.inbound.messages import SlackMessageHandler
 from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
-from adapters.slack.inbound.requests import Door, Handlers, Inbound
+from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, SlackRequestVerifier
 from adapters.slack.inbound.socket_mode import SocketMode
-from adapters.slack.outbound.private import Private
+from adapters.slack.outbound.private import SlackPrivateMessages
 from adapters.slack.sender import SlackSender
-from adapters.slack.web_api.workspaces import Connecting
+from adapters.slack.web_api.workspaces import SlackConnectionCheck
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
@@ -44,33 +44,37 @@ class SlackReceiver:
         self._installing = sender.installing
         self._background = background = BackgroundTasks(PLATFORM)
         api, people, workspaces = sender.api, sender.people, sender.workspaces
-        answers = Answers(api, people, Private(api))
-        overviews = Overviews(services.queries, sender.members)
+        answers = SlackAnswers(api, people, SlackPrivateMessages(api))
+        overviews = SlackOverviews(services.queries, sender.members)
         home = HomeTab(
             services.queries, services.connections, overviews=overviews, api=api, people=people, workspaces=workspaces
         )
         self._openings = Openings(services.inbox, api, people, workspaces, background)
         handlers = Handlers(
-            Listening(services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background),
-            Clicks(services, answers, home, background),
+            SlackMessageHandler(
+                services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background
+            ),
+            SlackClickHandler(services, answers, home, background),
             Modals(services, answers, self._openings, home, background),
-            Commands(services, overviews, answers, self._openings, workspaces),
+            SlackCommandHandler(services, overviews, answers, self._openings, workspaces),
             Shortcuts(answers, background),
             NotInstalled(background),
         )
-        self._inbound = Inbound(handlers, workspaces.authorize, config.api_url, agent_view=config.agent_view)
+        self._inbound = SlackPayloadHandler(
+            handlers, workspaces.authorize, config.api_url, agent_view=config.agent_view
+        )
         self._socket = (
             SocketMode(self._inbound, config.app_token, config.api_url, background) if config.app_token else None
         )
         self._mode = "socket" if config.socket_mode else "http"
-        self._connecting = Connecting(workspaces, self._mode)
+        self._connecting = SlackConnectionCheck(workspaces, self._mode)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. In Socket Mode Slack sends no events here."""
         routes = self._installing.pages.routes() if self._installing else []
         if self._config.signing_secret and not self._config.socket_mode:
-            door = Door(self._inbound, self._config.signing_secret, self._clock)
-            routes.append(web.post(EVENTS_PATH, door.handle))
+            verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, self._clock)
+            routes.append(web.post(EVENTS_PATH, verifier.handle))
         return routes
 
     async def start(self) -> None:

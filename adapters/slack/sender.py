@@ -7,13 +7,13 @@ from pathlib import Path
 
 from adapters.slack.config import SlackConfig, config_from
 from adapters.slack.ids import PLATFORM, named_place
-from adapters.slack.outbound.drafts import Drafts
-from adapters.slack.outbound.outbox import Outbound, SignInLink
+from adapters.slack.outbound.drafts import SlackDrafts
+from adapters.slack.outbound.outbox import SignInLink, SlackPostSender
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.install_pages import InstallPages
 from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
-from adapters.slack.web_api.people import Members, People, Standing, UserGroups
+from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts, UserGroups
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
@@ -55,17 +55,17 @@ class SlackSender:
         tokens = self.installing.tokens if self.installing else OneToken(config.bot_token or "")
         self.workspaces = Workspaces(tokens, config.api_url)
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
-        self.people = People(self.api, config, clock=clock)
+        self.people = SlackPeople(self.api, config, clock=clock)
         self.members = Members(self.api, clock=clock)
         self._groups = UserGroups(self.api, clock=clock)
         self._backgrounds = Backgrounds(self.api, self.people, clock=clock)
-        self._drafts = Drafts(self.api, clock=clock)
+        self._drafts = SlackDrafts(self.api, clock=clock)
 
-        outbound = Outbound(self.api, self._drafts, sign_in_link)
+        outbound = SlackPostSender(self.api, self._drafts, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = self._backgrounds.introduce
         self.live = self._drafts.live
-        standing = Standing(self.people, self.members, self._groups)
+        standing = SlackPersonFacts(self.people, self.members, self._groups)
         self.in_group, self.in_channel = standing.in_group, standing.in_channel
         self.account_of, self.name_of = standing.account_of, standing.name_of
         self.named_place = named_place

@@ -8,7 +8,7 @@ import structlog
 
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.tokens import Tokens
+from adapters.teams.connector.tokens import ConnectorTokens
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -32,10 +32,10 @@ _OTHERWISE = (
 )
 
 
-class Connecting:
+class TeamsConnectionCheck:
     """Says in the log that we are connected, or why not. `first_pause` is in seconds."""
 
-    def __init__(self, config: TeamsConfig, tokens: Tokens, *, first_pause: float = FIRST_PAUSE) -> None:
+    def __init__(self, config: TeamsConfig, tokens: ConnectorTokens, *, first_pause: float = FIRST_PAUSE) -> None:
         self._config = config
         self._tokens = tokens
         self._pause = first_pause

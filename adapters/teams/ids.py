@@ -33,7 +33,7 @@ class TeamsLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class TeamsCaller:
     """Who sent an activity, as the activity says; that its tenant may is known, whether they may is not."""
 
     tenant: str

@@ -9,20 +9,20 @@ from typing import Any
 from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.teams.connecting import Connecting
+from adapters.teams.connecting import TeamsConnectionCheck
 from adapters.teams.connector.authentication import Authentication
 from adapters.teams.connector.turns import Turns
 from adapters.teams.ids import PLATFORM
-from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.clicks import Clicks
-from adapters.teams.inbound.commands import Commands
-from adapters.teams.inbound.deciding import Links
+from adapters.teams.inbound.answers import TeamsAnswers
+from adapters.teams.inbound.clicks import TeamsClickHandler
+from adapters.teams.inbound.commands import TeamsCommandHandler
+from adapters.teams.inbound.deciding import SignInLinkReplies
 from adapters.teams.inbound.dialogs import Dialogs
-from adapters.teams.inbound.door import Door
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import WITHIN, Invokes
-from adapters.teams.inbound.messages import Listening
-from adapters.teams.inbound.visitors import Overviews
+from adapters.teams.inbound.messages import TeamsMessageHandler
+from adapters.teams.inbound.verification import ActivityVerifier
+from adapters.teams.inbound.visitors import TeamsOverviews
 from adapters.teams.sender import TeamsSender
 from bot.services import Services
 
@@ -49,15 +49,15 @@ class TeamsReceiver:
         self.name = sender.name
         self._connector = connector = sender.connector
         self._background = background = BackgroundTasks(PLATFORM)
-        self._connecting = Connecting(sender.config, sender.tokens)
+        self._connecting = TeamsConnectionCheck(sender.config, sender.tokens)
         self._authentication = Authentication(sender.config, clock=sender.clock)
         queries, people = services.queries, sender.people
-        answers = Answers(connector, people, sender.private)
-        links = Links(services.sign_in_links, queries, answers, background)
+        answers = TeamsAnswers(connector, people, sender.private)
+        links = SignInLinkReplies(services.sign_in_links, queries, answers, background)
         duplicates = Duplicates(queries, connector, background, grace=patience.duplicate)
-        clicks = Clicks(services, answers, links, duplicates, background)
-        commands = Commands(queries, services.connections, answers, Overviews(queries, connector))
-        listening = Listening(
+        clicks = TeamsClickHandler(services, answers, links, duplicates, background)
+        commands = TeamsCommandHandler(queries, services.connections, answers, TeamsOverviews(queries, connector))
+        listening = TeamsMessageHandler(
             services.inbox,
             queries,
             people=people,
@@ -75,7 +75,7 @@ class TeamsReceiver:
             background=background,
             within=patience.answer,
         )
-        self._door = Door(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
+        self._door = ActivityVerifier(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application."""

@@ -6,14 +6,14 @@ from functools import partial
 
 from adapters.teams.config import TeamsConfig, config_from
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import People, Standing
+from adapters.teams.connector.people import TeamsPeople, TeamsPersonFacts
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import PLATFORM, named_place
 from adapters.teams.inbound.visitors import introduce
-from adapters.teams.outbound.drafts import Drafts
+from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.links import SignInLink
-from adapters.teams.outbound.outbox import Outbound
-from adapters.teams.outbound.private import Private
+from adapters.teams.outbound.outbox import TeamsPostSender
+from adapters.teams.outbound.private import TeamsPrivateMessages
 from bot.clock import Clock, system_clock
 from bot.settings import Settings
 
@@ -32,12 +32,12 @@ class TeamsSender:
         self.clock = clock
         self.tokens = tokens_of(config, clock=clock)
         self.connector = BotConnector(config, self.tokens)
-        self.people = People(self.connector, config, clock=clock)
-        self.standing = Standing(self.people, config, clock=clock)
-        self.private = Private(self.connector, self.people, config, clock=clock)
-        self._drafts = Drafts(self.connector, clock=clock)
+        self.people = TeamsPeople(self.connector, config, clock=clock)
+        self.standing = TeamsPersonFacts(self.people, config, clock=clock)
+        self.private = TeamsPrivateMessages(self.connector, self.people, config, clock=clock)
+        self._drafts = TeamsDrafts(self.connector, clock=clock)
 
-        outbound = Outbound(self.connector, self.people, self._drafts, self.private, sign_in_link)
+        outbound = TeamsPostSender(self.connector, self.people, self._drafts, self.private, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = partial(introduce, self.people)
         self.live = self._drafts.live

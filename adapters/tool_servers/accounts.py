@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from bot.accounts.ports import Tokens
+from bot.accounts.ports import TokenSet
 
 if TYPE_CHECKING:
     from bot.accounts.tokens import TokenStore
@@ -31,24 +31,24 @@ class Bearer:
         self.person = person
         self.connection = connection
         self._used: deque[str] = deque(maxlen=RECENT_TOKENS)
-        self._last: Tokens | None = None
+        self._last: TokenSet | None = None
         self._pinned = False
 
     def pin(self) -> None:
         """Never take newer tokens: from now on they might be of another account than the session was opened with."""
         self._pinned = True
 
-    async def current(self) -> Tokens | None:
+    async def current(self) -> TokenSet | None:
         """The tokens for the next request; `None`: the person has to sign in. Raises `AccountUnknown`."""
         if self._pinned:
             return self._last
         return await self._asked(self._tokens.current(self.person, self.connection))
 
-    def looked_up(self) -> Tokens | None:
+    def looked_up(self) -> TokenSet | None:
         """The tokens that were looked up last: for a call that was prepared, and is not to wait any more."""
         return self._last
 
-    async def after_refusal(self, refused: Tokens) -> Tokens | None:
+    async def after_refusal(self, refused: TokenSet) -> TokenSet | None:
         """The tokens to try once more with; `None`: the person has to sign in anew. Raises `AccountUnknown`."""
         if self._pinned:
             return None
@@ -58,7 +58,7 @@ class Bearer:
         """What must not be shown when the server repeats it."""
         return frozenset(self._used)
 
-    async def _asked(self, answer: Awaitable[Tokens | None]) -> Tokens | None:
+    async def _asked(self, answer: Awaitable[TokenSet | None]) -> TokenSet | None:
         try:
             tokens = await answer
         except Exception as error:

@@ -51,7 +51,7 @@ from adapters.tool_servers.outcomes import (
     RequestId,
     ended_by_us,
 )
-from bot.accounts.ports import Tokens
+from bot.accounts.ports import TokenSet
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 log = structlog.get_logger(__name__)
@@ -513,7 +513,7 @@ def _is_encoded(response: httpx.Response) -> bool:
     return is_encoded(response.headers.get("content-encoding"))
 
 
-def _carrying(request: httpx.Request, tokens: Tokens) -> httpx.Request:
+def _carrying(request: httpx.Request, tokens: TokenSet) -> httpx.Request:
     request.headers["authorization"] = f"Bearer {tokens.access_token}"
     return request
 

@@ -12,10 +12,10 @@ from time import monotonic
 
 from aiohttp import web
 
-from adapters.web.door import SECURITY_HEADERS, Visitor
 from adapters.web.inbound import thread_id_of
 from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame
 from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
+from adapters.web.request_checks import SECURITY_HEADERS, PageVisitor
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
 
@@ -44,7 +44,7 @@ class EventStreams:
         self._board = board
         self._lists = ThreadLists(queries, hub)
 
-    async def events(self, request: web.Request, visitor: Visitor) -> web.StreamResponse:
+    async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
         thread_id = thread_id_of(request.query.get("thread", ""))
         person = visitor.person
@@ -62,7 +62,7 @@ class EventStreams:
                     request.transport.abort()
         return response
 
-    async def _snapshot(self, thread_id: str, visitor: Visitor) -> bytes:
+    async def _snapshot(self, thread_id: str, visitor: PageVisitor) -> bytes:
         # A conversation that nobody has written in yet has an id (the page's) and no row.
         view = await self._queries.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
         entries = []

@@ -1,4 +1,5 @@
-"""What people do on the page: verified by the door, parsed here, given to the services. No decisions are made here."""
+"""What people do on the page: parsed here and given to the services, which decide. Whoever asks was checked before
+(`adapters.web.request_checks`)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,6 @@ from adapters.web.bodies import (
     read_body,
 )
 from adapters.web.config import WebConfig
-from adapters.web.door import Visitor, json_answer
 from adapters.web.live import Hub
 from adapters.web.render import (
     argument_page_json,
@@ -36,6 +36,7 @@ from adapters.web.render import (
     passage,
     threads_json,
 )
+from adapters.web.request_checks import PageVisitor, json_answer
 from bot.accounts.codes import codes_among
 from bot.clock import Clock
 from bot.domain import (
@@ -83,7 +84,7 @@ def thread_id_of(text: str) -> str:
     return text
 
 
-class Inbound:
+class PageActions:
     """The page's actions, one method each."""
 
     def __init__(self, config: WebConfig, services: Services, hub: Hub, clock: Clock) -> None:
@@ -92,11 +93,11 @@ class Inbound:
         self._hub = hub
         self._clock = clock
 
-    async def threads(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def threads(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/threads`."""
         return json_answer(threads_json(await self._services.queries.threads("web")))
 
-    async def message(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def message(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/messages`: kept durably when this answers 202; other open pages see it at once."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, MessageBody)
@@ -120,7 +121,7 @@ class Inbound:
         view = await self._services.queries.thread(message.place.key, message.author)
         return view is not None and any(isinstance(e, MessageView) and e.key == message.key for e in view.entries)
 
-    async def decide(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def decide(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/decisions`: the result of each by its id; about one alone, its kind is the status too.
 
         About several it is 200 when at least one was settled: a click may settle one and be late for another. Else it
@@ -139,12 +140,12 @@ class Inbound:
         results = await self._services.approvals.decide(decision)
         return clicks_answer(results)
 
-    async def together(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def together(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/together`: the ids of those that wait in its thread and that the visitor may decide
         now. Whoever may not is not offered to; it is judged again at the click."""
         return json_answer({"decides": await self._services.queries.decidable_with(id_of(request), visitor.person)})
 
-    async def arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/arguments?page=N`: a page of arguments that are too long for a card; `N` from 0."""
         page = _page_of(request)
         view = await self._services.queries.approval(id_of(request), "web:")
@@ -152,7 +153,7 @@ class Inbound:
             return click_answer(view)
         return json_answer(argument_page_json(view.arguments, page))
 
-    async def outcome_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def outcome_arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/outcomes/{id}/arguments?page=N`: likewise, of a card of this page that the visitor may see."""
         page = _page_of(request)
         for shown in await self._services.queries.shown(id_of(request)):
@@ -162,7 +163,7 @@ class Inbound:
                 return json_answer(argument_page_json(post.content.arguments, page))
         return click_answer(Unknown("There is no such call here."))
 
-    async def grant_arguments(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def grant_arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants/{id}/arguments?page=N`: likewise, of the visitor's own."""
         page, wanted = _page_of(request), id_of(request)
         own = [
@@ -174,7 +175,7 @@ class Inbound:
             return click_answer(Unknown("You allow no such call."))
         return json_answer(argument_page_json(own[0].arguments, page))
 
-    async def hand_over(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
         body = await read_body(request, HandoverBody)
         known = self._config.person(body.to)
@@ -182,51 +183,51 @@ class Inbound:
         handover = Handover(click_key(body.id, visitor), visitor.person, id_of(request), body.to, name)
         return click_answer(await self._services.approvals.hand_over(handover))
 
-    async def take_back(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def take_back(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""
         body = await read_body(request, ClickBody)
         key = click_key(body.id, visitor)
         return click_answer(await self._services.approvals.withdraw_request(key, id_of(request), visitor.person))
 
-    async def grants(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def grants(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants`: the visitor's own."""
         return json_answer(grants_json(await self._services.queries.standing_approvals(visitor.person)))
 
-    async def revoke(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def revoke(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/grants/{id}`."""
         return click_answer(await self._services.approvals.revoke_standing_approval(id_of(request), visitor.person))
 
-    async def form(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def form(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/form`."""
         form = await self._services.approvals.edit_form(id_of(request), visitor.person)
         return json_answer(form_json(form)) if isinstance(form, Form) else click_answer(form)
 
-    async def look(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def look(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/look`: what is hidden in it, for this visitor alone; the service judges
         whether they may. No `GET`, since the audit log says that they did."""
         await read_body(request, ClickBody)
         hidden = await self._services.approvals.reveal(id_of(request), visitor.person)
         return json_answer(hidden_json(hidden)) if isinstance(hidden, Hidden) else click_answer(hidden)
 
-    async def answer(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def answer(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/clarifications/{id}/answer`."""
         body = await read_body(request, AnswerBody)
         answer = FormAnswer(click_key(body.id, visitor), visitor.person, id_of(request), body.values)
         return click_answer(await self._services.questions.answer(answer))
 
-    async def dismiss(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def dismiss(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/clarifications/{id}/dismissal`: no answer to a tool's question."""
         body = await read_body(request, DismissalBody)
         dismissal = Dismissal(click_key(body.id, visitor), visitor.person, id_of(request), body.action)
         return click_answer(await self._services.questions.dismiss(dismissal))
 
-    async def outcome(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def outcome(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/outcomes/{id}`."""
         body = await read_body(request, OutcomeBody)
         choice = OutcomeChoice(click_key(body.id, visitor), visitor.person, id_of(request), body.choice)
         return click_answer(await self._services.approvals.settle_outcome(choice))
 
-    async def stop(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def stop(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/stop`."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
@@ -256,7 +257,7 @@ def clicks_answer(results: Mapping[str, ClickResult]) -> web.Response:
     return json_answer(body | told | {"error": told["text"]}, status=_STATUS[type(first)])
 
 
-def click_key(client_id: str, visitor: Visitor) -> str:
+def click_key(client_id: str, visitor: PageVisitor) -> str:
     """The click's identity: the same one sent twice by the same person is the same."""
     return f"web:{client_id}:{visitor.person.person_id}"
 
@@ -278,7 +279,7 @@ class Accounts:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def link(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def link(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the
         service knows who that is."""
         link = await self._services.sign_in_links.link(id_of(request), visitor.person.person_id)
@@ -289,22 +290,22 @@ class Accounts:
         said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
         return json_answer({"url": link, "message": passage(said)})
 
-    async def reply(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def reply(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""
         body = await read_body(request, SignInBody)
         reply = SignInReply(click_key(body.id, visitor), visitor.person, id_of(request), body.done)
         return click_answer(await self._services.connections.sign_in_reply(reply))
 
-    async def code(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def code(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/sign-ins/{id}/code`: what the browser showed in the end."""
         body = await read_body(request, CodeBody)
         entry = CodeEntry(click_key(body.id, visitor), visitor.person, body.code, id_of(request))
         return click_answer(await self._services.connections.enter_code(entry))
 
-    async def connections(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/connections`: the visitor's own."""
         return json_answer(connections_json(await self._services.connections.of_person(visitor.person)))
 
-    async def disconnect(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def disconnect(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/connections/{id}`: doing it twice is doing it once."""
         return click_answer(await self._services.connections.disconnect(id_of(request), visitor.person))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from adapters.web.config import PageFacts
-from adapters.web.door import Door
 from adapters.web.events import EventStreams
-from adapters.web.inbound import Accounts, Inbound
+from adapters.web.inbound import Accounts, PageActions
 from adapters.web.pages import Pages
 from adapters.web.proving import visitor_of
 from adapters.web.reception import Reception
+from adapters.web.request_checks import RequestChecks
 from adapters.web.sender import WebSender
 from adapters.web.sessions import Sessions
 from bot.clock import Clock, system_clock
@@ -41,39 +41,39 @@ class WebReceiver:
         """The page's routes, for the one aiohttp application."""
         config, hub = self._sender.config, self._sender.hub
         sessions = Sessions(config, self._clock)
-        door = Door(config, sessions)
+        checks = RequestChecks(config, sessions)
         pages = Pages()
         reception = Reception(config, sessions, self._facts, hub)
-        inbound = Inbound(config, self._services, hub, self._clock)
+        inbound = PageActions(config, self._services, hub, self._clock)
         accounts = Accounts(self._services)
         streams = EventStreams(self._services.queries, hub, self._sender.board)
         return [
-            web.get("/", door.page(pages.index)),
-            web.get("/static/{name}", door.page(pages.static)),
-            web.get("/api/session", door.hello(reception.who)),
-            web.post("/api/session", door.sign_in(reception.become)),
-            web.delete("/api/session", door.sign_in(reception.leave)),
-            web.get("/api/threads", door.reading(inbound.threads)),
-            web.get("/api/events", door.reading(streams.events), allow_head=False),
-            web.post("/api/threads/{id}/messages", door.acting(inbound.message)),
-            web.post("/api/threads/{id}/stop", door.acting(inbound.stop)),
-            web.post("/api/approvals/decisions", door.acting(inbound.decide)),
-            web.post("/api/approvals/{id}/handover", door.acting(inbound.hand_over)),
-            web.post("/api/approvals/{id}/withdrawal", door.acting(inbound.take_back)),
-            web.get("/api/grants/{id}/arguments", door.reading(inbound.grant_arguments)),
-            web.get("/api/outcomes/{id}/arguments", door.reading(inbound.outcome_arguments)),
-            web.get("/api/grants", door.reading(inbound.grants)),
-            web.delete("/api/grants/{id}", door.acting(inbound.revoke)),
-            web.post("/api/approvals/{id}/look", door.acting(inbound.look)),
-            web.get("/api/approvals/{id}/together", door.reading(inbound.together)),
-            web.get("/api/approvals/{id}/arguments", door.reading(inbound.arguments)),
-            web.get("/api/approvals/{id}/form", door.reading(inbound.form)),
-            web.post("/api/clarifications/{id}/answer", door.acting(inbound.answer)),
-            web.post("/api/clarifications/{id}/dismissal", door.acting(inbound.dismiss)),
-            web.post("/api/outcomes/{id}", door.acting(inbound.outcome)),
-            web.get("/api/sign-ins/{id}/link", door.reading(accounts.link)),
-            web.post("/api/sign-ins/{id}", door.acting(accounts.reply)),
-            web.post("/api/sign-ins/{id}/code", door.acting(accounts.code)),
-            web.get("/api/connections", door.reading(accounts.connections)),
-            web.delete("/api/connections/{id}", door.acting(accounts.disconnect)),
+            web.get("/", checks.page(pages.index)),
+            web.get("/static/{name}", checks.page(pages.static)),
+            web.get("/api/session", checks.hello(reception.who)),
+            web.post("/api/session", checks.sign_in(reception.become)),
+            web.delete("/api/session", checks.sign_in(reception.leave)),
+            web.get("/api/threads", checks.reading(inbound.threads)),
+            web.get("/api/events", checks.reading(streams.events), allow_head=False),
+            web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),
+            web.post("/api/threads/{id}/stop", checks.acting(inbound.stop)),
+            web.post("/api/approvals/decisions", checks.acting(inbound.decide)),
+            web.post("/api/approvals/{id}/handover", checks.acting(inbound.hand_over)),
+            web.post("/api/approvals/{id}/withdrawal", checks.acting(inbound.take_back)),
+            web.get("/api/grants/{id}/arguments", checks.reading(inbound.grant_arguments)),
+            web.get("/api/outcomes/{id}/arguments", checks.reading(inbound.outcome_arguments)),
+            web.get("/api/grants", checks.reading(inbound.grants)),
+            web.delete("/api/grants/{id}", checks.acting(inbound.revoke)),
+            web.post("/api/approvals/{id}/look", checks.acting(inbound.look)),
+            web.get("/api/approvals/{id}/together", checks.reading(inbound.together)),
+            web.get("/api/approvals/{id}/arguments", checks.reading(inbound.arguments)),
+            web.get("/api/approvals/{id}/form", checks.reading(inbound.form)),
+            web.post("/api/clarifications/{id}/answer", checks.acting(inbound.answer)),
+            web.post("/api/clarifications/{id}/dismissal", checks.acting(inbound.dismiss)),
+            web.post("/api/outcomes/{id}", checks.acting(inbound.outcome)),
+            web.get("/api/sign-ins/{id}/link", checks.reading(accounts.link)),
+            web.post("/api/sign-ins/{id}", checks.acting(accounts.reply)),
+            web.post("/api/sign-ins/{id}/code", checks.acting(accounts.code)),
+            web.get("/api/connections", checks.reading(accounts.connections)),
+            web.delete("/api/connections/{id}", checks.acting(accounts.disconnect)),
         ]

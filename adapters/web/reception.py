@@ -10,10 +10,10 @@ from aiohttp import web
 
 from adapters.web.bodies import RefusalError, WhoBody, read_body
 from adapters.web.config import PageFacts, WebConfig
-from adapters.web.door import Visitor, json_answer
 from adapters.web.live import Hub
 from adapters.web.password import PasswordGate
 from adapters.web.render import facts_json, person_json
+from adapters.web.request_checks import PageVisitor, json_answer
 from adapters.web.sessions import Session, Sessions
 
 
@@ -27,11 +27,11 @@ class Reception:
         self._hub = hub
         self._gate = PasswordGate(config.password or "", monotonic)
 
-    async def who(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def who(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/session`: who this browser is, and its token; makes a session where there is none."""
         return self._answer(visitor.session)
 
-    async def become(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def become(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/session`: give the password, or choose who to be."""
         body = await read_body(request, WhoBody)
         if body.password is not None:
@@ -47,7 +47,7 @@ class Reception:
         self._hub.end_session(visitor.session.session_id)
         return self._answer(replace(visitor.session, person_id=person.person_id))
 
-    async def leave(self, request: web.Request, visitor: Visitor) -> web.Response:
+    async def leave(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/session`: sign out of this browser."""
         self._hub.end_session(visitor.session.session_id)
         return self._answer(self._sessions.begin())

@@ -35,7 +35,7 @@ class WebSender:
         return {}
 
     async def introduce(self, arrival: Arrival) -> Introduction:
-        """The page's people are known at the door, and nobody says anything there but to the bot."""
+        """The page's people are known from their session, and nobody says anything there but to the bot."""
         return Introduction(arrival.message.author, arrival.message.text)
 
     def live(self, thread_id: str, place: Place, reader: str) -> WebLive:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from bot.accounts.connecting import Connecting, account_label
+from bot.accounts.connecting import ConnectionWriter, account_label
 from bot.accounts.tokens import Safe
 from bot.clock import Clock
 from bot.crypto import hashed
@@ -39,7 +39,9 @@ class Codes:
     as a message that nobody but us may read: no record, no model, no log.
     """
 
-    def __init__(self, database: Database, outbox: Outbox, connecting: Connecting, safe: Safe, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, outbox: Outbox, connecting: ConnectionWriter, safe: Safe, clock: Clock
+    ) -> None:
         self._database = database
         self._outbox = outbox
         self._connecting = connecting

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.accounts.ports import OutsideServices
-from bot.accounts.tokens import Grant, Safe
+from bot.accounts.tokens import GrantedAccount, Safe
 from bot.clock import Clock
 from bot.crypto import NewId
 from bot.outbox import Outbox
@@ -28,7 +28,7 @@ Changed = Callable[[str, str], Awaitable[None]]
 """Told of a person (id) and a connection (name). `ToolServers.forget` is one: it ends sessions."""
 
 
-class Connecting:
+class ConnectionWriter:
     """Writes connections, and lets the threads go on."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Connecting:
         self._clock = clock
         self._new_id = new_id
 
-    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: Grant) -> None:
+    async def connect(self, tx: Transaction, way: AuthorizationRow, grant: GrantedAccount) -> None:
         """The tokens are active from now on. Every sign-in of this person for this connection is done."""
         person_id, connection, now = way.person_id, way.connection, self._clock()
         row = ConnectionRow(
@@ -85,7 +85,7 @@ class Connecting:
         return service.label if service is not None else connection
 
 
-def account_label(grant: Grant) -> str:
+def account_label(grant: GrantedAccount) -> str:
     """How the service names the account, safe to show; empty where it does not tell."""
     return visible_line(grant.account.label or grant.account.verified_email or "", ACCOUNT_LIMIT)
 

@@ -17,10 +17,10 @@ from typing import Any, Literal
 import structlog
 
 from bot.accounts.codes import MINUTES, new_code
-from bot.accounts.connecting import Connecting, account_label
-from bot.accounts.ports import Begun, Denied, OutsideServices, Proofs, Rejected, Unreachable
+from bot.accounts.connecting import ConnectionWriter, account_label
+from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import callback
-from bot.accounts.tokens import Grant, Safe
+from bot.accounts.tokens import GrantedAccount, Safe
 from bot.clock import Clock
 from bot.crypto import hashed, random_token
 from bot.limits import Windows
@@ -46,7 +46,7 @@ class _Next:
     """Where a browser is sent on to."""
 
     step: Step
-    begun: Begun = field(repr=False)
+    begun: BegunAuthorization = field(repr=False)
     state: str = field(repr=False)
     browser: str = field(repr=False)
     """The cookie that it has to come back with."""
@@ -65,7 +65,7 @@ class SignInFlow:
     def __init__(
         self,
         database: Database,
-        connecting: Connecting,
+        connecting: ConnectionWriter,
         safe: Safe,
         clock: Clock,
         *,
@@ -148,7 +148,7 @@ class SignInFlow:
                 redirect_uri=callback(self._address(), way.connection),
                 challenge=way.challenge,
             )
-        except (Unreachable, Rejected) as cause:
+        except (Unreachable, GrantRefused) as cause:
             return _unavailable(way, "consent", cause)
         return await self._sent_on(way, _Next("consent", begun, state, browser, way.connection, proven=proven))
 
@@ -223,7 +223,7 @@ class SignInFlow:
     ) -> GoTo | Problem:
         try:
             person_id = await self._proofs.finish(kept["kept"], code, nonce=kept["nonce"])
-        except (Unreachable, Rejected, Denied) as cause:
+        except (Unreachable, GrantRefused, Denied) as cause:
             return _unavailable(way, "proof", cause)
         if person_id != way.person_id:
             log.warning("sign_in_link_of_somebody_else", connection=way.connection)
@@ -236,9 +236,9 @@ class SignInFlow:
         try:
             tokens = await self._services.finish(way.connection, kept["kept"], code, issuer=issuer)
             account = await self._services.account(way.connection, tokens)
-        except (Unreachable, Rejected, Denied) as cause:
+        except (Unreachable, GrantRefused, Denied) as cause:
             return _unavailable(way, "consent", cause)
-        grant = Grant(tokens, account)
+        grant = GrantedAccount(tokens, account)
         if way.proven:
             return await self._connected(way, grant)
         verified = account.verified_email
@@ -247,7 +247,7 @@ class SignInFlow:
             return OTHER_ADDRESS
         return await self._wants_code(way, grant)
 
-    async def _connected(self, way: AuthorizationRow, grant: Grant) -> Connected | Problem:
+    async def _connected(self, way: AuthorizationRow, grant: GrantedAccount) -> Connected | Problem:
         async with self._database.writing_urgently() as tx:
             if not await authorizations.finish(tx, way, key=None, now=self._clock()):
                 return OVERTAKEN
@@ -263,7 +263,7 @@ class SignInFlow:
         email = (await platform.account_of(person_id)).email if platform is not None else ""
         return email.strip().lower() or None
 
-    async def _wants_code(self, way: AuthorizationRow, grant: Grant) -> ShowCode | Problem:
+    async def _wants_code(self, way: AuthorizationRow, grant: GrantedAccount) -> ShowCode | Problem:
         code = new_code()
         async with self._database.writing_urgently() as tx:
             changed = await authorizations.change(
@@ -303,7 +303,7 @@ def _unavailable(way: AuthorizationRow, step: Step, cause: Exception) -> Problem
     match cause:
         case Denied():
             return DENIED
-        case Rejected():
+        case GrantRefused():
             return SERVICE_REFUSED
         case _:
             return SERVICE_AWAY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bot.accounts.codes import Codes
-from bot.accounts.connecting import Changed, Changes, Connecting
+from bot.accounts.connecting import Changed, Changes, ConnectionWriter
 from bot.accounts.connections import Connections
 from bot.accounts.flow import SignInFlow
 from bot.accounts.tokens import Safe
@@ -38,7 +38,7 @@ def make_accounts(
     `changed`: told that somebody's account is another one now, or gone.
     """
     services, safe, changes = outside.services, Safe(sealer), Changes(changed)
-    connecting = Connecting(engine, outbox, clock, services=services, safe=safe, changes=changes, new_id=new_id)
+    connecting = ConnectionWriter(engine, outbox, clock, services=services, safe=safe, changes=changes, new_id=new_id)
     codes = Codes(database, outbox, connecting, safe, clock)
     connections = Connections(
         database, engine, outbox, clock, services=services, sealer=sealer, codes=codes, changes=changes

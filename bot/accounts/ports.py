@@ -24,7 +24,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunAuthorization:
     """The first half of an authorisation: where to send the browser, and what the second half needs."""
 
     url: str = field(repr=False)
@@ -33,7 +33,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenSet:
     """What a service granted."""
 
     access_token: str = field(repr=False)
@@ -61,7 +61,7 @@ class Denied(Exception):  # noqa: N818  # not an error: a person's choice
     """The person, or the service on their behalf, said no."""
 
 
-class Rejected(Exception):  # noqa: N818  # an answer, as the ones below
+class GrantRefused(Exception):  # noqa: N818  # an answer, as the ones below
     """The service does not accept the grant (any more): the person has to sign in again. The text is for the log."""
 
 
@@ -76,29 +76,29 @@ class OutsideServices(Protocol):
         """The service of that name; `None`: there is none (any more)."""
         ...
 
-    def fits(self, connection: str, tokens: Tokens) -> bool:
+    def fits(self, connection: str, tokens: TokenSet) -> bool:
         """Whether these tokens were granted for what the configuration says now. Others are of no use, and must not be
         shown to whatever is configured under that name today."""
         ...
 
-    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
         """Find the endpoints, register a client where none is configured, and make the link (PKCE S256). `challenge` is
         the `WWW-Authenticate` of the refusal that led here, or empty."""
         ...
 
-    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
         """Exchange the code. `issuer`: `iss` of the callback (RFC 9207). Raises `Rejected`."""
         ...
 
-    async def account(self, connection: str, tokens: Tokens) -> Account:
+    async def account(self, connection: str, tokens: TokenSet) -> Account:
         """Whose account it is, as far as the service tells; empty rather than `Unreachable`."""
         ...
 
-    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+    async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
         """New tokens for the old. Raises `Rejected`."""
         ...
 
-    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+    async def revoke(self, connection: str, tokens: TokenSet) -> bool:
         """Ask the service to forget them; whether it has a way to and did."""
         ...
 
@@ -110,7 +110,7 @@ class Proofs(Protocol):
         """Whose sign-in proves that a browser belongs to this person ("Slack", "Microsoft"); `None`: nobody's."""
         ...
 
-    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
         """Where to send the browser."""
         ...
 

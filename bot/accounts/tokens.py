@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from bot.accounts.ports import Account, OutsideServices, Rejected, Tokens, Unreachable
+from bot.accounts.ports import Account, GrantRefused, OutsideServices, TokenSet, Unreachable
 from bot.clock import Clock
 from bot.crypto import Sealer
 from bot.records import catalogues, connections, oauth_clients
@@ -37,9 +37,9 @@ class TokenStore:
         self._safe = safe
         self._clock = clock
         self._locks: dict[tuple[str, str], _Lock] = {}
-        self._under_way: set[asyncio.Task[Tokens | None]] = set()
+        self._under_way: set[asyncio.Task[TokenSet | None]] = set()
 
-    async def current(self, person_id: str, connection: str) -> Tokens | None:
+    async def current(self, person_id: str, connection: str) -> TokenSet | None:
         """This person's tokens, fresh for a while. `None`: they have no account there, or it was refused.
 
         Raises `Unreachable` when the tokens have expired and the service that could refresh them cannot be asked.
@@ -52,7 +52,7 @@ class TokenStore:
         await self._note_use(row)
         return tokens
 
-    async def refused(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+    async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         """The server answered 401 to these tokens: others, by a refresh or because somebody refreshed them meanwhile.
         `None`: there are none, the person has to sign in anew. Raises `Unreachable`."""
         return await self._see_through(self._others(person_id, connection, tokens))
@@ -61,28 +61,28 @@ class TokenStore:
         """Wait for refreshes that are under way: their outcome would be lost, and with it the account."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    async def _see_through(self, work: Coroutine[Any, Any, Tokens | None]) -> Tokens | None:
+    async def _see_through(self, work: Coroutine[Any, Any, TokenSet | None]) -> TokenSet | None:
         """Although the call that needs it may be broken off meanwhile."""
         task = asyncio.create_task(work, name="token refresh")
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
-    async def _in_time(self, person_id: str, connection: str) -> Tokens | None:
+    async def _in_time(self, person_id: str, connection: str) -> TokenSet | None:
         async with self._alone(person_id, connection):
             row, tokens = await self._kept(person_id, connection)
             if row is None or tokens is None or not self._is_late(tokens):
                 return tokens
             return await self._refreshed_in_time(row, tokens)
 
-    async def _others(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+    async def _others(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         async with self._alone(person_id, connection):
             row, kept = await self._kept(person_id, connection)
             if row is None or kept is None or kept.access_token != tokens.access_token:
                 return kept
             return await self._refreshed(row, kept)
 
-    async def _kept(self, person_id: str, connection: str) -> tuple[ConnectionRow | None, Tokens | None]:
+    async def _kept(self, person_id: str, connection: str) -> tuple[ConnectionRow | None, TokenSet | None]:
         async with self._database.reading() as tx:
             row = await connections.of(tx, person_id, connection)
         if row is None or row.status != "active":
@@ -92,13 +92,13 @@ class TokenStore:
             return None, None
         return row, tokens
 
-    def _is_late(self, tokens: Tokens) -> bool:
+    def _is_late(self, tokens: TokenSet) -> bool:
         if tokens.expires_at is None:
             return False
         ahead = AHEAD if tokens.lifetime is None else min(AHEAD, tokens.lifetime * AHEAD_SHARE)
         return self._clock() >= tokens.expires_at - ahead
 
-    async def _refreshed_in_time(self, row: ConnectionRow, tokens: Tokens) -> Tokens | None:
+    async def _refreshed_in_time(self, row: ConnectionRow, tokens: TokenSet) -> TokenSet | None:
         still_good = tokens.expires_at is None or self._clock() < tokens.expires_at
         if tokens.refresh_token is None and still_good:
             return tokens
@@ -109,14 +109,14 @@ class TokenStore:
                 return tokens
             raise
 
-    async def _refreshed(self, row: ConnectionRow, tokens: Tokens) -> Tokens | None:
+    async def _refreshed(self, row: ConnectionRow, tokens: TokenSet) -> TokenSet | None:
         """New tokens, on disk before they are used: services that rotate refresh tokens forget the old at once."""
         if tokens.refresh_token is None:
             await self._refuse(row)
             return None
         try:
             fresh = await self._services.refresh(row.connection, tokens)
-        except Rejected as refusal:
+        except GrantRefused as refusal:
             log.info("tokens_refused", connection=row.connection, cause=str(refusal))
             if not await self._refuse(row):  # signed in anew, or refreshed elsewhere, while the service was asked
                 _, now = await self._kept(row.person_id, row.connection)
@@ -132,7 +132,7 @@ class TokenStore:
         _, now = await self._kept(row.person_id, row.connection)
         return now
 
-    async def _give_back(self, row: ConnectionRow, fresh: Tokens) -> None:
+    async def _give_back(self, row: ConnectionRow, fresh: TokenSet) -> None:
         """Whoever disconnected has had the older tokens revoked: these, which nobody will ever see, live on. But where
         there is an account again, it may be the same grant at the service."""
         async with self._database.reading() as tx:
@@ -179,10 +179,10 @@ class _Lock(asyncio.Lock):
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class GrantedAccount:
     """What came of a sign-in: tokens, and whose account they are for."""
 
-    tokens: Tokens
+    tokens: TokenSet
     account: Account
 
 
@@ -204,31 +204,31 @@ class Safe:
         kept = json.loads(text)
         return kept["what"] if kept["of"] == [person_id, connection] else None
 
-    def put_tokens(self, person_id: str, connection: str, tokens: Tokens) -> str:
+    def put_tokens(self, person_id: str, connection: str, tokens: TokenSet) -> str:
         """Sealed tokens."""
         return self.put(person_id, connection, _plain(tokens))
 
-    def take_tokens(self, person_id: str, connection: str, sealed: str | None) -> Tokens | None:
+    def take_tokens(self, person_id: str, connection: str, sealed: str | None) -> TokenSet | None:
         """Tokens that were sealed; `None` as above."""
         kept = self.take(person_id, connection, sealed)
         return _tokens(kept) if kept is not None else None
 
-    def put_grant(self, person_id: str, connection: str, grant: Grant) -> str:
+    def put_grant(self, person_id: str, connection: str, grant: GrantedAccount) -> str:
         """A sealed grant."""
         return self.put(person_id, connection, {"tokens": _plain(grant.tokens), "account": asdict(grant.account)})
 
-    def take_grant(self, person_id: str, connection: str, sealed: str | None) -> Grant | None:
+    def take_grant(self, person_id: str, connection: str, sealed: str | None) -> GrantedAccount | None:
         """A grant that was sealed; `None` as above."""
         kept = self.take(person_id, connection, sealed)
-        return Grant(_tokens(kept["tokens"]), Account(**kept["account"])) if kept is not None else None
+        return GrantedAccount(_tokens(kept["tokens"]), Account(**kept["account"])) if kept is not None else None
 
 
-def _plain(tokens: Tokens) -> dict[str, Any]:
+def _plain(tokens: TokenSet) -> dict[str, Any]:
     return {**asdict(tokens), "scopes": list(tokens.scopes), "kept": dict(tokens.kept)}
 
 
-def _tokens(kept: Mapping[str, Any]) -> Tokens:
-    return Tokens(**{**kept, "scopes": tuple(kept["scopes"])})
+def _tokens(kept: Mapping[str, Any]) -> TokenSet:
+    return TokenSet(**{**kept, "scopes": tuple(kept["scopes"])})
 
 
 # ---------------------------------------------------------------- client registrations and catalogues

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from bot.accounts.ports import Account, Begun, OutsideServices, Proofs, Service, Tokens, Unreachable
+from bot.accounts.ports import Account, BegunAuthorization, OutsideServices, Proofs, Service, TokenSet, Unreachable
 from bot.accounts.tokens import CatalogueStore, TokenStore
 
 
@@ -17,27 +17,27 @@ class NoServices:
         """None."""
         return None
 
-    def fits(self, connection: str, tokens: Tokens) -> bool:
+    def fits(self, connection: str, tokens: TokenSet) -> bool:
         """No."""
         return False
 
-    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
         """Raises `Unreachable`, as all of the others do."""
         _no_service()
 
-    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
         """As above."""
         _no_service()
 
-    async def account(self, connection: str, tokens: Tokens) -> Account:
+    async def account(self, connection: str, tokens: TokenSet) -> Account:
         """Nobody's."""
         return Account()
 
-    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+    async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
         """As above."""
         _no_service()
 
-    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+    async def revoke(self, connection: str, tokens: TokenSet) -> bool:
         """Nothing is revoked."""
         return False
 
@@ -49,7 +49,7 @@ class NoProofs:
         """Nobody."""
         return None
 
-    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
         """Raises `Unreachable`."""
         _no_service()
 

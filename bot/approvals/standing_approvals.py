@@ -11,7 +11,7 @@ from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.grants import GrantRow
-from policies.approvers import DURATIONS, Grant, grant_offered
+from policies.approvers import DURATIONS, StandingApproval, grant_offered
 
 
 class StandingApprovals:
@@ -48,11 +48,11 @@ class StandingApprovals:
         )
         await grants.add(tx, kept)
 
-    async def grants_of(self, person_id: str) -> Sequence[Grant]:
+    async def grants_of(self, person_id: str) -> Sequence[StandingApproval]:
         """Returns what somebody allows themselves now, for `policies.approvers.under_grants`."""
         async with self._database.reading() as tx:
             rows = await grants.of_person(tx, person_id, self._clock())
-        return [Grant(row.person_id, row.server, row.tool, row.digest, row.until) for row in rows]
+        return [StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until) for row in rows]
 
 
 def is_offered(row: ApprovalRow) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records import approvals, attempts, clarifications, concerns, deliveries, sign_ins, tables, threads
+from bot.records import approvals, attempts, clarifications, deliveries, overviews, sign_ins, tables, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
@@ -116,5 +116,5 @@ async def is_with_us(tx: Transaction, thread_id: str, person_id: str) -> bool:
 
 async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, ...]:
     """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
-    candidates = [*await deliveries.threads_waiting(tx, within), *await concerns.threads_of_questions(tx, within)]
+    candidates = [*await deliveries.threads_waiting(tx, within), *await overviews.threads_of_questions(tx, within)]
     return tuple([t for t in dict.fromkeys(candidates) if person_id in await requesters(tx, t)])

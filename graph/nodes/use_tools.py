@@ -29,7 +29,7 @@ from graph.ports import (
     Failed,
     Given,
     Live,
-    NotPermitted,
+    NotApproved,
     NotSent,
     Ports,
     Prepared,
@@ -206,13 +206,13 @@ async def _unsent(ports: Ports, state: ToolCallState, record: CallRecord, failed
     return answered(state, failed) if isinstance(ended, Begun) else _kept_from(state, ended)
 
 
-def _kept_from(state: ToolCallState, known: Existing | NotPermitted) -> Command[str]:
+def _kept_from(state: ToolCallState, known: Existing | NotApproved) -> Command[str]:
     """What follows where the ledger does not let the call be sent."""
     match known:
         case Undecided(attempt=attempt, text=text, owner=owner):
             unknown = {"attempt": attempt, "known": text, "known_to": owner}
             return Command(goto="outcome_unknown", update=unknown)
-        case NotPermitted():
+        case NotApproved():
             # The tool, its configuration or the policy changed since the approval: the call is judged anew.
             return Command(goto="policy_gate", update={"approved": None})
         case Recorded() | Skipped():

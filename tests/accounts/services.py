@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from bot.accounts.ports import Account, Begun, Rejected, Service, Tokens
+from bot.accounts.ports import Account, BegunAuthorization, GrantRefused, Service, TokenSet
 
 ISSUER = "https://accounts.example"
 
@@ -45,41 +45,41 @@ class FakeServices:
     def service(self, connection: str) -> Service | None:
         return self.known.get(connection)
 
-    def fits(self, connection: str, tokens: Tokens) -> bool:
+    def fits(self, connection: str, tokens: TokenSet) -> bool:
         return connection not in self.unfit
 
-    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> Begun:
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
         self._troubled()
         self.begun.append({"connection": connection, "redirect_uri": redirect_uri, "challenge": challenge})
-        return Begun(
+        return BegunAuthorization(
             f"{ISSUER}/authorize?state={state}&redirect_uri={redirect_uri}", {"verifier": f"secret-verifier-{state}"}
         )
 
-    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> Tokens:
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
         await self._moment()
         assert kept["verifier"].startswith("secret-verifier-")
         if not code.startswith("code-of-"):
-            raise Rejected("invalid_grant")
+            raise GrantRefused("invalid_grant")
         self.exchanged.append((code, issuer))
         return self.tokens(code.removeprefix("code-of-"))
 
-    async def account(self, connection: str, tokens: Tokens) -> Account:
+    async def account(self, connection: str, tokens: TokenSet) -> Account:
         login = tokens.access_token.split("-")[2]
         return Account(login, self.emails.get(login))
 
-    async def refresh(self, connection: str, tokens: Tokens) -> Tokens:
+    async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
         self.refreshed.append(tokens.access_token)
         await self._moment()
         return self.tokens(tokens.access_token.split("-")[2])
 
-    async def revoke(self, connection: str, tokens: Tokens) -> bool:
+    async def revoke(self, connection: str, tokens: TokenSet) -> bool:
         await self._moment()
         self.revoked.append(tokens.access_token)
         return True
 
-    def tokens(self, login: str) -> Tokens:
+    def tokens(self, login: str) -> TokenSet:
         number = next(self._numbers)
-        return Tokens(
+        return TokenSet(
             f"secret-access-{login}-{number}",
             f"secret-refresh-{login}-{number}",
             self.lifetime,
@@ -109,9 +109,9 @@ class FakeProofs:
     def provider(self, person_id: str) -> str | None:
         return self.providers.get(person_id.partition(":")[0])
 
-    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> Begun:
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
         self.nonces.append(nonce)
-        return Begun(
+        return BegunAuthorization(
             f"https://chat.example/openid?state={state}&redirect_uri={redirect_uri}",
             {"secret": "secret-proof-verifier"},
         )
@@ -119,5 +119,5 @@ class FakeProofs:
     async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
         assert kept == {"secret": "secret-proof-verifier"}
         if nonce not in self.nonces or not code.startswith("proof-of-"):
-            raise Rejected("not an ID token")
+            raise GrantRefused("not an ID token")
         return code.removeprefix("proof-of-")

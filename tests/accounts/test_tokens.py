@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.accounts.ports import Rejected, Tokens, Unreachable
+from bot.accounts.ports import GrantRefused, TokenSet, Unreachable
 from bot.accounts.tokens import Safe
 from bot.crypto import Sealer
 from bot.records import connections
@@ -77,7 +77,7 @@ async def test_tokens_that_cannot_be_refreshed_now_are_used_while_they_are_good(
 
 async def test_a_refresh_that_is_refused_means_signing_in_anew(stage: Stage) -> None:
     await expiring(stage, 60)
-    stage.services_outside.trouble = Rejected("invalid_grant")
+    stage.services_outside.trouble = GrantRefused("invalid_grant")
     assert await stage.access_token() is None
     stage.services_outside.trouble = None
     assert await stage.access_token() is None
@@ -88,7 +88,7 @@ async def test_a_refresh_that_is_refused_means_signing_in_anew(stage: Stage) -> 
     assert [view.working for view in await stage.services.connections.of_person(ANA)] == [True]
 
 
-async def current(stage: Stage) -> Tokens:
+async def current(stage: Stage) -> TokenSet:
     tokens = await stage.tokens.current(ANA.person_id, "drive")
     assert tokens is not None
     return tokens
@@ -133,7 +133,7 @@ async def test_a_refusal_of_the_old_tokens_says_nothing_of_an_account_that_was_c
         fresh = stage.services_outside.tokens("anew")
         sealed = Safe(Sealer(KEY)).put_tokens(ANA.person_id, "drive", fresh)
         await connections.put(tx, replace(known, sealed_tokens=sealed))
-    stage.services_outside.trouble = Rejected("invalid_grant")
+    stage.services_outside.trouble = GrantRefused("invalid_grant")
     stage.services_outside.held.set()
     assert await call == fresh.access_token
     assert stage.services_outside.revoked == []
@@ -152,7 +152,7 @@ async def test_tokens_of_another_configuration_are_shown_to_nobody(stage: Stage)
     await stage.connect()
     stage.services_outside.unfit.add("drive")
     assert await stage.access_token() is None
-    assert await stage.tokens.refused(ANA.person_id, "drive", Tokens("secret-access-ana-1")) is None
+    assert await stage.tokens.refused(ANA.person_id, "drive", TokenSet("secret-access-ana-1")) is None
     assert [view.working for view in await stage.services.connections.of_person(ANA)] == [False]
     assert stage.services_outside.refreshed == []
 

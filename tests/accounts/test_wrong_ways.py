@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bot.accounts.flow import GoTo, Problem, ShowCode
-from bot.accounts.ports import Denied, Rejected, Unreachable
+from bot.accounts.ports import Denied, GrantRefused, Unreachable
 from tests.accounts.stage import ANA, BEN, Browser, Stage, state_of
 from tests.bot.conftest import until
 
@@ -48,7 +48,7 @@ async def test_an_answer_that_grants_nothing(stage: Stage, query: dict[str, str]
     assert stage.everything() == before
 
 
-@pytest.mark.parametrize("trouble", [Unreachable("x"), Rejected("x"), Denied("x")])
+@pytest.mark.parametrize("trouble", [Unreachable("x"), GrantRefused("x"), Denied("x")])
 async def test_a_service_that_does_not_go_through_with_it(stage: Stage, trouble: Exception) -> None:
     browser, url = await on_the_way(stage)
     before = stage.everything()

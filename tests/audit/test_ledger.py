@@ -13,7 +13,7 @@ from graph.ports import (
     Begun,
     BrokeOff,
     Failed,
-    NotPermitted,
+    NotApproved,
     Recorded,
     Skipped,
     Succeeded,
@@ -57,7 +57,7 @@ async def test_so_it_is_with_a_missing_account_and_the_call_may_be_made_then(rec
 
 
 async def test_what_may_not_run_is_not_recorded_as_failed_either(records: Records) -> None:  # noqa: F811
-    assert isinstance(await records.ledger.unsent(replace(call(), permitted=False), Failed("x")), NotPermitted)
+    assert isinstance(await records.ledger.unsent(replace(call(), permitted=False), Failed("x")), NotApproved)
     assert await status(records) == "none"
 
 

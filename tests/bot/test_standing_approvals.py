@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain import AlreadySettled, GrantView, Refused, Settled, Unknown
 from graph.calls import digest_of
-from policies.approvers import DURATIONS, Grant
+from policies.approvers import DURATIONS, StandingApproval
 from policies.model import Call
 from tests.bot.desks import ANA, BEN, LAMP, MAKE, Desks
 
@@ -28,7 +28,7 @@ async def test_whoever_approves_may_allow_themselves_the_same_call_for_a_while(d
     assert said == Settled("Approved, and allowed for 8 h when you ask for the same again.")
     until = desks.clock() + HOURS_8
     assert await desks.parts.standing_approvals.grants_of(ANA.person_id) == [
-        Grant(ANA.person_id, "workshop", "make", LAMP, until)
+        StandingApproval(ANA.person_id, "workshop", "make", LAMP, until)
     ]
     (view,) = await desks.services.queries.standing_approvals(ANA)
     assert (view.server, view.tool, view.arguments, view.until) == ("workshop", "make", {"what": "lamp"}, until)

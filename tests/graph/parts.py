@@ -24,7 +24,7 @@ from graph.ports import (
     Caller,
     CallRecord,
     Failed,
-    NotPermitted,
+    NotApproved,
     Picked,
     Ports,
     Prepared,
@@ -42,7 +42,7 @@ from graph.ports import (
 from graph.running import Agent
 from graph.state import Turn
 from graph.workflow import build_workflow
-from policies.approvers import Grant
+from policies.approvers import StandingApproval
 from policies.model import Mode, Tool
 from policies.policy_file import parse_policy
 from tests.fakes.openai_server import wire_problem
@@ -93,7 +93,7 @@ class Bench:
     unmade: list[Unmade] = field(default_factory=list)
     groups: dict[str, bool | None] = field(default_factory=dict)
     looked_up: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    given: list[Grant] = field(default_factory=list)
+    given: list[StandingApproval] = field(default_factory=list)
     tokens: int = 0
     used_up: str | None = None
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -138,19 +138,19 @@ class Bench:
 
     async def unsent(
         self, record: CallRecord, outcome: Failed | None
-    ) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+    ) -> Begun | Recorded | Undecided | Skipped | NotApproved:
         begun = await self.begin(record)
         if isinstance(begun, Begun):
             self.attempts[record.call_id] = outcome or "nothing"
         return begun
 
-    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotPermitted:
+    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotApproved:
         if not self.permitted:
             self.permitted = True
-            return NotPermitted()
+            return NotApproved()
         self.records.append(record)
         if not record.permitted:
-            return NotPermitted()
+            return NotApproved()
         before = self.attempts.get(record.call_id)
         if before == "started":
             return Undecided(1)
@@ -189,7 +189,7 @@ class Bench:
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         return None
 
-    async def grants_of(self, person_id: str) -> list[Grant]:
+    async def grants_of(self, person_id: str) -> list[StandingApproval]:
         return self.given
 
     async def refusal(self, person_id: str) -> str | None:

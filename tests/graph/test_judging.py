@@ -16,7 +16,7 @@ from graph.calls import digest_of
 from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
 from graph.ports import SignInNeeded, Unavailable
 from graph.state import Silent
-from policies.approvers import Grant
+from policies.approvers import StandingApproval
 from policies.model import Annotations, Deny, Verdict
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
@@ -35,8 +35,8 @@ HARMLESS: dict[str, Any] = {
 }
 
 
-def granted(name: str, until: float, person: str = "web:ana") -> Grant:
-    return Grant(person, "s", name, digest_of(tool(name, **HARMLESS), {"k": 1}), until)
+def granted(name: str, until: float, person: str = "web:ana") -> StandingApproval:
+    return StandingApproval(person, "s", name, digest_of(tool(name, **HARMLESS), {"k": 1}), until)
 
 
 @pytest.mark.parametrize(("answer", "called"), [(True, 1), (False, 0), (None, 0)])
@@ -115,7 +115,7 @@ async def test_what_the_requester_always_allows_themselves_runs_without_asking(t
     ],
     ids=["over", "another's", "another tool", "four eyes"],
 )
-async def test_other_grants_change_nothing(tmp_path: Path, name: str, grant: Grant) -> None:
+async def test_other_grants_change_nothing(tmp_path: Path, name: str, grant: StandingApproval) -> None:
     bench = Bench([name], given=[grant], more=HARMLESS)
     async with rig(tmp_path, does(name), bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)

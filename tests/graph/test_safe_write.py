@@ -16,7 +16,7 @@ from graph.calls import CLARIFICATION, digest_of
 from graph.interrupts import Answered, Approved
 from graph.judging import QUOTE, QUOTE_LIMIT, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
-from policies.approvers import Grant
+from policies.approvers import StandingApproval
 from policies.model import Annotations, Mode, Tool
 from tests.graph.parts import Answering, Bench, rig, tool, turn
 from tests.support.examples import examples
@@ -140,7 +140,7 @@ async def test_what_the_requester_always_allows_themselves_needs_their_words_too
     bench = Bench(["run"], schemas={"run": COMMAND}, more={"annotations": harmless, "annotations_trusted": True})
     made = bench.find("s__run")
     assert made is not None
-    bench.given = [Grant("web:ana", "s", "run", digest_of(made, {"command": "task add"}), until=60.0)]
+    bench.given = [StandingApproval("web:ana", "s", "run", digest_of(made, {"command": "task add"}), until=60.0)]
     policy = "version: 1\nrules:\n  - {name: tasks, match: {tool: run}, decide: ask}\n"
     async with rig(tmp_path, runs("task add", quote), bench, policy=policy, mode=SAFE) as r:
         await r.agent.begin(turn("m1"), "please add a task", LIVE)

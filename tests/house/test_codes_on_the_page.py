@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.accounts.ports import Account, Tokens
-from bot.accounts.tokens import Grant, Safe
+from bot.accounts.ports import Account, TokenSet
+from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
@@ -40,7 +40,7 @@ async def a_browser_shows(folder: Path, person_id: str, code: str) -> None:
                 began_at=now,
                 step="code",
                 sealed_grant=safe.put_grant(
-                    person_id, "drive", Grant(Tokens("access-token-of-a-test"), Account("ana"))
+                    person_id, "drive", GrantedAccount(TokenSet("access-token-of-a-test"), Account("ana"))
                 ),
                 sealed_code=safe.put(person_id, "drive", {"code": code}),
                 code_until=now + 600,

@@ -8,7 +8,7 @@ from typing import Any
 
 from adapters.oauth.connections import Connection, OAuthServer, Provider
 from adapters.oauth.services import OAuthServices
-from bot.accounts.ports import Begun, Tokens
+from bot.accounts.ports import BegunAuthorization, TokenSet
 from bot.clock import Clock, system_clock
 from tests.fakes.oauth import Browser, ProtectedServer, Shown
 
@@ -39,11 +39,11 @@ def at(server: ProtectedServer, **more: Any) -> OAuthServer:
     return OAuthServer("notes", server.url, **more)
 
 
-async def begin(oauth: OAuthServices, connection: str, challenge: str = "") -> Begun:
+async def begin(oauth: OAuthServices, connection: str, challenge: str = "") -> BegunAuthorization:
     return await oauth.begin(connection, state=STATE, redirect_uri=REDIRECT, challenge=challenge)
 
 
-async def consent(begun: Begun, user: str = "ana") -> Shown:
+async def consent(begun: BegunAuthorization, user: str = "ana") -> Shown:
     """Somebody opens the link and says yes (or what the fake makes them say)."""
     async with Browser(user, stop_at=REDIRECT) as browser:
         shown = await browser.open(begun.url)
@@ -51,7 +51,7 @@ async def consent(begun: Begun, user: str = "ana") -> Shown:
     return shown
 
 
-async def signed_in(oauth: OAuthServices, connection: str, user: str = "ana", challenge: str = "") -> Tokens:
+async def signed_in(oauth: OAuthServices, connection: str, user: str = "ana", challenge: str = "") -> TokenSet:
     """The whole way."""
     begun = await begin(oauth, connection, challenge)
     query = (await consent(begun, user)).query

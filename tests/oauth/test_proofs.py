@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.oauth.chat_identity import ChatProofs, EntraLogin, SlackLogin, logins_from
-from bot.accounts.ports import Rejected, Unreachable
+from bot.accounts.ports import GrantRefused, Unreachable
 from bot.settings import Settings
 from tests.fakes.oauth import IdentityFake, entra_user, identity_provider, slack_user
 from tests.oauth.parts import REDIRECT, STATE, consent
@@ -91,22 +91,22 @@ LIES: dict[str, dict[str, Any]] = {
 async def test_an_id_token_is_refused_with(lie: str, platform: str) -> None:
     async with proving() as (proofs, provider):
         provider.claims = LIES[lie]
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA[platform], "ana")
 
 
 async def test_the_nonce_is_the_one_of_this_sign_in() -> None:
     async with proving() as (proofs, _):
-        with pytest.raises(Rejected, match="another sign-in"):
+        with pytest.raises(GrantRefused, match="another sign-in"):
             await prove(proofs, ANA["slack"], "ana", nonce="n-of-somebody-else")
-        with pytest.raises(Rejected, match="another sign-in"):
+        with pytest.raises(GrantRefused, match="another sign-in"):
             await prove(proofs, ANA["slack"], "ana", nonce="")
 
 
 async def test_another_tenants_word_about_this_tenant_counts_for_nothing() -> None:
     async with proving() as (proofs, provider):
         provider.claims = {"tid": OTHER_TENANT}
-        with pytest.raises(Rejected, match="another tenant"):
+        with pytest.raises(GrantRefused, match="another tenant"):
             await prove(proofs, ANA["teams"], "ana")
 
 
@@ -114,7 +114,7 @@ async def test_another_tenants_word_about_this_tenant_counts_for_nothing() -> No
 async def test_an_id_token_of_nobody_is_refused(claims: dict[str, Any]) -> None:
     async with proving() as (proofs, provider):
         provider.claims = claims
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA["teams"], "ana")
 
 
@@ -122,14 +122,14 @@ async def test_an_id_token_of_nobody_is_refused(claims: dict[str, Any]) -> None:
 async def test_only_the_providers_kind_of_signature_counts(algorithm: str) -> None:
     async with proving() as (proofs, provider):
         provider.id_token_algorithm = algorithm
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA["slack"], "ana")
 
 
 async def test_a_key_that_is_not_published_signs_nothing() -> None:
     async with proving() as (proofs, provider):
         provider.key_name = "second"
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA["slack"], "ana")
 
 
@@ -140,7 +140,7 @@ async def test_a_key_under_another_keys_name_signs_nothing(monkeypatch: pytest.M
         await prove(proofs, ANA["slack"], "ana")
         other = identity.signing_key("second")
         monkeypatch.setattr(identity, "signing_key", lambda _: other)
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA["slack"], "ana")
 
 
@@ -149,7 +149,7 @@ async def test_a_new_key_is_fetched_but_not_for_every_forgery() -> None:
     async with proving(clock=lambda: now[0]) as (proofs, provider):
         await prove(proofs, ANA["slack"], "ana")
         provider.key_name = provider.published = "second"
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await prove(proofs, ANA["slack"], "ana")
         assert provider.log.count("keys") == 1
         now[0] += 61
@@ -160,7 +160,7 @@ async def test_a_new_key_is_fetched_but_not_for_every_forgery() -> None:
 async def test_an_answer_without_an_id_token_proves_nothing() -> None:
     async with proving() as (proofs, provider):
         provider.shape = lambda answer: {name: value for name, value in answer.items() if name != "id_token"}
-        with pytest.raises(Rejected, match="no ID token"):
+        with pytest.raises(GrantRefused, match="no ID token"):
             await prove(proofs, ANA["slack"], "ana")
 
 
@@ -169,10 +169,10 @@ async def test_an_answer_without_an_id_token_proves_nothing() -> None:
     [
         ("openid-configuration", (500, ""), Unreachable),
         ("openid-configuration", (200, "{}"), Unreachable),
-        ("token", (200, '{"ok": false, "error": "invalid_code"}'), Rejected),
+        ("token", (200, '{"ok": false, "error": "invalid_code"}'), GrantRefused),
         ("token", (503, ""), Unreachable),
         ("keys", (200, "[]"), Unreachable),
-        ("keys", (200, '{"keys": [{"kty": "RSA"}, 1, {"kty": "EC"}]}'), Rejected),
+        ("keys", (200, '{"keys": [{"kty": "RSA"}, 1, {"kty": "EC"}]}'), GrantRefused),
     ],
 )
 async def test_answers_that_are_none_are_said_to_be_so(end: str, fault: tuple[int, str], kind: type[Exception]) -> None:
@@ -186,7 +186,7 @@ async def test_a_login_that_is_not_configured_any_more_proves_nothing() -> None:
     async with proving() as (proofs, _):
         begun = await proofs.begin(ANA["slack"], state=STATE, nonce="n-1", redirect_uri=REDIRECT)
         query = (await consent(begun, "ana")).query
-        with pytest.raises(Rejected, match="not configured"):
+        with pytest.raises(GrantRefused, match="not configured"):
             await ChatProofs([]).finish(begun.kept, query["code"], nonce="n-1")
 
 

@@ -20,7 +20,7 @@ from adapters.oauth.connections import (
     ProviderUse,
     connections_of,
 )
-from bot.accounts.ports import Account, Rejected, Tokens, Unreachable
+from bot.accounts.ports import Account, GrantRefused, TokenSet, Unreachable
 from tests.fakes.oauth import IdentityFake, identity_provider
 from tests.oauth.parts import REDIRECT, STATE, begin, consent, provider_at, services, signed_in
 from tests.oauth.test_discovery import serving
@@ -74,7 +74,7 @@ async def test_a_code_without_the_verifier_is_refused() -> None:
         oauth = services(provider_at(provider.base))
         begun = await begin(oauth, "tracker")
         query = (await consent(begun)).query
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("tracker", {**begun.kept, "verifier": "x" * 43}, query["code"], issuer=None)
 
 
@@ -83,7 +83,7 @@ async def test_the_issuer_is_looked_at_where_it_is_known() -> None:
         oauth = services(provider_at(provider.base))
         begun = await begin(oauth, "tracker")
         query = (await consent(begun)).query
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("tracker", begun.kept, query["code"], issuer="https://evil.example")
         assert provider.log == []
 
@@ -138,7 +138,7 @@ async def test_github_refuses_with_a_friendly_status(error: str) -> None:
         begun = await begin(oauth, "github")
         query = (await consent(begun)).query
         provider.faults["token"] = (200, json.dumps({"error": error, "error_description": "code=abc"}))
-        with pytest.raises(Rejected) as refusal:
+        with pytest.raises(GrantRefused) as refusal:
             await oauth.finish("github", begun.kept, query["code"], issuer=None)
         assert "abc" not in str(refusal.value)
 
@@ -267,10 +267,10 @@ async def test_what_another_release_kept_means_a_new_sign_in() -> None:
         oauth = services(provider_at(provider.base))
         tokens = await signed_in(oauth, "tracker")
         strange = replace(tokens, kept={**tokens.kept, "unheard": 1})
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.refresh("tracker", strange)
         assert await oauth.account("tracker", strange) == Account()
-        assert not await oauth.revoke("tracker", Tokens("x"))
+        assert not await oauth.revoke("tracker", TokenSet("x"))
 
 
 async def test_nobody_there_is_no_refusal() -> None:

@@ -13,12 +13,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from adapters.oauth.connections import OAuthServer
 from adapters.oauth.services import OAuthServices
-from bot.accounts.ports import Account, Rejected, Tokens, Unreachable
+from bot.accounts.ports import Account, GrantRefused, TokenSet, Unreachable
 from tests.fakes.oauth import ProtectedServer, protected_server
 from tests.oauth.parts import REDIRECT, STATE, Kept, at, begin, consent, services, signed_in
 
 
-async def whoami(server: ProtectedServer, tokens: Tokens) -> str:
+async def whoami(server: ProtectedServer, tokens: TokenSet) -> str:
     """Ask the MCP server itself."""
     async with (
         httpx.AsyncClient(headers={"Authorization": f"Bearer {tokens.access_token}"}) as http,
@@ -75,7 +75,7 @@ async def test_a_code_with_another_links_verifier_is_refused() -> None:
         oauth = services(at(server))
         mine, other = await begin(oauth, "notes"), await begin(oauth, "notes")
         query = (await consent(mine)).query
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("notes", other.kept, query["code"], issuer=query["iss"])
 
 
@@ -85,7 +85,7 @@ async def test_a_code_works_once() -> None:
         begun = await begin(oauth, "notes")
         query = (await consent(begun)).query
         await oauth.finish("notes", begun.kept, query["code"], issuer=query["iss"])
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("notes", begun.kept, query["code"], issuer=query["iss"])
 
 
@@ -95,7 +95,7 @@ async def test_a_callback_of_another_issuer_is_refused_before_the_code_goes_anyw
         oauth = services(at(server))
         begun = await begin(oauth, "notes")
         query = (await consent(begun)).query
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("notes", begun.kept, query["code"], issuer=issuer)
         assert server.count("POST /token") == 0
 
@@ -123,9 +123,9 @@ async def test_a_refused_renewal_means_that_the_person_signs_in_again() -> None:
         oauth = services(at(server))
         tokens = await signed_in(oauth, "notes")
         server.forget("ana")
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.refresh("notes", tokens)
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.refresh("notes", replace(tokens, refresh_token=None))
 
 
@@ -145,7 +145,7 @@ async def test_revoked_tokens_are_good_for_nothing() -> None:
         tokens = await signed_in(oauth, "notes")
         assert await oauth.revoke("notes", tokens)
         assert server.who(tokens.access_token) is None
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.refresh("notes", tokens)
 
 
@@ -194,7 +194,7 @@ async def test_a_client_that_the_service_forgot_is_registered_anew() -> None:
         begun = await begin(oauth, "notes")
         query = (await consent(begun)).query
         server.clients.clear()
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await oauth.finish("notes", begun.kept, query["code"], issuer=query["iss"])
         tokens = await signed_in(oauth, "notes")
         assert server.who(tokens.access_token) == "ana"
@@ -218,7 +218,7 @@ async def test_tokens_do_not_go_to_another_server_of_the_same_name() -> None:
         assert services(at(server)).fits("notes", tokens)
         assert not moved.fits("notes", tokens)
         assert not services().fits("notes", tokens)
-        with pytest.raises(Rejected):
+        with pytest.raises(GrantRefused):
             await moved.refresh("notes", tokens)
         assert not await moved.revoke("notes", tokens)
         assert other.log == []

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from adapters.oauth.chat_identity import ChatProofs, SlackLogin
 from adapters.oauth.pages import sign_in_routes
-from bot.accounts.ports import Tokens
+from bot.accounts.ports import TokenSet
 from bot.domain import Person
 from bot.records import threads
 from graph.ports import AccountNeeded
@@ -45,7 +45,7 @@ class House:
         posted = ('INSERT INTO "posts"', 'INSERT INTO "post_messages"')
         return [line for line in self.stage.everything().splitlines() if not line.startswith(posted)]
 
-    async def tokens(self, person: Person) -> Tokens | None:
+    async def tokens(self, person: Person) -> TokenSet | None:
         return await self.stage.tokens.current(person.person_id, "notes")
 
     async def whose(self, person: Person) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from policies.conditions import (
+    AllConditions,
     AllOf,
     AnyOf,
     Between,
@@ -19,7 +20,6 @@ from policies.conditions import (
     OneOf,
     Present,
     Regex,
-    Together,
 )
 from policies.model import Allow, Annotations, Argument, Ask, Call, Deny, Facts, Match, Mode, Tool
 from policies.rules import Policy, Rule
@@ -87,7 +87,7 @@ conditions = st.recursive(
         st.builds(Not, inner),
         st.builds(AnyOf, inner),
         st.builds(AllOf, inner),
-        st.builds(Together, st.lists(inner, max_size=2).map(tuple)),
+        st.builds(AllConditions, st.lists(inner, max_size=2).map(tuple)),
     ),
     max_leaves=3,
 )

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from graph.calls import digest_of as digest_of_approval
-from policies.approvers import DURATIONS, Decider, Grant, covered, digest_of, grant_offered, under_grants
+from policies.approvers import DURATIONS, Decider, StandingApproval, covered, digest_of, grant_offered, under_grants
 from policies.judging import judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Mode, Risk
 from tests.policies.builders import WRITES, a_call, a_policy, a_tool, facts
 
 TOOL = replace(a_tool(says=WRITES), fingerprint="f1", input_schema={"type": "object"})
 CALL = Call(TOOL, {"title": "Board", "count": 1})
-GRANT = Grant("web:ana", "calendar", "create_event", digest_of(CALL), until=1000.0)
+GRANT = StandingApproval("web:ana", "calendar", "create_event", digest_of(CALL), until=1000.0)
 ANA = Decider("web:ana", ("web:ana",))
 ASKED = Ask(rule="r1", source="p:3", version="abc")
 

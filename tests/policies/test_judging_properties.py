@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.approvers import Decider, Grant, digest_of, under_grants
+from policies.approvers import Decider, StandingApproval, digest_of, under_grants
 from policies.judging import explain, judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode
 from policies.rules import Policy, Rule
@@ -129,7 +129,7 @@ def test_what_requires_approval_is_never_allowed(policy: Policy, call: Call, aro
 @given(any_policy, calls, any_facts)
 def test_a_grant_turns_an_ask_into_an_allow_and_nothing_else(policy: Policy, call: Call, around: Facts) -> None:
     verdict = judge(policy, call, around)
-    grant = Grant(around.requester, call.tool.server, call.tool.name, digest_of(call), until=100.0)
+    grant = StandingApproval(around.requester, call.tool.server, call.tool.name, digest_of(call), until=100.0)
     granted = under_grants(verdict, call, [grant], Decider(around.requester, (around.requester,)), now=99.0)
     assert granted == verdict or (isinstance(verdict, Ask) and isinstance(granted, Allow))
     somebody = Decider("somebody", ("somebody",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies.conditions import AllOf, AnyOf, Between, Equals, Glob, Not, OneOf, Present, Regex, Together
+from policies.conditions import AllConditions, AllOf, AnyOf, Between, Equals, Glob, Not, OneOf, Present, Regex
 from policies.model import Argument, Ask
 from policies.policy_file import parse_policy
 from policies.rules import PolicyError
@@ -123,10 +123,10 @@ CONDITIONS = [
     ("a", "{min: 1, max: 2}", Between(1, 2)),
     ("a", "{present: false}", Present(wanted=False)),
     ("a", "{not: {in: [a]}}", Not(OneOf(("a",)))),
-    ("a", "{present: true, not: x}", Together((Present(wanted=True), Not(Glob("x"))))),
+    ("a", "{present: true, not: x}", AllConditions((Present(wanted=True), Not(Glob("x"))))),
     ("$.a", "x", Glob("x")),
     ("$.a[*]", "{any: x}", AnyOf(Glob("x"))),
-    ("$.a[*]", "{all: {min: 1, not: 5}}", AllOf(Together((Between(1, None), Not(Equals(5)))))),
+    ("$.a[*]", "{all: {min: 1, not: 5}}", AllOf(AllConditions((Between(1, None), Not(Equals(5)))))),
     ("$.a[*]", "{not: {any: {not: x}}}", Not(AnyOf(Not(Glob("x"))))),
     ("$.a[0]", "{present: true}", Present(wanted=True)),
     ("$filter", "x", Glob("x")),

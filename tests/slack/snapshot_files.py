@@ -25,7 +25,7 @@ from adapters.slack.render.forms import (
 )
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import (
-    Piece,
+    SlackMessage,
     connections_piece,
     help_piece,
     note,
@@ -134,7 +134,7 @@ def _post(content: Content) -> Callable[[], Any]:
     return lambda: [_message(piece) for piece in pieces(a_post(content))]
 
 
-def _message(piece: Piece) -> Any:
+def _message(piece: SlackMessage) -> Any:
     return {"text": piece.text, "blocks": list(piece.blocks)}
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.drafts import Drafts, ThreadLive
-from adapters.slack.outbound.outbox import Outbound
+from adapters.slack.outbound.drafts import SlackDrafts, SlackLiveAnswer
+from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.outbound.status import StatusPace
-from adapters.slack.outbound.writing import Pace
+from adapters.slack.outbound.writing import SlackPace
 from adapters.slack.web_api.client import WebApi
 from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.slack.server import FakeSlack, fake_slack
 
-QUICK = Pace(before=0.05, append=0.05, update=0.05, grace=0.3)
-NEVER = Pace(before=60.0)
+QUICK = SlackPace(before=0.05, append=0.05, update=0.05, grace=0.3)
+NEVER = SlackPace(before=60.0)
 LINK = "https://sign.in/acme?state=very-secret"
 LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 30 for n in range(60))
 """An answer of several messages."""
@@ -31,7 +31,7 @@ class Stage:
 
     slack: FakeSlack
     api: WebApi
-    pace: Pace
+    pace: SlackPace
     status_pace: StatusPace
     thread_ts: str
     links: dict[str, str | Refused | Unknown | Exception] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class Stage:
 
     def again(self) -> None:
         """What a new process knows: nothing."""
-        self.drafts = Drafts(self.api, clock=lambda: self.now, pace=self.pace, status_pace=self.status_pace)
-        self.outbound = Outbound(self.api, self.drafts, self._link)
+        self.drafts = SlackDrafts(self.api, clock=lambda: self.now, pace=self.pace, status_pace=self.status_pace)
+        self.outbound = SlackPostSender(self.api, self.drafts, self._link)
 
     async def _link(self, sign_in_id: str, person_id: str) -> str | Refused | Unknown:
         answer = self.links[f"{sign_in_id} {person_id}"]
@@ -57,7 +57,7 @@ class Stage:
         """A thread in a channel."""
         return place_of(SlackLocation("T1", "C1", self.thread_ts), direct=False)
 
-    def live(self, place: Place | None = None, reader: str = ANA) -> ThreadLive:
+    def live(self, place: Place | None = None, reader: str = ANA) -> SlackLiveAnswer:
         return self.drafts.live("thread-1", place or self.thread, reader)
 
     def post(self, post_id: str, content: Content, place: Place | None = None, **more: Any) -> Post:
@@ -80,7 +80,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(pace: Pace = QUICK, status_pace: StatusPace | None = None) -> AsyncIterator[Stage]:
+async def staged(pace: SlackPace = QUICK, status_pace: StatusPace | None = None) -> AsyncIterator[Stage]:
     """The fake, with somebody's message in C1 to answer."""
 
     async def token(_team: str) -> str:

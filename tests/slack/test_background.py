@@ -13,7 +13,7 @@ from adapters.slack.ids import SlackLocation, message_key, person_id, place_of
 from adapters.slack.inbound.events import origin_of
 from adapters.slack.web_api.background import MOST_CHARACTERS, MOST_QUOTES, Backgrounds
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import STRANGER, People
+from adapters.slack.web_api.people import STRANGER, SlackPeople
 from bot.domain import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -34,7 +34,7 @@ async def one_token(_team: str) -> str:
 async def backgrounds_of(slack: FakeSlack) -> AsyncIterator[Backgrounds]:
     moments = Moments()
     api = WebApi(one_token, slack.api_url, clock=moments.clock, sleep=moments.sleep)
-    people = People(api, SlackConfig())
+    people = SlackPeople(api, SlackConfig())
     backgrounds = Backgrounds(api, people)
     try:
         yield backgrounds

@@ -10,7 +10,7 @@ import pytest
 from adapters.slack.api import PATIENCE, ApiFailed
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, People
+from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, SlackPeople
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
@@ -27,10 +27,10 @@ async def one_token(_team: str) -> str:
 
 
 @asynccontextmanager
-async def people_of(slack: FakeSlack, moments: Moments | None = None, **config: Any) -> AsyncIterator[People]:
+async def people_of(slack: FakeSlack, moments: Moments | None = None, **config: Any) -> AsyncIterator[SlackPeople]:
     moments = moments or Moments()
     api = WebApi(one_token, slack.api_url, sleep=moments.sleep)
-    people = People(api, SlackConfig(**config), moments.clock)
+    people = SlackPeople(api, SlackConfig(**config), moments.clock)
     try:
         yield people
     finally:
@@ -140,7 +140,7 @@ class Organisation:
 
 
 async def test_somebody_of_another_workspace_of_our_organisation_is_a_colleague() -> None:
-    people = People(Organisation(), SlackConfig())
+    people = SlackPeople(Organisation(), SlackConfig())
     assert isinstance(await people.admitted("T1", "W8E1"), Person)
     assert await people.admitted("T1", "W8E2") == Unwelcome(STRANGER)
 

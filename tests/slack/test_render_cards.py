@@ -9,31 +9,31 @@ from typing import Any
 import pytest
 
 from adapters.slack.render.arguments import argument_page
-from adapters.slack.render.posts import Piece, help_piece, note, opening, pieces, sign_in_piece
+from adapters.slack.render.posts import SlackMessage, help_piece, note, opening, pieces, sign_in_piece
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
 from graph.fields import FormField
 from tests.slack.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
 
 
-def shown(content: Content) -> Piece:
+def shown(content: Content) -> SlackMessage:
     [piece] = pieces(a_post(content))
     return piece
 
 
-def buttons(piece: Piece) -> dict[str, str]:
+def buttons(piece: SlackMessage) -> dict[str, str]:
     """The words on the buttons of a message → their action_id and value, or URL."""
     rows = [block["elements"] for block in piece.blocks if block["type"] == "actions"]
     return {b["text"]["text"]: f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row}
 
 
-def fields(piece: Piece) -> list[str]:
+def fields(piece: SlackMessage) -> list[str]:
     """Labels, which are bold, and values, which are literal."""
     made = [text for block in piece.blocks for text in block.get("fields", [])]
     return [text["text"][1:-1] if text["type"] == "mrkdwn" else text["text"] for text in made]
 
 
-def everything(piece: Piece) -> str:
+def everything(piece: SlackMessage) -> str:
     return json.dumps(piece.blocks, ensure_ascii=False)
 
 

@@ -27,7 +27,7 @@ from adapters.slack.render.forms import (
 )
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import (
-    Piece,
+    SlackMessage,
     connections_piece,
     help_piece,
     note,
@@ -60,7 +60,7 @@ HOSTILE = settings(max_examples=examples(20))
 ORIGIN = Origin("call-1.1", "C1", "1700000000.000100", "1700000000.000100")
 
 
-def assert_sound(piece: Piece) -> None:
+def assert_sound(piece: SlackMessage) -> None:
     """Slack takes it, and its fallback is escaped."""
     assert mistakes(list(piece.blocks), users=ALLOWED_USERS) == []
     assert 0 < len(piece.text) <= 4_000

@@ -19,8 +19,8 @@ from adapters.slack.web_api.people import (
     PAGE,
     REINSTALL,
     Members,
-    People,
-    Standing,
+    SlackPeople,
+    SlackPersonFacts,
     UserGroups,
 )
 from bot.domain import AccountFacts
@@ -38,16 +38,18 @@ async def slack() -> AsyncIterator[FakeSlack]:
 
 
 @asynccontextmanager
-async def standing_in(slack: FakeSlack, moments: Moments | None = None, **config: Any) -> AsyncIterator[Standing]:
+async def standing_in(
+    slack: FakeSlack, moments: Moments | None = None, **config: Any
+) -> AsyncIterator[SlackPersonFacts]:
     async def one_token(_team: str) -> str:
         return "xoxb-1"
 
     moments = moments or Moments()
     api = WebApi(one_token, slack.api_url)
-    people, members = People(api, SlackConfig(**config), moments.clock), Members(api, moments.clock)
+    people, members = SlackPeople(api, SlackConfig(**config), moments.clock), Members(api, moments.clock)
     groups = UserGroups(api, moments.clock)
     try:
-        yield Standing(people, members, groups, within=0.5)
+        yield SlackPersonFacts(people, members, groups, within=0.5)
     finally:
         for each in (groups, members, people, api):
             await each.close()

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import People
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsLocation, person_id, place_of
-from adapters.teams.outbound.drafts import Drafts, Pace, ThreadLive
-from adapters.teams.outbound.outbox import Outbound
-from adapters.teams.outbound.private import Private
+from adapters.teams.outbound.drafts import TeamsDrafts, TeamsLiveAnswer, TeamsPace
+from adapters.teams.outbound.outbox import TeamsPostSender
+from adapters.teams.outbound.private import TeamsPrivateMessages
 from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 
-QUICK = Pace(before=0.05, chunk=0.05, typing=0.05, grace=30.0)
+QUICK = TeamsPace(before=0.05, chunk=0.05, typing=0.05, grace=30.0)
 IMPATIENT = replace(QUICK, grace=0.2)
 """Where no post comes, or is not waited for."""
-NEVER = Pace(before=60.0)
+NEVER = TeamsPace(before=60.0)
 LINK = "https://sign.in/acme?state=very-secret"
 LONG = "\n\n".join(f"Paragraph {n}: " + "words and more words " * 30 for n in range(60))
 """An answer of several messages."""
@@ -48,8 +48,8 @@ class Stage:
 
     teams: FakeTeams
     connector: BotConnector
-    people: People
-    pace: Pace
+    people: TeamsPeople
+    pace: TeamsPace
     thread: Place
     """A thread in the channel."""
     links: dict[str, str | Refused | Unknown | Exception] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class Stage:
 
     def again(self) -> None:
         """What a new process knows: nothing."""
-        self.drafts = Drafts(self.connector, clock=lambda: self.now, pace=self.pace)
-        self.private = Private(self.connector, self.people, self.teams.config(), clock=lambda: self.now)
-        self.outbound = Outbound(self.connector, self.people, self.drafts, self.private, self._link)
+        self.drafts = TeamsDrafts(self.connector, clock=lambda: self.now, pace=self.pace)
+        self.private = TeamsPrivateMessages(self.connector, self.people, self.teams.config(), clock=lambda: self.now)
+        self.outbound = TeamsPostSender(self.connector, self.people, self.drafts, self.private, self._link)
 
     async def _link(self, sign_in_id: str, person: str) -> str | Refused | Unknown:
         answer = self.links.get(person, Unknown(f"no {sign_in_id}"))
@@ -89,7 +89,7 @@ class Stage:
 
     # ------------------------------------------------------------------------------------------- what
 
-    def live(self, place: Place | None = None, thread_id: str = "thread-1") -> ThreadLive:
+    def live(self, place: Place | None = None, thread_id: str = "thread-1") -> TeamsLiveAnswer:
         return self.drafts.live(thread_id, place or self.chat(), teams_person(ANA))
 
     def post(self, post_id: str, content: Content, place: Place | None = None, **more: Any) -> Post:
@@ -130,7 +130,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(pace: Pace = QUICK, *, mistakes: Callable[[str], bool] = lambda _: True) -> AsyncIterator[Stage]:
+async def staged(pace: TeamsPace = QUICK, *, mistakes: Callable[[str], bool] = lambda _: True) -> AsyncIterator[Stage]:
     """The fake, with a thread in the channel. In the end no mistake of the house may be left but those that a test
     allows (by a `mistakes` that is false for them)."""
     async with fake_teams() as teams:
@@ -138,7 +138,7 @@ async def staged(pace: Pace = QUICK, *, mistakes: Callable[[str], bool] = lambda
         config = teams.config()
         tokens = tokens_of(config)
         connector = BotConnector(config, tokens, clock=hurry.now, sleep=hurry.sleep, jitter=lambda: 0.5)
-        people = People(connector, config)
+        people = TeamsPeople(connector, config)
         root = teams.world.post(teams.channel, ANA, {"type": "message", "text": "<at>Countersign</at> hi"})
         thread = place_of(TeamsLocation(TENANT, root.conversation, "channel", teams.service_url))
         stage = Stage(teams, connector, people, pace, thread)

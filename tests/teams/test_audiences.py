@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.ids import TeamsLocation, person_id
 from adapters.teams.outbound.audiences import MOST_LISTED, audience_of, listed_deciders
-from adapters.teams.render.mentions import Mention
+from adapters.teams.render.mentions import CardMention
 from bot.domain import ApprovalView, Said
 from tests.support.examples import examples
 from tests.teams.outbound_stage import APPROVAL
@@ -60,7 +60,7 @@ async def test_everybody_sees_the_buttons_where_nobody_can_be_listed(approver: s
     roster = Roster()
     audience = await audience_of(view(BEN, approver), CHANNEL, roster)
     assert (audience.kind, audience.user_ids, roster.asked) == ("open", (), [BEN])
-    assert audience.mentions == (Mention(f"29:{BEN}", "Ben"),)
+    assert audience.mentions == (CardMention(f"29:{BEN}", "Ben"),)
 
 
 async def test_nobody_sees_the_buttons_where_those_who_may_decide_are_all_elsewhere() -> None:
@@ -70,7 +70,7 @@ async def test_nobody_sees_the_buttons_where_those_who_may_decide_are_all_elsewh
 
 async def test_whoever_is_named_as_an_approver_hears_of_it_but_not_who_has_just_asked() -> None:
     audience = await audience_of(view("requester", ANA, BEN, CHLOE), CHANNEL, Roster(gone=frozenset({CHLOE})))
-    assert audience.mentions == (Mention(f"29:{BEN}", "Ben"),)
+    assert audience.mentions == (CardMention(f"29:{BEN}", "Ben"),)
     assert (await audience_of(view("requester"), CHANNEL, Roster())).mentions == ()
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.teams import actions
-from adapters.teams.inbound.activities import MAX_DEPTH, MalformedError, decode, heard
+from adapters.teams.inbound.activities import MAX_DEPTH, MalformedActivityError, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
@@ -268,7 +268,7 @@ def made_up() -> list[tuple[str, Json]]:
 def test_no_body_makes_the_reader_fail(raw: bytes) -> None:
     try:
         activity = decode(raw)
-    except MalformedError as error:
+    except MalformedActivityError as error:
         assert str(error)
     else:
         assert isinstance(activity["type"], str)
@@ -278,9 +278,9 @@ async def test_html_is_read_beside_the_event_loop(house: Served, monkeypatch: py
     """Rule 13: 4,000 characters of it may take 70 ms."""
     threads: list[threading.Thread] = []
 
-    def noted(activity: Json, ears: Any) -> Any:
+    def noted(activity: Json, recipient: Any) -> Any:
         threads.append(threading.current_thread())
-        return heard(activity, ears)
+        return heard(activity, recipient)
 
     monkeypatch.setattr("adapters.teams.inbound.messages.heard", noted)
     page = {"contentType": "text/html", "content": "<ul><li>" * 19 + "x<br>" * 700}

@@ -11,15 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.teams.inbound.activities import Deleted, Edited, Heard, Reacted, Spoken, heard
-from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.activities import (
+    Heard,
+    Reacted,
+    TeamsMessageDeleted,
+    TeamsMessageEdited,
+    TeamsMessageReceived,
+    heard,
+)
+from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.inbound.texts import MOST_TAGS, WORDLESS
-from adapters.teams.inbound.visitors import Ears
+from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.domain import Message
 from policies.quoting import own_words
 from tests.support.examples import examples
 
-EARS = Ears(now=1.0)
+EARS = TeamsRecipient(now=1.0)
 TENANT, ANA = "10000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 THREAD = "19:channel@thread.tacv2;messageid=1700000000000"
 US, THEM = {"id": "28:app", "name": "Countersign"}, {"id": "29:ben", "name": "Ben Baker"}
@@ -64,13 +71,13 @@ def span(number: int, name: str) -> str:
     return f'<span itemscope="" itemtype="{SCHEMA}Mention" itemid="{number}">{name}</span>'
 
 
-def hear(activity: Mapping[str, Any], ears: Ears = EARS) -> Heard | None:
-    return heard(activity, ears)
+def hear(activity: Mapping[str, Any], recipient: TeamsRecipient = EARS) -> Heard | None:
+    return heard(activity, recipient)
 
 
-def message(activity: Mapping[str, Any], ears: Ears = EARS) -> Message:
-    found = hear(activity, ears)
-    assert isinstance(found, Spoken)
+def message(activity: Mapping[str, Any], recipient: TeamsRecipient = EARS) -> Message:
+    found = hear(activity, recipient)
+    assert isinstance(found, TeamsMessageReceived)
     return found.message
 
 
@@ -326,26 +333,26 @@ def updated(event: str = "editMessage", **changes: Any) -> dict[str, Any]:
 
 def test_an_edit_says_what_the_message_says_now() -> None:
     found = hear(written("<at>Countersign</at> goodbye", **updated()))
-    assert isinstance(found, Edited)
+    assert isinstance(found, TeamsMessageEdited)
     assert (found.message.key, found.message.text) == (f"teams:{TENANT}:{THREAD}:1700000000001", "goodbye")
     assert found.may_be_new
 
 
 def test_an_edit_in_a_direct_chat_is_never_new() -> None:
     found = hear(in_chat("goodbye", **updated()))
-    assert isinstance(found, Edited)
+    assert isinstance(found, TeamsMessageEdited)
     assert not found.may_be_new
 
 
 def test_an_edit_without_a_mention_is_never_new() -> None:
     found = hear(written("goodbye", **updated()))
-    assert isinstance(found, Edited)
+    assert isinstance(found, TeamsMessageEdited)
     assert not found.may_be_new
 
 
 def test_an_edit_that_takes_all_words_away_is_wordless() -> None:
     found = hear(written("", **updated()))
-    assert isinstance(found, Edited)
+    assert isinstance(found, TeamsMessageEdited)
     assert found.message.text == WORDLESS
 
 
@@ -356,7 +363,7 @@ def test_a_deletion_that_is_taken_back_is_nothing() -> None:
 def test_a_deleted_message_is_withdrawn() -> None:
     data = {"tenant": {"id": TENANT}, "eventType": "softDeleteMessage"}
     found = hear(written("", type="messageDelete", channelData=data))
-    assert found == Deleted(f"teams:{TENANT}:{THREAD}:1700000000001")
+    assert found == TeamsMessageDeleted(f"teams:{TENANT}:{THREAD}:1700000000001")
 
 
 @pytest.mark.parametrize(
@@ -378,7 +385,7 @@ def test_taking_a_reaction_back_is_no_opinion() -> None:
 
 def test_a_message_that_carries_our_click_is_a_click() -> None:
     found = hear(in_chat("", value={"countersign": "approve", "id": "a1", "field:x": 1}))
-    assert isinstance(found, Click)
+    assert isinstance(found, TeamsClick)
     assert (found.action, found.subject) == ("approve", "a1")
 
 
@@ -432,11 +439,11 @@ KINDS = st.sampled_from(
 )
 
 
-@given(KINDS, st.dictionaries(NAMES, VALUES, max_size=8), st.sampled_from([EARS, Ears(True, "local", 1.0)]))
-def test_no_activity_makes_it_fail(kind: str, changes: dict[str, Any], ears: Ears) -> None:
+@given(KINDS, st.dictionaries(NAMES, VALUES, max_size=8), st.sampled_from([EARS, TeamsRecipient(True, "local", 1.0)]))
+def test_no_activity_makes_it_fail(kind: str, changes: dict[str, Any], recipient: TeamsRecipient) -> None:
     for activity in ({**written(), **changes, "type": kind}, {**changes, "type": kind}):
-        found = heard(activity, ears)
-        assert not isinstance(found, Spoken) or found.message.key.startswith("teams:")
+        found = heard(activity, recipient)
+        assert not isinstance(found, TeamsMessageReceived) or found.message.key.startswith("teams:")
 
 
 TAGS = st.sampled_from(
@@ -483,14 +490,14 @@ PIECES = st.one_of(
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_html_makes_it_fail(html: str) -> None:
     found = heard(rich(html, US), EARS)
-    assert found is None or (isinstance(found, Spoken) and "\ue000" not in found.message.text)
+    assert found is None or (isinstance(found, TeamsMessageReceived) and "\ue000" not in found.message.text)
 
 
 @settings(max_examples=examples(35))
 @given(st.text(alphabet=st.characters(exclude_characters="<>&\ue000\u00a0", exclude_categories=("C", "Z"))))
 def test_plain_words_stay_as_they_are(words: str) -> None:
     spoken = heard(in_chat(f"x {words} x"), EARS)
-    assert isinstance(spoken, Spoken)
+    assert isinstance(spoken, TeamsMessageReceived)
     assert spoken.message.text == f"x {words} x"
 
 
@@ -509,5 +516,5 @@ def test_of_a_name_without_end_the_beginning_is_looked_at() -> None:
 
 
 def said(found: Heard | None) -> Message:
-    assert isinstance(found, Spoken)
+    assert isinstance(found, TeamsMessageReceived)
     return found.message

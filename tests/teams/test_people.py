@@ -10,9 +10,9 @@ import pytest
 
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, People
+from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, TeamsPeople
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Caller, TeamsLocation, person_id
+from adapters.teams.ids import TeamsCaller, TeamsLocation, person_id
 from bot.domain import Person, Unwelcome
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
@@ -27,12 +27,12 @@ async def teams() -> AsyncIterator[FakeTeams]:
 
 
 @asynccontextmanager
-async def people_of(teams: FakeTeams, moments: Moments | None = None, **config: Any) -> AsyncIterator[People]:
+async def people_of(teams: FakeTeams, moments: Moments | None = None, **config: Any) -> AsyncIterator[TeamsPeople]:
     moments = moments or Moments()
     settings = teams.config(**config)
     tokens = tokens_of(settings, environ={}, clock=moments.clock)
     connector = BotConnector(settings, tokens, sleep=moments.sleep)
-    people = People(connector, settings, clock=moments.clock)
+    people = TeamsPeople(connector, settings, clock=moments.clock)
     try:
         yield people
     finally:
@@ -45,9 +45,9 @@ def group(teams: FakeTeams) -> TeamsLocation:
     return TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
 
 
-def caller(teams: FakeTeams, user: str = ANA, **changes: Any) -> Caller:
+def caller(teams: FakeTeams, user: str = ANA, **changes: Any) -> TeamsCaller:
     usual = {"name": "as the activity says", "time_zone": "Asia/Tokyo", "locale": "ja-JP"}
-    return Caller(TENANT, user, teams.address(user), **{**usual, **changes})
+    return TeamsCaller(TENANT, user, teams.address(user), **{**usual, **changes})
 
 
 # -------------------------------------------------------------------------------------------------- who may
@@ -105,7 +105,7 @@ async def test_a_guest_is_known_by_the_name_of_their_account_too(teams: FakeTeam
             name = "gus_example.com#EXT#@acme.onmicrosoft.com"
             return {"id": "29:x", "aadObjectId": user.upper(), "tenantId": TENANT, "userPrincipalName": name}
 
-    people = People(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
+    people = TeamsPeople(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
     assert await people.admitted(group(teams), caller(teams)) == Unwelcome(GUEST)
     await people.close()
 
@@ -115,7 +115,7 @@ async def test_an_answer_about_somebody_else_admits_nobody(teams: FakeTeams) -> 
         async def member(self, _location: TeamsLocation, _user: str, *, patience: float) -> dict[str, Any]:
             return {"id": "29:x", "aadObjectId": BEN, "tenantId": TENANT, "userRole": "user"}
 
-    people = People(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
+    people = TeamsPeople(Roster(), teams.config())  # type: ignore[arg-type]  # nothing else of it is needed
     assert await people.admitted(group(teams), caller(teams)) == Unwelcome(STRANGER)
     await people.close()
 
@@ -143,7 +143,7 @@ async def test_a_colleague_of_another_tenant_that_is_allowed_is_one_of_us(teams:
 
 async def test_bots_are_turned_away_without_asking(teams: FakeTeams) -> None:
     async with people_of(teams) as people:
-        for machine in (Caller(TENANT, "", "29:x"), Caller(TENANT, ANA, "28:another-bot")):
+        for machine in (TeamsCaller(TENANT, "", "29:x"), TeamsCaller(TENANT, ANA, "28:another-bot")):
             assert await people.admitted(group(teams), machine) == Unwelcome(MACHINE)
     assert teams.calls == []
 
@@ -151,7 +151,7 @@ async def test_bots_are_turned_away_without_asking(teams: FakeTeams) -> None:
 async def test_a_local_client_is_believed_since_it_has_no_roster(teams: FakeTeams) -> None:
     async with people_of(teams, local_unauthenticated=True) as people:
         location = TeamsLocation("local", "a:1", "personal", "http://localhost:9/")
-        somebody = Caller("local", "user-1", "user-1", "Somebody")
+        somebody = TeamsCaller("local", "user-1", "user-1", "Somebody")
         assert await people.admitted(location, somebody) == Person("teams:local:user-1", "Somebody")
     assert teams.calls == []
 

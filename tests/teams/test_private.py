@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.ids import location_of
-from adapters.teams.outbound.private import Private
+from adapters.teams.outbound.private import TeamsPrivateMessages
 from adapters.teams.render.posts import note
 from bot.domain import Refused
 from bot.platform import PostFailed
@@ -82,7 +82,7 @@ async def test_where_a_tenant_has_no_targeted_messages_it_is_the_chat_and_it_is_
 
 
 async def test_where_targeted_messages_are_switched_off_it_is_always_the_chat(stage: Stage) -> None:
-    private = Private(stage.connector, stage.people, stage.teams.config(targeted_messages=False))
+    private = TeamsPrivateMessages(stage.connector, stage.people, stage.teams.config(targeted_messages=False))
     assert await private.tell(location_of(stage.thread), teams_person(BEN), note(SECRET))
     await private.close()
     assert [readers(stage, call) for call in calls_with(stage, SECRET)] == [{stage.teams.address(BEN)}]

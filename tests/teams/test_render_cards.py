@@ -7,7 +7,7 @@ import json
 import pytest
 
 from adapters.teams.render.elements import escape
-from adapters.teams.render.mentions import Mention
+from adapters.teams.render.mentions import CardMention
 from adapters.teams.render.posts import (
     Audience,
     card_of,
@@ -155,7 +155,7 @@ def test_a_card_is_refreshed_for_sixty_people_at_most_and_for_nobody_when_it_is_
 
 
 def test_whoever_is_to_hear_of_a_card_is_mentioned_while_it_waits() -> None:
-    called = (Mention("29:ben", "Ben Baker"), Mention("29:x", "*Eve* <at>all</at> [x](http://e.example)\n"))
+    called = (CardMention("29:ben", "Ben Baker"), CardMention("29:x", "*Eve* <at>all</at> [x](http://e.example)\n"))
     audience = Audience("listed", ("29:ben",), mentions=called)
     card = shown(an_approval(), audience)
     texts = [entity["text"] for entity in card["msteams"]["entities"]]

@@ -12,9 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import CONSENT, KEEP_GROUPS, People, Standing
+from adapters.teams.connector.people import CONSENT, KEEP_GROUPS, TeamsPeople, TeamsPersonFacts
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import Caller, TeamsLocation
+from adapters.teams.ids import TeamsCaller, TeamsLocation
 from bot.domain import AccountFacts, Person
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.teams.moments import Moments
@@ -34,13 +34,13 @@ async def teams() -> AsyncIterator[FakeTeams]:
 @asynccontextmanager
 async def parts_of(
     teams: FakeTeams, moments: Moments | None = None, **config: Any
-) -> AsyncIterator[tuple[People, Standing]]:
+) -> AsyncIterator[tuple[TeamsPeople, TeamsPersonFacts]]:
     moments = moments or Moments()
     settings = teams.config(**config)
     tokens = tokens_of(settings, environ={}, clock=moments.clock)
     connector = BotConnector(settings, tokens)
-    people = People(connector, settings, clock=moments.clock)
-    standing = Standing(people, settings, clock=moments.clock, within=0.5)
+    people = TeamsPeople(connector, settings, clock=moments.clock)
+    standing = TeamsPersonFacts(people, settings, clock=moments.clock, within=0.5)
     try:
         yield people, standing
     finally:
@@ -49,7 +49,9 @@ async def parts_of(
 
 
 @asynccontextmanager
-async def standing_in(teams: FakeTeams, moments: Moments | None = None, **config: Any) -> AsyncIterator[Standing]:
+async def standing_in(
+    teams: FakeTeams, moments: Moments | None = None, **config: Any
+) -> AsyncIterator[TeamsPersonFacts]:
     async with parts_of(teams, moments, **config) as (_, standing):
         yield standing
 
@@ -152,7 +154,7 @@ async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) 
     teams.world.graph_permissions.clear()
     async with parts_of(teams) as (people, standing):
         location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
-        ana = await people.admitted(location, Caller(TENANT, ANA, teams.address(ANA)))
+        ana = await people.admitted(location, TeamsCaller(TENANT, ANA, teams.address(ANA)))
         assert isinstance(ana, Person)
         assert ana.email == MAIL
         assert (await standing.account_of(person(ANA))).email == MAIL
@@ -162,7 +164,7 @@ async def test_whom_a_roster_has_shown_is_known_without_graph(teams: FakeTeams) 
 async def test_guests_are_not_vouched_for_even_where_they_are_welcome(teams: FakeTeams) -> None:
     async with parts_of(teams, allow_guests=True) as (people, standing):
         location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
-        gus = await people.admitted(location, Caller(TENANT, GUS, teams.address(GUS)))
+        gus = await people.admitted(location, TeamsCaller(TENANT, GUS, teams.address(GUS)))
         assert isinstance(gus, Person)
         assert gus.email == ""
         claimed = ("gus.guest@example.com",)
@@ -178,7 +180,7 @@ async def test_whoever_was_a_member_hours_ago_still_is_where_graph_may_not_be_as
     async with parts_of(teams, moments, allow_guests=True) as (people, standing):
         location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
         for user in (ANA, GUS):
-            await people.admitted(location, Caller(TENANT, user, teams.address(user)))
+            await people.admitted(location, TeamsCaller(TENANT, user, teams.address(user)))
         moments.now += 3_600
         assert (await standing.account_of(person(ANA))).is_member is True
         assert (await standing.account_of(person(GUS))).is_member is False
@@ -190,7 +192,7 @@ async def test_an_address_of_hours_ago_is_enough_to_doubt_and_vouches_for_nobody
     moments = Moments()
     async with parts_of(teams, moments) as (people, standing):
         location = TeamsLocation(TENANT, teams.group, "groupChat", teams.service_url)
-        await people.admitted(location, Caller(TENANT, ANA, teams.address(ANA)))
+        await people.admitted(location, TeamsCaller(TENANT, ANA, teams.address(ANA)))
         moments.now += 3_600
         assert await standing.account_of(person(ANA)) == AccountFacts("", (MAIL,), is_member=True)
 

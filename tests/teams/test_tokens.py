@@ -19,8 +19,8 @@ from adapters.teams.connector.tokens import (
     AHEAD,
     TOO_LATE,
     BotTokens,
-    Grant,
-    Tokens,
+    ConnectorTokens,
+    TimedToken,
     tokens_of,
 )
 from tests.fakes.teams.server import IDENTITY_SECRET, SECRET, FakeTeams, fake_teams
@@ -37,7 +37,7 @@ async def teams() -> AsyncIterator[FakeTeams]:
 @asynccontextmanager
 async def tokens_from(
     config: TeamsConfig, moments: Moments | None = None, environ: Mapping[str, str] | None = None
-) -> AsyncIterator[Tokens]:
+) -> AsyncIterator[ConnectorTokens]:
     tokens = tokens_of(config, environ=environ or {}, clock=(moments or Moments()).clock)
     try:
         yield tokens
@@ -65,7 +65,7 @@ async def login_that_answers(*answers: web.Response) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def failure_of(tokens: Tokens) -> ConnectorFailed:
+async def failure_of(tokens: ConnectorTokens) -> ConnectorFailed:
     with pytest.raises(ConnectorFailed) as failed:
         await tokens.token()
     assert failed.value.verb == "token"
@@ -168,11 +168,11 @@ async def test_a_token_that_still_lives_is_better_than_none(teams: FakeTeams) ->
 async def test_a_renewal_that_fails_is_tried_again_after_a_while_only(left: float) -> None:
     asked: list[str] = []
 
-    async def ask() -> Grant:
+    async def ask() -> TimedToken:
         asked.append("!")
         if len(asked) > 1:
             raise ConnectorFailed("token", "http_503")
-        return Grant("first", LIFETIME)
+        return TimedToken("first", LIFETIME)
 
     moments = Moments()
     tokens = BotTokens(ask, Http(), moments.clock)

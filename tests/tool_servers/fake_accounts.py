@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.accounts.ports import Tokens
+from bot.accounts.ports import TokenSet
 
 
 @dataclass
@@ -23,20 +23,20 @@ class FakeTokens:
     refused_tokens: list[str] = field(default_factory=list)
     broken: bool = False
 
-    async def current(self, person_id: str, connection: str) -> Tokens | None:
+    async def current(self, person_id: str, connection: str) -> TokenSet | None:
         if self.broken:
             raise OSError("the disk is full")
         access = self.tokens.get((person_id, connection))
-        return Tokens(access) if access else None
+        return TokenSet(access) if access else None
 
-    async def refused(self, person_id: str, connection: str, tokens: Tokens) -> Tokens | None:
+    async def refused(self, person_id: str, connection: str, tokens: TokenSet) -> TokenSet | None:
         self.refused_tokens.append(tokens.access_token)
         newer = self.newer.get(tokens.access_token)
         if newer is None:
             self.tokens.pop((person_id, connection), None)
             return None
         self.tokens[person_id, connection] = newer
-        return Tokens(newer)
+        return TokenSet(newer)
 
 
 @dataclass

@@ -10,11 +10,11 @@ import structlog
 
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.ids import person_id
-from adapters.slack.inbound.payloads import Visitor
-from adapters.slack.outbound.private import Private
+from adapters.slack.inbound.payloads import SlackVisitor
+from adapters.slack.outbound.private import SlackPrivateMessages
 from adapters.slack.render.forms import note_modal
-from adapters.slack.render.posts import Piece, note
-from adapters.slack.web_api.people import People
+from adapters.slack.render.posts import SlackMessage, note
+from adapters.slack.web_api.people import SlackPeople
 from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -30,15 +30,15 @@ _CLOSED = frozenset({"not_found", "view_not_found", "hash_conflict"})
 _TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_expired", "trigger_exchanged"})
 
 
-class Answers:
+class SlackAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, api: Api, people: People, private: Private) -> None:
+    def __init__(self, api: Api, people: SlackPeople, private: SlackPrivateMessages) -> None:
         self._api = api
         self._people = people
         self._private = private
 
-    async def who(self, visitor: Visitor, within: float = AT_ONCE) -> Person | Unwelcome:
+    async def who(self, visitor: SlackVisitor, within: float = AT_ONCE) -> Person | Unwelcome:
         """Who it is who does something. Whoever cannot be looked up `within` so many seconds is not let in."""
         try:
             async with deadline(within):
@@ -47,7 +47,7 @@ class Answers:
             log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
             return Unwelcome(NOT_FOUND_OUT)
 
-    async def colleague(self, visitor: Visitor, user: str) -> Person | Unwelcome:
+    async def colleague(self, visitor: SlackVisitor, user: str) -> Person | Unwelcome:
         """Somebody whom a visitor means, in the same workspace. Where Slack does not say in time who that is, they are
         let in without a name: once they click themselves they are judged."""
         try:
@@ -59,7 +59,7 @@ class Answers:
         return Unwelcome(NO_COLLEAGUE) if isinstance(found, Unwelcome) else found
 
     @asynccontextmanager
-    async def whatever_happens(self, visitor: Visitor) -> AsyncIterator[None]:
+    async def whatever_happens(self, visitor: SlackVisitor) -> AsyncIterator[None]:
         """Slack has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
         raised within."""
         try:
@@ -69,18 +69,18 @@ class Answers:
             await self.say(visitor, WENT_WRONG)
             raise
 
-    async def say(self, visitor: Visitor, text: str) -> None:
+    async def say(self, visitor: SlackVisitor, text: str) -> None:
         """A sentence: in the App Home in a window, elsewhere as an ephemeral message, where neither is possible in a
         direct message."""
         if visitor.home and await self._opened(visitor, note_modal("Countersign", text)) is None:
             return
         await self.tell(visitor, note(text))
 
-    async def tell(self, visitor: Visitor, piece: Piece) -> None:
+    async def tell(self, visitor: SlackVisitor, piece: SlackMessage) -> None:
         """A message, by the first way that is open."""
         await self._private.tell(visitor.team, visitor.user, visitor.location, piece, visitor.response_url)
 
-    async def open(self, visitor: Visitor, view: dict[str, object]) -> None:
+    async def open(self, visitor: SlackVisitor, view: dict[str, object]) -> None:
         """A modal. When Slack does not open it any more, a sentence says so."""
         error = await self._opened(visitor, view)
         if error is None:
@@ -89,7 +89,7 @@ class Answers:
             log.warning("slack_modal_not_opened", team=visitor.team, error=error, modal=view.get("callback_id"))
         await self.tell(visitor, note(CLICK_AGAIN if error in _TOO_LATE else _not_opened(error)))
 
-    async def turn(self, visitor: Visitor, view_id: str, view_hash: str, view: dict[str, object]) -> None:
+    async def turn(self, visitor: SlackVisitor, view_id: str, view_hash: str, view: dict[str, object]) -> None:
         """Another page of a modal that is open. Who has closed it meanwhile needs no answer."""
         arguments = {"view_id": view_id, "hash": view_hash, "view": view}
         try:
@@ -99,7 +99,7 @@ class Answers:
             if failure.error not in _CLOSED:
                 await self.tell(visitor, note(_not_opened(failure.error)))
 
-    async def _opened(self, visitor: Visitor, view: dict[str, object]) -> str | None:
+    async def _opened(self, visitor: SlackVisitor, view: dict[str, object]) -> str | None:
         """`None`: it is open; else Slack's word for why not."""
         if not visitor.trigger_id:
             return "expired_trigger_id"

@@ -10,9 +10,9 @@ from adapters.slack import actions
 from adapters.slack.actions import Origin
 from adapters.slack.api import AT_ONCE
 from adapters.slack.ids import slack_id, token, within_team
-from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.payloads import Click, origin_of_view
+from adapters.slack.inbound.payloads import SlackClick, origin_of_view
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -75,15 +75,15 @@ NO_CODE = "No code is waited for here (any more). Get your link again, and sign 
 OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 
 
-class Clicks:
+class SlackClickHandler:
     """What each button does."""
 
-    def __init__(self, services: Services, answers: Answers, home: HomeTab, background: BackgroundTasks) -> None:
+    def __init__(self, services: Services, answers: SlackAnswers, home: HomeTab, background: BackgroundTasks) -> None:
         self._services = services
         self._answers = answers
         self._home = home
         self._background = background
-        self._shows: dict[str, Callable[[Click, Person], Awaitable[None]]] = {
+        self._shows: dict[str, Callable[[SlackClick, Person], Awaitable[None]]] = {
             actions.REJECT: self._reject,
             actions.EDIT: self._edit,
             actions.SHOW_ALL: self._show_all,
@@ -98,7 +98,7 @@ class Clicks:
             actions.PAGE: self._page,
         }
 
-    async def handle(self, click: Click) -> bool:
+    async def handle(self, click: SlackClick) -> bool:
         """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours (any more),
         which the person is told.
 
@@ -115,7 +115,7 @@ class Clicks:
 
     # -------------------------------------------------------------------------------------------- decide lane
 
-    async def _decide(self, click: Click) -> None:
+    async def _decide(self, click: SlackClick) -> None:
         within = DISCONNECT_WHO_WITHIN if click.action == actions.DISCONNECT else AT_ONCE
         person = await self._answers.who(click.visitor, within)
         if isinstance(person, Unwelcome):
@@ -124,7 +124,7 @@ class Clicks:
         result = await settle(self._services, click, person)
         self._background.start(self._tell(click, result), "click's answer")
 
-    async def _tell(self, click: Click, result: ClickResult) -> None:
+    async def _tell(self, click: SlackClick, result: ClickResult) -> None:
         if text := answer_in_words(click.action, result):
             await self._answers.say(click.visitor, text)
         if click.visitor.home:
@@ -132,7 +132,7 @@ class Clicks:
 
     # -------------------------------------------------------------------------------------------- ask lane
 
-    async def _show(self, click: Click) -> None:
+    async def _show(self, click: SlackClick) -> None:
         async with self._answers.whatever_happens(click.visitor):
             person = await self._answers.who(click.visitor)
             if isinstance(person, Unwelcome):
@@ -140,40 +140,40 @@ class Clicks:
             else:
                 await self._shows[click.action](click, person)
 
-    async def _reject(self, click: Click, person: Person) -> None:
+    async def _reject(self, click: SlackClick, person: Person) -> None:
         if view := await self._waiting(click):
             await self._answers.open(click.visitor, reject_modal(view, origin_of(click)))
 
-    async def _always(self, click: Click, person: Person) -> None:
+    async def _always(self, click: SlackClick, person: Person) -> None:
         if view := await self._waiting(click):
             await self._answers.open(click.visitor, always_modal(view, origin_of(click)))
 
-    async def _hand_over(self, click: Click, person: Person) -> None:
+    async def _hand_over(self, click: SlackClick, person: Person) -> None:
         if view := await self._waiting(click):
             await self._answers.open(click.visitor, hand_over_modal(view, origin_of(click)))
 
-    async def _edit(self, click: Click, person: Person) -> None:
+    async def _edit(self, click: SlackClick, person: Person) -> None:
         form = await self._services.approvals.edit_form(click.value, person)
         if isinstance(form, Form):
             await self._answers.open(click.visitor, edit_modal(form, origin_of(click), person))
         else:
             await self._answers.say(click.visitor, form.text)
 
-    async def _show_all(self, click: Click, person: Person) -> None:
+    async def _show_all(self, click: SlackClick, person: Person) -> None:
         view = await self._approval(click, click.value)
         if isinstance(view, ApprovalView):
             await self._answers.open(click.visitor, arguments_modal(view, 0, origin_of(click)))
         else:
             await self._answers.say(click.visitor, view.text)
 
-    async def _look(self, click: Click, person: Person) -> None:
+    async def _look(self, click: SlackClick, person: Person) -> None:
         hidden = await self._services.approvals.reveal(click.value, person)
         if isinstance(hidden, Hidden):
             await self._answers.open(click.visitor, hidden_modal(hidden, 0, origin_of(click)))
         else:
             await self._answers.say(click.visitor, hidden.text)
 
-    async def _look_page(self, click: Click, person: Person) -> None:
+    async def _look_page(self, click: SlackClick, person: Person) -> None:
         """Another page is another look: whether this person may is judged once more."""
         number, _, approval_id = click.value.partition(":")
         origin = origin_of_view(click.view)
@@ -187,14 +187,14 @@ class Clicks:
         else:
             await self._answers.say(click.visitor, hidden.text)
 
-    async def _approve_all(self, click: Click, person: Person) -> None:
+    async def _approve_all(self, click: SlackClick, person: Person) -> None:
         together = await self._services.queries.together(click.value, person)
         if together.listed or together.more:
             await self._answers.open(click.visitor, approve_all_modal(together, origin_of(click)))
         else:
             await self._answers.say(click.visitor, NOTHING_TO_APPROVE)
 
-    async def _answer(self, click: Click, person: Person) -> None:
+    async def _answer(self, click: SlackClick, person: Person) -> None:
         form = await self._services.questions.form(click.value, person)
         if isinstance(form, Form):
             view = await self._card(click)
@@ -203,7 +203,7 @@ class Clicks:
         else:
             await self._answers.say(click.visitor, form.text)
 
-    async def _get_link(self, click: Click, person: Person) -> None:
+    async def _get_link(self, click: SlackClick, person: Person) -> None:
         link = await self._services.sign_in_links.link(click.value, person.person_id)
         if not isinstance(link, str):
             await self._answers.say(click.visitor, link.text)
@@ -214,7 +214,7 @@ class Clicks:
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
 
-    async def _enter_code(self, click: Click, person: Person) -> None:
+    async def _enter_code(self, click: SlackClick, person: Person) -> None:
         view = await self._card(click)
         if not isinstance(view, SignInView) or view.owner_id != person.person_id:
             await self._answers.say(click.visitor, NOT_YOUR_CODE)
@@ -223,7 +223,7 @@ class Clicks:
         else:
             await self._answers.open(click.visitor, code_modal(view, origin_of(click)))
 
-    async def _page(self, click: Click, person: Person) -> None:
+    async def _page(self, click: SlackClick, person: Person) -> None:
         number, _, approval_id = click.value.partition(":")
         origin = origin_of_view(click.view)
         view = await self._approval(click, approval_id)
@@ -234,16 +234,16 @@ class Clicks:
         else:
             await self._answers.say(click.visitor, (view if isinstance(view, Unknown) else NOT_KNOWN).text)
 
-    async def _approval(self, click: Click, approval_id: str) -> ApprovalView | Unknown:
+    async def _approval(self, click: SlackClick, approval_id: str) -> ApprovalView | Unknown:
         """An approval of the workspace where somebody clicked: those of others are none of theirs."""
         return await self._services.queries.approval(approval_id, within_team(click.visitor.team))
 
-    async def _card(self, click: Click) -> Content | None:
+    async def _card(self, click: SlackClick) -> Content | None:
         """What the card of the clicked button's subject shows now; quick, since a trigger lives 3 s."""
         shown = await self._services.queries.shown(click.value)
         return shown[0].post.content if shown else None
 
-    async def _waiting(self, click: Click) -> ApprovalView | None:
+    async def _waiting(self, click: SlackClick) -> ApprovalView | None:
         """The approval, while it waits; else the person is told."""
         view = await self._approval(click, click.value)
         if isinstance(view, ApprovalView) and view.status == "pending":
@@ -252,13 +252,13 @@ class Clicks:
         return None
 
 
-def origin_of(click: Click) -> Origin:
+def origin_of(click: SlackClick) -> Origin:
     """What a modal has to remember of the click that opens it."""
     location = click.visitor.location
     return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
 
 
-async def settle(services: Services, click: Click, person: Person) -> ClickResult:
+async def settle(services: Services, click: SlackClick, person: Person) -> ClickResult:
     """Judge and record a click that decides."""
     match click.action:
         case actions.APPROVE:

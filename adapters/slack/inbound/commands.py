@@ -15,14 +15,14 @@ from adapters.shared.untrusted_json import parts, words
 from adapters.slack.actions import Origin
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
-from adapters.slack.inbound.answers import Answers
+from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.events import origin_of, text_of
-from adapters.slack.inbound.home_tab import Overviews
-from adapters.slack.inbound.payloads import Command, Shortcut, Visitor, code_entry, in_words, without_code
+from adapters.slack.inbound.home_tab import SlackOverviews
+from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand, code_entry, in_words, without_code
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.forms import ask_modal
-from adapters.slack.render.posts import Piece, connections_piece, help_piece, note, opening, overview_piece
-from adapters.slack.web_api.people import People
+from adapters.slack.render.posts import SlackMessage, connections_piece, help_piece, note, opening, overview_piece
+from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
@@ -68,10 +68,10 @@ def answer_until() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedQuestion:
     """What somebody asks. The same one, delivered twice, is equal."""
 
-    visitor: Visitor
+    visitor: SlackVisitor
     person: Person
     text: str
     location: SlackLocation
@@ -87,16 +87,16 @@ class Openings:
     """Posts the question, then has it answered in the thread of that post. `close` in the end."""
 
     def __init__(
-        self, inbox: Inbox, api: Api, people: People, workspaces: Workspaces, background: BackgroundTasks
+        self, inbox: Inbox, api: Api, people: SlackPeople, workspaces: Workspaces, background: BackgroundTasks
     ) -> None:
         self._inbox = inbox
         self._api = api
         self._people = people
         self._workspaces = workspaces
         self._background = background
-        self._asked: Remembered[Question, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
+        self._asked: Remembered[AskedQuestion, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
 
-    async def ask(self, question: Question) -> str:
+    async def ask(self, question: AskedQuestion) -> str:
         """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the inbox raises.
 
         It is asked once, however often it is delivered: clicks and commands are known by their trigger.
@@ -109,7 +109,7 @@ class Openings:
         """End what is under way."""
         await self._asked.close()
 
-    async def _begin(self, asked: Question) -> str:
+    async def _begin(self, asked: AskedQuestion) -> str:
         location, visitor = asked.location, asked.visitor
         quoted = await self._quote(location, asked.about_ts) if asked.about_ts else ""
         try:
@@ -137,7 +137,7 @@ class Openings:
             raise
         return ""
 
-    async def _post(self, asked: Question, question: str, quoted: str) -> str:
+    async def _post(self, asked: AskedQuestion, question: str, quoted: str) -> str:
         location, user = asked.location, asked.visitor.user
         piece = opening(
             asked.person.name, self._readable(location.team, question), self._readable(location.team, quoted)
@@ -152,7 +152,7 @@ class Openings:
             raise ApiFailed("chat.postMessage", "no_ts", may_have_acted=True)
         return ts
 
-    async def _take_back(self, asked: Question) -> None:
+    async def _take_back(self, asked: AskedQuestion) -> None:
         """Delete the post of a question that was not kept, if there is one after all: nobody would answer it."""
         await asyncio.sleep(_LOOK_AFTER)
         location = asked.location
@@ -220,11 +220,16 @@ def trouble(failure: ApiFailed) -> str:
 NOTHING_TO_STOP = "Nothing of yours is running in this channel."
 
 
-class Commands:
+class SlackCommandHandler:
     """What each verb does."""
 
     def __init__(
-        self, services: Services, overviews: Overviews, answers: Answers, openings: Openings, workspaces: Workspaces
+        self,
+        services: Services,
+        overviews: SlackOverviews,
+        answers: SlackAnswers,
+        openings: Openings,
+        workspaces: Workspaces,
     ) -> None:
         self._services = services
         self._overviews = overviews
@@ -232,7 +237,7 @@ class Commands:
         self._openings = openings
         self._workspaces = workspaces
 
-    async def handle(self, command: Command) -> dict[str, Any]:
+    async def handle(self, command: SlashCommand) -> dict[str, Any]:
         """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the services
         raises, so that Slack says that it did not work."""
         until, visitor = answer_until(), command.visitor
@@ -254,16 +259,16 @@ class Commands:
                 )
             case "ask":
                 location = SlackLocation(visitor.team, visitor.location.channel)
-                question = Question(visitor, person, command.text, location, command.direct, until=until)
+                question = AskedQuestion(visitor, person, command.text, location, command.direct, until=until)
                 trouble = await self._openings.ask(question)
                 return ephemeral(note(trouble)) if trouble else {}
 
-    async def _approvals(self, command: Command, person: Person) -> Piece:
+    async def _approvals(self, command: SlashCommand, person: Person) -> SlackMessage:
         bot = await self._workspaces.bot(command.visitor.team)
         overview = await self._overviews.of(command.visitor, person)
         return overview_piece(overview, lambda shown: permalink(bot.url, shown))
 
-    async def _stop(self, command: Command, person: Person) -> str:
+    async def _stop(self, command: SlashCommand, person: Person) -> str:
         """Everything of this person's in the channel where they say it."""
         team, channel = command.visitor.team, command.visitor.location.channel
         here = f"{within_team(team)}{channel}"
@@ -284,7 +289,7 @@ def is_within(thread_id: str, channel: str) -> bool:
     return thread_id == channel or thread_id.removeprefix(channel)[:1] in (":", "#")
 
 
-def ephemeral(piece: Piece) -> dict[str, Any]:
+def ephemeral(piece: SlackMessage) -> dict[str, Any]:
     """The answer to a command, for whoever gave it."""
     return {"response_type": "ephemeral", "text": piece.text, "blocks": list(piece.blocks)}
 
@@ -295,7 +300,7 @@ def ephemeral(piece: Piece) -> dict[str, Any]:
 class Shortcuts:
     """What the shortcut does."""
 
-    def __init__(self, answers: Answers, background: BackgroundTasks) -> None:
+    def __init__(self, answers: SlackAnswers, background: BackgroundTasks) -> None:
         self._answers = answers
         self._background = background
 

@@ -25,8 +25,8 @@ WORDLESS = "[mentioned you without a word]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ears:
-    """With whose ears we hear: the installation that an event was sent to."""
+class SlackRecipient:
+    """The installation that an event was sent to."""
 
     team: str
     bot_user: str
@@ -36,7 +36,7 @@ class Ears:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class SlackMessageEdited:
     """A message was edited."""
 
     key: str
@@ -46,13 +46,15 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class SlackMessageDeleted:
     """A message was deleted."""
 
     key: str
 
 
-def heard(event: Event, ears: Ears, known_name: Callable[[str], str | None]) -> Message | Edited | Deleted | None:
+def heard(
+    event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None]
+) -> Message | SlackMessageEdited | SlackMessageDeleted | None:
     """What the event says to us; `None`: it is nothing to us. Reads anything and raises nothing.
 
     `known_name` gives the name of a user id where it is known already; the others are introduced later.
@@ -63,35 +65,35 @@ def heard(event: Event, ears: Ears, known_name: Callable[[str], str | None]) -> 
     direct = words(event, "channel_type") == "im" or channel.startswith("D")
     match words(event, "subtype"):
         case "message_changed":
-            return _changed(event, ears, known_name, channel, direct=direct)
+            return _changed(event, recipient, known_name, channel, direct=direct)
         case "message_deleted":
             return _deleted(
-                part(event, "previous_message"), slack_ts(event, "deleted_ts"), ears, channel, direct=direct
+                part(event, "previous_message"), slack_ts(event, "deleted_ts"), recipient, channel, direct=direct
             )
         case _:
-            return _message(event, ears, known_name, channel, direct=direct)
+            return _message(event, recipient, known_name, channel, direct=direct)
 
 
 def _message(
-    event: Event, ears: Ears, known_name: Callable[[str], str | None], channel: str, *, direct: bool
+    event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None], channel: str, *, direct: bool
 ) -> Message | None:
     user, ts, thread_ts = slack_id(event, "user"), slack_ts(event, "ts"), slack_ts(event, "thread_ts")
-    if not ts or event.get("hidden") or not _is_from_a_person(event, ears):
+    if not ts or event.get("hidden") or not _is_from_a_person(event, recipient):
         return None
-    mentioned = words(event, "type") == "app_mention" or _mentions(event, ears)
+    mentioned = words(event, "type") == "app_mention" or _mentions(event, recipient)
     if not (direct or mentioned or thread_ts):
         return None  # people among themselves, in the channel
-    begins_thread = ears.agent_view or not direct
-    location = SlackLocation(ears.team, channel, thread_ts or (ts if begins_thread else ""))
+    begins_thread = recipient.agent_view or not direct
+    location = SlackLocation(recipient.team, channel, thread_ts or (ts if begins_thread else ""))
     home_team = slack_id(event, "user_team") or slack_id(event, "source_team") or slack_id(event, "team")
     return Message(
-        key=message_key(ears.team, channel, ts),
+        key=message_key(recipient.team, channel, ts),
         place=place_of(location, direct=direct),
-        author=Person(person_id(ears.team, user), known_name(user) or ""),
-        text=text_of(event, ears.bot_user) or WORDLESS,
+        author=Person(person_id(recipient.team, user), known_name(user) or ""),
+        text=text_of(event, recipient.bot_user) or WORDLESS,
         at=float(ts),
         addressed=direct or mentioned,
-        origin=origin_of(user_team=home_team, bot_user=ears.bot_user),
+        origin=origin_of(user_team=home_team, bot_user=recipient.bot_user),
     )
 
 
@@ -101,48 +103,50 @@ def origin_of(*, user_team: str, bot_user: str) -> dict[str, str]:
 
 
 def _changed(
-    event: Event, ears: Ears, known_name: Callable[[str], str | None], channel: str, *, direct: bool
-) -> Edited | Deleted | None:
+    event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None], channel: str, *, direct: bool
+) -> SlackMessageEdited | SlackMessageDeleted | None:
     now, before = part(event, "message"), part(event, "previous_message")
     ts = slack_ts(now, "ts")
     if words(now, "subtype") == "tombstone":  # deleted, but its thread goes on
-        return _deleted(before, ts, ears, channel, direct=direct)
-    if not ts or not part(now, "edited") or not _is_from_a_person(now, ears):
+        return _deleted(before, ts, recipient, channel, direct=direct)
+    if not ts or not part(now, "edited") or not _is_from_a_person(now, recipient):
         return None
-    text = text_of(now, ears.bot_user) or WORDLESS
-    speaks_to_us, spoke_to_us = _mentions(now, ears), _mentions(before, ears)
-    if text == (text_of(before, ears.bot_user) or WORDLESS) and speaks_to_us == spoke_to_us:
+    text = text_of(now, recipient.bot_user) or WORDLESS
+    speaks_to_us, spoke_to_us = _mentions(now, recipient), _mentions(before, recipient)
+    if text == (text_of(before, recipient.bot_user) or WORDLESS) and speaks_to_us == spoke_to_us:
         return None  # a link was unfurled, a file was looked at
     if not (direct or speaks_to_us or spoke_to_us or slack_ts(now, "thread_ts")):
         return None
     # In a direct chat it was spoken to us from the beginning; without its former self we cannot tell.
     as_good_as_new = speaks_to_us and not spoke_to_us and not direct and bool(before)
-    message = _message(now, ears, known_name, channel, direct=direct) if as_good_as_new else None
-    return Edited(message_key(ears.team, channel, ts), text, message)
+    message = _message(now, recipient, known_name, channel, direct=direct) if as_good_as_new else None
+    return SlackMessageEdited(message_key(recipient.team, channel, ts), text, message)
 
 
-def _deleted(before: Event, ts: str, ears: Ears, channel: str, *, direct: bool) -> Deleted | None:
-    if not ts or (before and not _is_from_a_person(before, ears)):
+def _deleted(
+    before: Event, ts: str, recipient: SlackRecipient, channel: str, *, direct: bool
+) -> SlackMessageDeleted | None:
+    if not ts or (before and not _is_from_a_person(before, recipient)):
         return None
-    if before and not (direct or _mentions(before, ears) or slack_ts(before, "thread_ts")):
+    if before and not (direct or _mentions(before, recipient) or slack_ts(before, "thread_ts")):
         return None
-    return Deleted(message_key(ears.team, channel, ts))
+    return SlackMessageDeleted(message_key(recipient.team, channel, ts))
 
 
-def _is_from_a_person(message: Event, ears: Ears) -> bool:
+def _is_from_a_person(message: Event, recipient: SlackRecipient) -> bool:
     """Not our own, no other bot's, not the system's."""
     user = slack_id(message, "user")
     return (
-        user not in ("", "USLACKBOT", ears.bot_user)
+        user not in ("", "USLACKBOT", recipient.bot_user)
         and not message.get("bot_id")
         and not message.get("bot_profile")
         and words(message, "subtype") in _WRITTEN_BY_PEOPLE
     )
 
 
-def _mentions(message: Event, ears: Ears) -> bool:
+def _mentions(message: Event, recipient: SlackRecipient) -> bool:
     text = words(message, "text")
-    return f"<@{ears.bot_user}>" in text or f"<@{ears.bot_user}|" in text
+    return f"<@{recipient.bot_user}>" in text or f"<@{recipient.bot_user}|" in text
 
 
 def text_of(message: Event, bot_user: str) -> str:

@@ -11,10 +11,10 @@ import structlog
 
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import location_of, permalink, within_team
-from adapters.slack.inbound.payloads import Visitor
+from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
-from adapters.slack.web_api.people import Members, People
+from adapters.slack.web_api.people import Members, SlackPeople
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
 from bot.domain import Overview, Person, Place, Unwelcome
@@ -27,18 +27,18 @@ WITHIN = 1.5
 """Seconds for asking: a command is to be answered within 3 s. What is not known by then is left out this time."""
 
 
-class Overviews:
+class SlackOverviews:
     """What waits for a person, and what came of what they asked."""
 
     def __init__(self, queries: Queries, members: Members) -> None:
         self._queries = queries
         self._members = members
 
-    async def of(self, visitor: Visitor, person: Person) -> Overview:
+    async def of(self, visitor: SlackVisitor, person: Person) -> Overview:
         """Their overview of this workspace, as far as they may see it."""
         return await self._queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
 
-    async def _among(self, visitor: Visitor, places: Sequence[Place]) -> set[str]:
+    async def _among(self, visitor: SlackVisitor, places: Sequence[Place]) -> set[str]:
         """Keys of the places in whose channels they are."""
         channels = list(dict.fromkeys(location_of(place).channel for place in places))[:MOST_CHANNELS]
         asked = {
@@ -66,9 +66,9 @@ class HomeTab:
         queries: Queries,
         connections: Connections,
         *,
-        overviews: Overviews,
+        overviews: SlackOverviews,
         api: Api,
-        people: People,
+        people: SlackPeople,
         workspaces: Workspaces,
     ) -> None:
         self._queries = queries
@@ -78,7 +78,7 @@ class HomeTab:
         self._people = people
         self._workspaces = workspaces
 
-    async def publish(self, visitor: Visitor) -> None:
+    async def publish(self, visitor: SlackVisitor) -> None:
         """Show them what concerns them. What Slack refuses is logged: they can open it again."""
         try:
             view = await self._view(visitor)
@@ -86,7 +86,7 @@ class HomeTab:
         except ApiFailed as failure:
             log.warning("slack_home_not_published", team=visitor.team, user=visitor.user, error=failure.error)
 
-    async def _view(self, visitor: Visitor) -> dict[str, Any]:
+    async def _view(self, visitor: SlackVisitor) -> dict[str, Any]:
         bot, person = await asyncio.gather(
             self._workspaces.bot(visitor.team),
             self._people.admitted(visitor.team, visitor.user, visitor.home_team),

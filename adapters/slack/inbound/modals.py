@@ -11,8 +11,8 @@ from adapters.shared.untrusted_json import words
 from adapters.slack import actions
 from adapters.slack.actions import Origin
 from adapters.slack.ids import slack_id
-from adapters.slack.inbound.answers import Answers
-from adapters.slack.inbound.commands import WHO_WITHIN, Openings, Question, answer_until
+from adapters.slack.inbound.answers import SlackAnswers
+from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, Openings, answer_until
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.payloads import Submission, code_entry, in_words
 from adapters.slack.render.forms import entries, error_blocks, note_modal
@@ -48,7 +48,7 @@ class Modals:
     """What each form does."""
 
     def __init__(
-        self, services: Services, answers: Answers, openings: Openings, home: HomeTab, background: BackgroundTasks
+        self, services: Services, answers: SlackAnswers, openings: Openings, home: HomeTab, background: BackgroundTasks
     ) -> None:
         self._services = services
         self._answers = answers
@@ -153,7 +153,7 @@ class Modals:
             )
         location, until = submission.visitor.location, answer_until() - WHO_WITHIN
         direct = location.channel.startswith("D")
-        asked = Question(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
+        asked = AskedQuestion(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
         trouble = await self._openings.ask(asked)
         return said("Not asked", trouble) if trouble else CLOSE
 

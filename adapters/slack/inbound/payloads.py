@@ -26,7 +26,7 @@ Verb = Literal["ask", "approvals", "connections", "stop", "help"]
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class SlackVisitor:
     """Who does something, where, and by which ways they can be answered."""
 
     team: str
@@ -45,10 +45,10 @@ class Visitor:
 
 
 @dataclass(frozen=True, slots=True)
-class Click:
+class SlackClick:
     """A click on a button of ours."""
 
-    visitor: Visitor
+    visitor: SlackVisitor
     action: str
     value: str
     """Id of what it is about; empty when it is none of ours."""
@@ -62,7 +62,7 @@ class Click:
 class Submission:
     """A submitted modal."""
 
-    visitor: Visitor
+    visitor: SlackVisitor
     form: str
     """Its callback_id."""
     origin: Origin | None
@@ -74,10 +74,10 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     """A slash command."""
 
-    visitor: Visitor
+    visitor: SlackVisitor
     verb: Verb
     text: str
     """What is asked, as Slack writes it."""
@@ -89,11 +89,11 @@ class Command:
 class Shortcut:
     """The shortcut on a message."""
 
-    visitor: Visitor
+    visitor: SlackVisitor
     message: Payload
 
 
-def read_click(payload: Payload, team: str) -> Click | None:
+def read_click(payload: Payload, team: str) -> SlackClick | None:
     """A `block_actions` payload; `None` when nobody did something. Slack sends one action at a time."""
     action = next(parts(payload, "actions"), {})
     user = slack_id(payload, "user", "id")
@@ -110,7 +110,7 @@ def read_click(payload: Payload, team: str) -> Click | None:
     thread_ts = slack_ts(payload, "message", "thread_ts") or slack_ts(payload, "container", "thread_ts")
     if not channel and origin is not None:
         channel, thread_ts = origin.channel, origin.thread_ts
-    visitor = Visitor(
+    visitor = SlackVisitor(
         team,
         user,
         slack_id(payload, "user", "team_id"),
@@ -121,7 +121,7 @@ def read_click(payload: Payload, team: str) -> Click | None:
     )
     container = message_ts or slack_id(view, "id") or slack_id(payload, "container", "view_id") or "home"
     key = click_key(team, container, token(action, "action_ts"), user)
-    return Click(visitor, words(action, "action_id"), our_id(action, "value"), key, message_ts, in_modal)
+    return SlackClick(visitor, words(action, "action_id"), our_id(action, "value"), key, message_ts, in_modal)
 
 
 def read_submission(payload: Payload, team: str) -> Submission | None:
@@ -134,18 +134,18 @@ def read_submission(payload: Payload, team: str) -> Submission | None:
     location = SlackLocation(team, origin.channel, origin.thread_ts) if origin else SlackLocation(team, "")
     home = origin is not None and origin.home
     trigger_id = token(payload, "trigger_id")
-    visitor = Visitor(team, user, slack_id(payload, "user", "team_id"), location, trigger_id, home=home)
+    visitor = SlackVisitor(team, user, slack_id(payload, "user", "team_id"), location, trigger_id, home=home)
     key = form_key(team, view_id, token(view, "hash"))
     return Submission(visitor, words(view, "callback_id"), origin, part(view, "state", "values"), view, key)
 
 
-def read_command(payload: Payload, team: str) -> Command | None:
+def read_command(payload: Payload, team: str) -> SlashCommand | None:
     """A slash command's payload; `None` when nobody did something."""
     user, channel = slack_id(payload, "user_id"), slack_id(payload, "channel_id")
     if not user or not team or not channel:
         return None
     response_url = web_address(payload, "response_url")
-    visitor = Visitor(
+    visitor = SlackVisitor(
         team,
         user,
         location=SlackLocation(team, channel),
@@ -153,7 +153,7 @@ def read_command(payload: Payload, team: str) -> Command | None:
         response_url=response_url,
     )
     verb, text = command_words(words(payload, "text"))
-    return Command(visitor, verb, text, direct=channel.startswith("D"))
+    return SlashCommand(visitor, verb, text, direct=channel.startswith("D"))
 
 
 def command_words(text: str) -> tuple[Verb, str]:
@@ -181,7 +181,7 @@ def read_shortcut(payload: Payload, team: str) -> Shortcut | None:
     ts = slack_ts(message, "ts") or slack_ts(payload, "message_ts")
     if not user or not team or not channel or not ts:
         return None
-    visitor = Visitor(
+    visitor = SlackVisitor(
         team,
         user,
         slack_id(payload, "user", "team_id"),
@@ -215,7 +215,7 @@ def web_address(payload: Payload, name: str) -> str:
 # Into their form, after the command, into the shortcut's form. A code is neither posted nor quoted from a message.
 
 
-def code_entry(visitor: Visitor, person: Person, code: str, sign_in_id: str | None = None) -> CodeEntry:
+def code_entry(visitor: SlackVisitor, person: Person, code: str, sign_in_id: str | None = None) -> CodeEntry:
     """What was typed, as `Connections.enter_code` takes it.
 
     Its key is the trigger of the gesture, which is another one for each try: the modal stays the same after a wrong

@@ -28,10 +28,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 from adapters.shared.json_bodies import LONG, has_too_many_values
 from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
 from adapters.slack import actions
-from adapters.slack.inbound.clicks import Clicks
-from adapters.slack.inbound.commands import Commands, Shortcuts
-from adapters.slack.inbound.events import Ears
-from adapters.slack.inbound.messages import Listening
+from adapters.slack.inbound.clicks import SlackClickHandler
+from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler
+from adapters.slack.inbound.events import SlackRecipient
+from adapters.slack.inbound.messages import SlackMessageHandler
 from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission
@@ -45,10 +45,10 @@ MAX_BODY = 1_000_000
 """Bytes. Slack's own stay well below: a message has 40,000 characters at most, a modal 250 kB."""
 
 
-class Door:
+class SlackRequestVerifier:
     """Lets in what Slack has signed."""
 
-    def __init__(self, inbound: Inbound, signing_secret: str, clock: Clock) -> None:
+    def __init__(self, inbound: SlackPayloadHandler, signing_secret: str, clock: Clock) -> None:
         self._inbound = inbound
         self._verifier = SignatureVerifier(signing_secret, _SignedAt(clock))
 
@@ -65,7 +65,7 @@ class Door:
         try:
             read = partial(decode, raw, request.content_type)
             payload = await asyncio.to_thread(read) if len(raw) > LONG else read()
-        except MalformedError as error:
+        except MalformedPayloadError as error:
             log.warning("slack_request_malformed", reason=str(error))
             return _refused(400, f"The request is malformed: {error}.")
         return await to_aiohttp_response(await self._inbound.take(payload))
@@ -131,7 +131,7 @@ _KIND_OF: dict[str, tuple[type, ...]] = (
 )
 
 
-class MalformedError(Exception):
+class MalformedPayloadError(Exception):
     """Not what Slack sends. The message says why, and repeats nothing of the body."""
 
 
@@ -147,37 +147,37 @@ def decode(raw: bytes, content_type: str) -> dict[str, Any]:
         form = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
         return checked(_parsed(form["payload"]) if "payload" in form else form)
     except UnicodeDecodeError as error:
-        raise MalformedError("the body is not UTF-8") from error
+        raise MalformedPayloadError("the body is not UTF-8") from error
     except (ValueError, RecursionError) as error:
-        raise MalformedError("the body is neither JSON nor a form") from error
+        raise MalformedPayloadError("the body is neither JSON nor a form") from error
 
 
 def _parsed(text: str) -> Any:
     if has_too_many_values(text.encode()):
-        raise MalformedError("it holds too many values")
+        raise MalformedPayloadError("it holds too many values")
     return json.loads(text)
 
 
 def checked(payload: object) -> dict[str, Any]:
     """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
     if not isinstance(payload, dict):
-        raise MalformedError("the body is not an object")
+        raise MalformedPayloadError("the body is not an object")
     if _depth(payload) > MAX_DEPTH:
-        raise MalformedError("the body nests too deeply")
+        raise MalformedPayloadError("the body nests too deeply")
     if payload.get("ssl_check") == "1":
         return {"ssl_check": "1"}
     needed = ("command", "user_id", "channel_id") if "command" in payload else _KINDS.get(str(payload.get("type")))
     if needed is None:
-        raise MalformedError("this kind of payload is not for us")
+        raise MalformedPayloadError("this kind of payload is not for us")
     if missing := [name for name in needed if not payload.get(name)]:
-        raise MalformedError(f"it has no {' and no '.join(missing)}")
+        raise MalformedPayloadError(f"it has no {' and no '.join(missing)}")
     sound: dict[str, Any] = storable(_sound(payload))
     if "event" in sound and "type" not in sound["event"]:
-        raise MalformedError("its event has no type")
+        raise MalformedPayloadError("its event has no type")
     if sound.get("type", "").startswith("view_") and "type" not in sound["view"]:
-        raise MalformedError("its view has no type")
+        raise MalformedPayloadError("its view has no type")
     if not all("action_id" in action for action in sound.get("actions", ())):
-        raise MalformedError("one of its actions has no id")
+        raise MalformedPayloadError("one of its actions has no id")
     return sound
 
 
@@ -187,12 +187,12 @@ def _sound(payload: Mapping[str, Any]) -> dict[str, Any]:
     sound = {name: value for name, value in payload.items() if value is not None or name not in _NEVER_NOTHING}
     for name in sound.keys() & _KIND_OF.keys():
         if sound[name] is not None and not isinstance(sound[name], _KIND_OF[name]):
-            raise MalformedError(f"{name} is not what it should be")
+            raise MalformedPayloadError(f"{name} is not what it should be")
         if name in _OBJECTS:
             sound[name] = _sound(sound[name])
         elif name in _LISTS:
             if not all(isinstance(item, dict) for item in sound[name]):
-                raise MalformedError(f"{name} holds something that is no object")
+                raise MalformedPayloadError(f"{name} holds something that is no object")
             sound[name] = [_sound(item) for item in sound[name]]
     return sound
 
@@ -221,15 +221,15 @@ _ANYTHING = re.compile("")
 class Handlers:
     """Who handles what."""
 
-    listening: Listening
-    clicks: Clicks
+    listening: SlackMessageHandler
+    clicks: SlackClickHandler
     modals: Modals
-    commands: Commands
+    commands: SlackCommandHandler
     shortcuts: Shortcuts
     not_installed: NotInstalled
 
 
-class Inbound:
+class SlackPayloadHandler:
     """Takes payloads that are known to come from Slack, and answers them when what they say is kept."""
 
     def __init__(self, handlers: Handlers, authorize: Authorize, api_url: str, *, agent_view: bool) -> None:
@@ -255,20 +255,20 @@ class Inbound:
 def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
     listening, commands, shortcuts = handlers.listening, handlers.commands, handlers.shortcuts
 
-    def hears(handle: Callable[[Mapping[str, Any], Ears], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    def hears(handle: Callable[[Mapping[str, Any], SlackRecipient], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         async def listener(event: Payload, context: AsyncBoltContext) -> None:
-            await handle(event, replace(ears_of(context), agent_view=agent_view))
+            await handle(event, replace(recipient_of(context), agent_view=agent_view))
 
         return listener
 
     async def clicked(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
-        click = read_click(body, ears_of(context).team)
+        click = read_click(body, recipient_of(context).team)
         if click is None or not await handlers.clicks.handle(click):
             log.warning("slack_click_not_known", action=click.action if click else None)
         await ack()
 
     async def submitted(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
-        submission = read_submission(body, ears_of(context).team)
+        submission = read_submission(body, recipient_of(context).team)
         if submission is None:
             log.warning("slack_submission_not_read")
             await ack()
@@ -276,14 +276,14 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
         await _answer(ack, await handlers.modals.handle(submission))
 
     async def commanded(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
-        command = read_command(body, ears_of(context).team)
+        command = read_command(body, recipient_of(context).team)
         await _answer(ack, await commands.handle(command) if command else {})
 
     async def asked_about(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
-        ears = ears_of(context)
-        shortcut = read_shortcut(body, ears.team)
+        recipient = recipient_of(context)
+        shortcut = read_shortcut(body, recipient.team)
         if shortcut is not None:
-            shortcuts.handle(shortcut, ears.bot_user)
+            shortcuts.handle(shortcut, recipient.bot_user)
         await ack()
 
     app.event("message")(hears(listening.message))
@@ -359,8 +359,8 @@ async def _answer(ack: AsyncAck, body: Payload) -> None:
         await ack()
 
 
-def ears_of(context: AsyncBoltContext) -> Ears:
+def recipient_of(context: AsyncBoltContext) -> SlackRecipient:
     """The installation that a payload was sent to."""
     us = context.authorize_result
     team = (us.team_id if us else None) or context.team_id or ""
-    return Ears(team, (us.bot_user_id if us else None) or "", (us.bot_id if us else None) or "")
+    return SlackRecipient(team, (us.bot_user_id if us else None) or "", (us.bot_id if us else None) or "")

@@ -19,8 +19,8 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.slack.inbound.requests import Inbound, MalformedError, checked
-from adapters.slack.web_api.client import QUIET, Wire
+from adapters.slack.inbound.requests import MalformedPayloadError, SlackPayloadHandler, checked
+from adapters.slack.web_api.client import QUIET, SlackHttpClient
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -41,11 +41,11 @@ _WHAT_TO_DO = (
 class SocketMode:
     """Keeps a connection, reconnecting as long as it takes. An envelope is acknowledged when what it says is kept."""
 
-    def __init__(self, inbound: Inbound, app_token: str, api_url: str, background: BackgroundTasks) -> None:
+    def __init__(self, inbound: SlackPayloadHandler, app_token: str, api_url: str, background: BackgroundTasks) -> None:
         self._inbound = inbound
         self._app_token = app_token
         self._api_url = api_url
-        self._wire = Wire(api_url)
+        self._wire = SlackHttpClient(api_url)
         self._background = background
         self._client: SocketModeClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,7 +106,7 @@ class SocketMode:
     async def _answer(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         try:
             payload = checked(request.payload)
-        except MalformedError as error:
+        except MalformedPayloadError as error:
             log.warning("slack_request_malformed", reason=str(error))
             return
         answer = await self._inbound.take(payload)

@@ -11,11 +11,11 @@ from adapters.slack.api import Api
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import UNFINISHED
 from adapters.slack.outbound.recovery import Orphans
-from adapters.slack.outbound.status import Refusals, StatusLines, StatusPace
-from adapters.slack.outbound.streams import Ending, Task
-from adapters.slack.outbound.writing import Draft, Finished, Legacy, Pace, Setting
+from adapters.slack.outbound.status import SlackRefusals, StatusLines, StatusPace
+from adapters.slack.outbound.streams import Ending, TaskCard
+from adapters.slack.outbound.writing import Draft, Finished, Legacy, SlackDraftContext, SlackPace
 from adapters.slack.render import posts as render
-from adapters.slack.render.blocks import Piece
+from adapters.slack.render.blocks import SlackMessage
 from bot.clock import Clock, system_clock
 from bot.domain import Place, Post, Said
 from graph.ports import TaskState
@@ -26,7 +26,7 @@ CLOSING = 5.0
 """Seconds that ending the open drafts may take when the process ends."""
 
 
-class Drafts:
+class SlackDrafts:
     """The drafts of all threads, by the id of the message that the model writes."""
 
     def __init__(
@@ -34,12 +34,12 @@ class Drafts:
         api: Api,
         *,
         clock: Clock = system_clock,
-        pace: Pace | None = None,
+        pace: SlackPace | None = None,
         status_pace: StatusPace | None = None,
     ) -> None:
         self._api = api
-        self._pace = pace or Pace()
-        self._refusals = Refusals(clock)
+        self._pace = pace or SlackPace()
+        self._refusals = SlackRefusals(clock)
         self._status = StatusLines(api, clock, status_pace or StatusPace())
         self._orphans = Orphans(api, clock)
         self._sweeps: set[asyncio.Task[None]] = set()
@@ -49,15 +49,15 @@ class Drafts:
         self._posting: Counter[SlackLocation] = Counter()
         self._closed = False
 
-    def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
+    def live(self, thread_id: str, place: Place, reader: str) -> SlackLiveAnswer:
         """`graph.ports.Live` for what one delivery does in a thread; `reader` is the person id of whom it is for."""
         location = location_of(place)
         recipient = {} if place.direct else recipient_of(reader)
         can_stream = bool(location.thread_ts) and (place.direct or bool(recipient))
-        setting = Setting(
+        setting = SlackDraftContext(
             self._api, location, recipient, can_stream, self._pace, self._refusals, lambda: not self._posting[location]
         )
-        return ThreadLive(self, self._status, setting, thread_id, place)
+        return SlackLiveAnswer(self, self._status, setting, thread_id, place)
 
     @contextmanager
     def posting(self, location: SlackLocation) -> Iterator[None]:
@@ -127,7 +127,9 @@ class Drafts:
         while len(self._named) > MOST_REMEMBERED:
             self._named.popitem(last=False)
 
-    def begin(self, setting: Setting, thread_id: str, place: Place, earlier: Draft | None = None) -> Draft | None:
+    def begin(
+        self, setting: SlackDraftContext, thread_id: str, place: Place, earlier: Draft | None = None
+    ) -> Draft | None:
         """A new draft, in place of an `earlier` one of the same answer. `None`: the process is ending."""
         if self._closed:
             return None
@@ -138,7 +140,7 @@ class Drafts:
         draft.writer.add_done_callback(lambda _: self._open.pop(draft, None))
         return draft
 
-    def rested(self, setting: Setting) -> None:
+    def rested(self, setting: SlackDraftContext) -> None:
         """A delivery of the thread has been handled. What the last process was writing there and nobody went on with
         is taken away, a moment after the posts."""
         if not self._closed and self._orphans.may_be_in(setting.location):
@@ -146,7 +148,7 @@ class Drafts:
             self._sweeps.add(sweep)
             sweep.add_done_callback(self._sweeps.discard)
 
-    async def _sweep(self, setting: Setting) -> None:
+    async def _sweep(self, setting: SlackDraftContext) -> None:
         await asyncio.sleep(setting.pace.grace)
         await self._orphans.clear(setting.location)
 
@@ -156,10 +158,12 @@ class Drafts:
         return lambda text: self._orphans.claim(location, text)
 
 
-class ThreadLive:
+class SlackLiveAnswer:
     """`graph.ports.Live` for one delivery. Each verb only takes note; the drafts' own tasks do the rest."""
 
-    def __init__(self, drafts: Drafts, status: StatusLines, setting: Setting, thread_id: str, place: Place) -> None:
+    def __init__(
+        self, drafts: SlackDrafts, status: StatusLines, setting: SlackDraftContext, thread_id: str, place: Place
+    ) -> None:
         self._drafts = drafts
         self._status = status
         self._setting = setting
@@ -187,7 +191,7 @@ class ThreadLive:
         if draft is None:
             draft = next((d for d in reversed(self._mine) if d.is_open), None) or self._begin_unnamed()
         if draft is not None and draft.is_open:
-            draft.task(task_id, Task(title, state))
+            draft.task(task_id, TaskCard(title, state))
 
     def end(self, *, waiting: bool) -> None:
         """Nothing more comes. Posts will finish what was said, soon mostly; what they do not finish is closed."""
@@ -250,7 +254,7 @@ def recipient_of(reader: str) -> dict[str, str]:
     return {}
 
 
-def draft_piece(thread_id: str, place: Place, text: str) -> Piece:
+def draft_piece(thread_id: str, place: Place, text: str) -> SlackMessage:
     """A text that is being written, as its post would show it, without the buttons below."""
     first = render.pieces(Post("draft", thread_id, place, 0, 0.0, Said(text)))[0]
-    return Piece(tuple(block for block in first.blocks if block["type"] != "context_actions"), first.text)
+    return SlackMessage(tuple(block for block in first.blocks if block["type"] != "context_actions"), first.text)

@@ -12,13 +12,13 @@ import structlog
 
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
-from adapters.slack.outbound.drafts import Drafts
+from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
-from adapters.slack.outbound.private import Private
+from adapters.slack.outbound.private import SlackPrivateMessages
 from adapters.slack.outbound.recovery import Finder
 from adapters.slack.outbound.streams import MOST_STREAMED, Ending
 from adapters.slack.outbound.writing import Finished
-from adapters.slack.render.blocks import Piece
+from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.splitting import streamable
 from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, Refused, Said, SignInView, Unknown
@@ -33,14 +33,14 @@ EPHEMERAL: Reference = {"ephemeral": True}
 """The reference of what one person saw once: it cannot be updated."""
 
 
-class Outbound:
+class SlackPostSender:
     """Sends, updates and finds posts, as `bot.platform.Platform` has it. Only here does Slack's failure become
     `PostFailed`."""
 
-    def __init__(self, api: Api, drafts: Drafts, sign_in_link: SignInLink) -> None:
+    def __init__(self, api: Api, drafts: SlackDrafts, sign_in_link: SignInLink) -> None:
         self._api = api
         self._drafts = drafts
-        self._private = Private(api)
+        self._private = SlackPrivateMessages(api)
         self._finder = Finder(api)
         self._sign_in_link = sign_in_link
 
@@ -95,7 +95,7 @@ class Outbound:
 
     # ------------------------------------------------------------------------------------------- in public
 
-    async def _parts_from_draft(self, post: Post, location: SlackLocation, shown: Sequence[Piece]) -> list[str]:
+    async def _parts_from_draft(self, post: Post, location: SlackLocation, shown: Sequence[SlackMessage]) -> list[str]:
         """The draft's message, turned into the post's first; empty when there is none."""
         if not isinstance(post.content, Said):
             return []
@@ -116,13 +116,15 @@ class Outbound:
             return [orphan] if orphan else []
         return [draft.ts] if draft.ts else (await self._finder.parts(post, self._drafts.in_use()))[:1]
 
-    async def _post_from(self, first: int, post: Post, location: SlackLocation, shown: Sequence[Piece]) -> list[str]:
+    async def _post_from(
+        self, first: int, post: Post, location: SlackLocation, shown: Sequence[SlackMessage]
+    ) -> list[str]:
         """Post the parts from this one on, one after the other."""
         return [
             await post_piece(self._api, location, shown[n], mark(post.post_id, n)) for n in range(first, len(shown))
         ]
 
-    async def _replace(self, post: Post, location: SlackLocation, part: int, piece: Piece, ts: str) -> str:
+    async def _replace(self, post: Post, location: SlackLocation, part: int, piece: SlackMessage, ts: str) -> str:
         """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
         marked = mark(post.post_id, part)
         if await replace_piece(self._api, location, ts, piece, marked) or not _still_waits(post.content):
@@ -135,7 +137,7 @@ class Outbound:
 
     # ------------------------------------------------------------------------------------------- in private
 
-    async def _send_privately(self, post: Post, shown: Sequence[Piece], user: str) -> Reference:
+    async def _send_privately(self, post: Post, shown: Sequence[SlackMessage], user: str) -> Reference:
         direct = location = location_of(post.place)
         parts: list[str] = []
         for piece in shown:
@@ -161,7 +163,7 @@ def _message_id(post: Post) -> str:
     return post.post_id.removeprefix("said:")
 
 
-def _ending(post: Post, said: Said, shown: Sequence[Piece]) -> Ending:
+def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
     """How the draft ends: as the whole post, where nothing had to be changed to make a stream of it safe, and Slack's
     own rendering is as good as ours."""
     blocks = [block for piece in shown for block in piece.blocks]

@@ -9,7 +9,7 @@ import structlog
 
 from adapters.slack.api import PATIENCE, Api, ApiFailed
 from adapters.slack.ids import SlackLocation
-from adapters.slack.render.blocks import Piece
+from adapters.slack.render.blocks import SlackMessage
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,9 @@ def where(location: SlackLocation) -> dict[str, str]:
     return {"channel": location.channel} | ({"thread_ts": location.thread_ts} if location.thread_ts else {})
 
 
-async def post_piece(api: Api, location: SlackLocation, piece: Piece, metadata: Mapping[str, Any] | None = None) -> str:
+async def post_piece(
+    api: Api, location: SlackLocation, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
+) -> str:
     """Post a new message; its timestamp. Raises `ApiFailed`."""
     quiet = {"unfurl_links": False, "unfurl_media": False}
     marked = {"metadata": metadata} if metadata else {}
@@ -63,7 +65,7 @@ async def post_piece(api: Api, location: SlackLocation, piece: Piece, metadata: 
 
 
 async def replace_piece(
-    api: Api, location: SlackLocation, ts: str, piece: Piece, metadata: Mapping[str, Any] | None = None
+    api: Api, location: SlackLocation, ts: str, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
 ) -> bool:
     """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `ApiFailed`."""
     arguments = {"channel": location.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
@@ -108,7 +110,7 @@ async def stop_stream(
 
 
 async def show_piece(
-    api: Api, team: str, method: str, arguments: Mapping[str, Any], piece: Piece, *, patience: float = PATIENCE
+    api: Api, team: str, method: str, arguments: Mapping[str, Any], piece: SlackMessage, *, patience: float = PATIENCE
 ) -> Mapping[str, Any]:
     """Call a method that shows blocks; if Slack does not take them, once more with the text alone, so that people get
     something. Raises `ApiFailed`."""

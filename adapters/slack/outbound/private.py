@@ -10,7 +10,7 @@ import structlog
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import post_piece, show_piece
-from adapters.slack.render.blocks import Piece
+from adapters.slack.render.blocks import SlackMessage
 
 log = structlog.get_logger(__name__)
 
@@ -18,13 +18,15 @@ PATIENCE = 8.0
 """Seconds that each way of telling somebody may take."""
 
 
-class Private:
+class SlackPrivateMessages:
     """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def tell(self, team: str, user: str, location: SlackLocation, piece: Piece, response_url: str = "") -> bool:
+    async def tell(
+        self, team: str, user: str, location: SlackLocation, piece: SlackMessage, response_url: str = ""
+    ) -> bool:
         """Show a piece to one person: as the answer to their click (`response_url`), else as an ephemeral message
         where it belongs, else in a direct message. False: none of these arrived; that is logged here."""
         if response_url and await reply(response_url, location, piece):
@@ -38,7 +40,7 @@ class Private:
             return False
         return True
 
-    async def whisper(self, team: str, user: str, location: SlackLocation, piece: Piece) -> bool:
+    async def whisper(self, team: str, user: str, location: SlackLocation, piece: SlackMessage) -> bool:
         """An ephemeral message in the thread. False: impossible there (they are not in the channel, say)."""
         if not location.channel:
             return False
@@ -52,7 +54,7 @@ class Private:
             return False
         return True
 
-    async def write(self, team: str, user: str, piece: Piece) -> tuple[SlackLocation, str]:
+    async def write(self, team: str, user: str, piece: SlackMessage) -> tuple[SlackLocation, str]:
         """A direct message; where it stands and its timestamp. Raises `ApiFailed`."""
         location = await self.direct(team, user)
         return location, await post_piece(self._api, location, piece)
@@ -63,7 +65,7 @@ class Private:
         return SlackLocation(team, str(opened["channel"]["id"]))
 
 
-async def reply(response_url: str, location: SlackLocation, piece: Piece) -> bool:
+async def reply(response_url: str, location: SlackLocation, piece: SlackMessage) -> bool:
     """Answer a click at the address that came with it (Slack: five times within half an hour), for whoever clicked
     alone; no token is needed. False: it did not arrive."""
     body: dict[str, Any] = {

@@ -33,7 +33,7 @@ WORKSPACE_WIDE = frozenset(
 """Slack's words that hold for a workspace and not only for the channel in which they were heard."""
 
 
-class Refusals:
+class SlackRefusals:
     """Whether a method was refused in a workspace, or in one of its channels, lately."""
 
     def __init__(self, clock: Clock) -> None:
@@ -119,7 +119,7 @@ class StatusLines:
     def __init__(self, api: Api, clock: Clock, pace: StatusPace) -> None:
         self._api = api
         self._pace = pace
-        self._refused = {_SESSION: Refusals(clock), _LINE: Refusals(clock)}
+        self._refused = {_SESSION: SlackRefusals(clock), _LINE: SlackRefusals(clock)}
         self._lines: dict[SlackLocation, _Line] = {}
         self._keepers: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()

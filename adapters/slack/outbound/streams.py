@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from adapters.slack.api import Api
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
-from adapters.slack.render.blocks import Piece
+from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.splitting import cut_at_line, stable, streamable
 from bot.safe_text import visible_line
 from graph.ports import TaskState
@@ -28,7 +28,7 @@ _BRACKETS = str.maketrans({"<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskCard:
     """A tool call as it stands."""
 
     title: str
@@ -36,14 +36,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Manuscript:
+class StreamedAnswer:
     """What has been written so far of an answer."""
 
     text: str
     """Markdown, as the model wrote it."""
     complete: bool
     """Whether the model has gone on to something else, so that no more text will come."""
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, TaskCard]
 
     def shown(self) -> str:
         """The text that can be shown already."""
@@ -67,12 +67,12 @@ class Sheet(Protocol):
     ts: str
     """Its timestamp; empty while there is no message yet."""
 
-    async def write(self, manuscript: Manuscript) -> None:
+    async def write(self, manuscript: StreamedAnswer) -> None:
         """Show what is new. Raises `ApiFailed`; what was not shown is tried again with the next call."""
         ...
 
 
-class Stream:
+class SlackStream:
     """A message written by `chat.startStream` and its siblings."""
 
     def __init__(self, api: Api, location: SlackLocation, recipient: Mapping[str, str]) -> None:
@@ -81,9 +81,9 @@ class Stream:
         self._location = location
         self._recipient = recipient
         self._sent = ""
-        self._tasks: Mapping[str, Task] = {}
+        self._tasks: Mapping[str, TaskCard] = {}
 
-    async def write(self, manuscript: Manuscript) -> None:
+    async def write(self, manuscript: StreamedAnswer) -> None:
         """Append what is new. Raises `ApiFailed`."""
         text = self._more(manuscript.shown())
         chunks = [_task_chunk(name, task) for name, task in manuscript.tasks.items() if self._tasks.get(name) != task]
@@ -106,7 +106,7 @@ class Stream:
         """End the stream; whether the message now is what the post is to be. Raises `ApiFailed`."""
         if ending is None:
             # Nothing replaces it, so that a call which still seems to run would seem so for ever.
-            broken = {name: Task(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
+            broken = {name: TaskCard(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
             await stop_stream(self._api, self._location, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
             return False
         rest = self._rest(ending.text)
@@ -143,14 +143,14 @@ class Stream:
 class Updated:
     """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
 
-    def __init__(self, api: Api, location: SlackLocation, draw: Callable[[str], Piece], ts: str = "") -> None:
+    def __init__(self, api: Api, location: SlackLocation, draw: Callable[[str], SlackMessage], ts: str = "") -> None:
         self.ts = ts
         self._api = api
         self._location = location
         self._draw = draw
         self._shown = ""
 
-    async def write(self, manuscript: Manuscript) -> None:
+    async def write(self, manuscript: StreamedAnswer) -> None:
         """Post it, or replace it. Raises `ApiFailed`."""
         text = cut_at_line(manuscript.shown(), MOST_STREAMED)
         if not text.strip() or text == self._shown:
@@ -172,10 +172,10 @@ class Updated:
         arguments = {"channel": self._location.channel, "ts": self.ts, "metadata": metadata}
         await self._show("chat.update", arguments, self._draw(text))
 
-    async def _show(self, method: str, arguments: Mapping[str, Any], piece: Piece) -> Mapping[str, Any]:
+    async def _show(self, method: str, arguments: Mapping[str, Any], piece: SlackMessage) -> Mapping[str, Any]:
         return await show_piece(self._api, self._location.team, method, arguments, piece, patience=PATIENCE)
 
 
-def _task_chunk(name: str, task: Task) -> dict[str, Any]:
+def _task_chunk(name: str, task: TaskCard) -> dict[str, Any]:
     title = visible_line(task.title, TITLE_LIMIT).translate(_BRACKETS)
     return {"type": "task_update", "id": name, "title": title, "status": _STATUS[task.state]}

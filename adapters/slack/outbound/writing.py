@@ -13,9 +13,9 @@ import structlog
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import GONE
-from adapters.slack.outbound.status import Refusals
-from adapters.slack.outbound.streams import Ending, Manuscript, Sheet, Stream, Task, Updated
-from adapters.slack.render.blocks import Piece
+from adapters.slack.outbound.status import SlackRefusals
+from adapters.slack.outbound.streams import Ending, Sheet, SlackStream, StreamedAnswer, TaskCard, Updated
+from adapters.slack.render.blocks import SlackMessage
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SlackPace:
     """Seconds between what a draft shows."""
 
     before: float = 0.7
@@ -49,7 +49,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SlackDraftContext:
     """With what a draft is written, and where."""
 
     api: Api
@@ -57,8 +57,8 @@ class Setting:
     recipient: Mapping[str, str]
     """Whom a stream in a channel is for; empty in direct messages."""
     can_stream: bool
-    pace: Pace
-    refusals: Refusals
+    pace: SlackPace
+    refusals: SlackRefusals
     """Of streams."""
     may_begin: Callable[[], bool]
     """Whether nothing is being posted there: what was said before comes first."""
@@ -79,8 +79,8 @@ class Draft:
 
     def __init__(
         self,
-        setting: Setting,
-        draw: Callable[[str], Piece],
+        setting: SlackDraftContext,
+        draw: Callable[[str], SlackMessage],
         legacy: Legacy | None = None,
         *,
         earlier: Sequence[Draft] = (),
@@ -93,14 +93,14 @@ class Draft:
         self._text: list[str] = []
         self._length = 0
         self._complete = False
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, TaskCard] = {}
         self._over = asyncio.Event()
         self._left_until = math.inf
         self._lost = False
         self._last_ts = ""
         stream = setting.can_stream and not setting.refusals.hold(setting.location.team, setting.location.channel)
-        self._sheet: Stream | Updated | None = (
-            Stream(setting.api, setting.location, setting.recipient) if stream else self._updated("")
+        self._sheet: SlackStream | Updated | None = (
+            SlackStream(setting.api, setting.location, setting.recipient) if stream else self._updated("")
         )
         self.writer = asyncio.create_task(self._write_on(legacy), name="slack draft")
 
@@ -114,7 +114,7 @@ class Draft:
     @property
     def is_to_begin(self) -> bool:
         """Whether it has something to show, and no message yet."""
-        something = "".join(self._text).strip() or (self._tasks and isinstance(self._sheet, Stream))
+        something = "".join(self._text).strip() or (self._tasks and isinstance(self._sheet, SlackStream))
         return self.is_open and self._sheet is not None and not self.ts and bool(something)
 
     @property
@@ -132,7 +132,7 @@ class Draft:
             self._length += len(delta)
             self._text.append(delta)
 
-    def task(self, task_id: str, task: Task) -> None:
+    def task(self, task_id: str, task: TaskCard) -> None:
         """A tool call, as it stands."""
         self._tasks[task_id] = task
 
@@ -166,7 +166,7 @@ class Draft:
         if sheet is None or not sheet.ts:
             return False
         try:
-            if isinstance(sheet, Stream):
+            if isinstance(sheet, SlackStream):
                 return await sheet.stop(ending)
             if ending is None:
                 await sheet.leave()
@@ -198,8 +198,8 @@ class Draft:
 
     async def _write(self, sheet: Sheet) -> float:
         """Show what is new; seconds until the next time."""
-        pace = self._setting.pace.append if isinstance(sheet, Stream) else self._setting.pace.update
-        manuscript = Manuscript("".join(self._text), self._complete, dict(self._tasks))
+        pace = self._setting.pace.append if isinstance(sheet, SlackStream) else self._setting.pace.update
+        manuscript = StreamedAnswer("".join(self._text), self._complete, dict(self._tasks))
         try:
             await sheet.write(manuscript)
         except ApiFailed as failure:
@@ -215,11 +215,11 @@ class Draft:
             self._put_away()
         elif failure.error in GONE:
             self._put_away()
-        elif isinstance(sheet, Stream) and sheet.ts:
+        elif isinstance(sheet, SlackStream) and sheet.ts:
             log.info("slack_stream_died", **self._whereabouts(), error=failure.error)
             await self._close(None)
             self._sheet = self._updated(sheet.ts)
-        elif isinstance(sheet, Stream) and failure.permanent:
+        elif isinstance(sheet, SlackStream) and failure.permanent:
             if failure.error not in _ABOUT_THE_READER:
                 self._setting.refusals.remember(
                     self._setting.location.team, self._setting.location.channel, failure.error

@@ -92,7 +92,7 @@ LONGEST_URL = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SlackMessage:
     """One Slack message."""
 
     blocks: tuple[Block, ...]
@@ -100,9 +100,9 @@ class Piece:
     """Fallback text, escaped."""
 
 
-def piece(blocks: Sequence[Block], text: str) -> Piece:
+def piece(blocks: Sequence[Block], text: str) -> SlackMessage:
     """A message with its fallback, which is escaped here."""
-    return Piece(tuple(blocks), fallback(text))
+    return SlackMessage(tuple(blocks), fallback(text))
 
 
 # ------------------------------------------------------------------------------------------------ text

@@ -31,7 +31,7 @@ from adapters.slack.render.blocks import (
     LONGEST_HEADER,
     LONGEST_URL,
     Block,
-    Piece,
+    SlackMessage,
     actions,
     button,
     confirmed,
@@ -78,7 +78,7 @@ _RESULT = 500
 _TITLE = 120
 
 
-def approval_card(view: ApprovalView, team: str) -> Piece:
+def approval_card(view: ApprovalView, team: str) -> SlackMessage:
     """The message of an approval as it is now; `team` is the workspace in which it is shown."""
     if view.status == "pending":
         text = f"{heading(view)}. {line(view.requester, _NAMES)} asks. May decide: {line(view.may_decide, _NAMES)}."
@@ -296,7 +296,7 @@ _OUTCOME_ENDS = {
 
 
 # ------------------------------------------------------------------------------------------------ questions
-def clarification_card(view: ClarificationView, team: str) -> Piece:
+def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
     """The message of a question; `team` is the workspace in which it is shown."""
     name = line(view.requester, _NAME)
     text = f"A question for {name}{_from_whom(view)}: {passage(view.question, _QUESTION)}"
@@ -358,7 +358,7 @@ def _choices(field: FormField) -> Sequence[Block]:
 
 
 # ------------------------------------------------------------------------------------------------ outcomes
-def outcome_card(view: OutcomeView) -> Piece:
+def outcome_card(view: OutcomeView) -> SlackMessage:
     """The message of an attempt that broke off."""
     name = call_name(view.server, view.tool)
     title = header(line(f"What came of it? {name}", LONGEST_HEADER))
@@ -404,7 +404,7 @@ _CODE = (
 )
 
 
-def sign_in_card(view: SignInView) -> Piece:
+def sign_in_card(view: SignInView) -> SlackMessage:
     """The public message of a sign-in, without its link."""
     owner, where = line(view.owner, _NAME), where_to(view)
     if view.status != "open":
@@ -418,7 +418,7 @@ def sign_in_card(view: SignInView) -> Piece:
     return piece([sentence(text), actions(*sign_in_buttons(view))], text)
 
 
-def sign_in_piece(view: SignInView, link: str) -> Piece:
+def sign_in_piece(view: SignInView, link: str) -> SlackMessage:
     """The private message of a sign-in, for its owner alone. The link is in its button, not in its text."""
     where, host = where_to(view), link_host(link)
     not_now = button("Not now", NOT_NOW, view.sign_in_id)

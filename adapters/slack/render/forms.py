@@ -28,7 +28,7 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.cards import call_name, where_to
-from adapters.slack.render.inputs import Inputs, input_blocks, text_input, wall_clock, zone_of
+from adapters.slack.render.inputs import SlackInputs, input_blocks, text_input, wall_clock, zone_of
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
 from graph.fields import FieldType, FormField
@@ -218,7 +218,7 @@ def _form_blocks(form: Form, person: Person) -> list[Block]:
     return [rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")])), *inputs.blocks, *_kept(inputs)]
 
 
-def _kept(inputs: Inputs) -> list[Block]:
+def _kept(inputs: SlackInputs) -> list[Block]:
     if not inputs.kept:
         return []
     names = line(", ".join(inputs.kept), LONGEST_TEXT - 100)

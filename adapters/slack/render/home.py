@@ -10,7 +10,7 @@ from adapters.slack.render.arguments import excerpt, summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
     Block,
-    Piece,
+    SlackMessage,
     actions,
     button,
     confirmed,
@@ -81,7 +81,7 @@ def connection_blocks(view: ConnectionView) -> list[Block]:
     ]
 
 
-def connections_piece(views: Sequence[ConnectionView]) -> Piece:
+def connections_piece(views: Sequence[ConnectionView]) -> SlackMessage:
     """Somebody's accounts, for them alone."""
     if not views:
         return piece([sentence(NONE)], NONE)
@@ -142,7 +142,7 @@ def home_view(
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
 
 
-def overview_piece(overview: Overview, link: Link) -> Piece:
+def overview_piece(overview: Overview, link: Link) -> SlackMessage:
     """What waits, as a list with links."""
     to_decide = len(overview.to_decide) + overview.more_to_decide
     that_wait = len(overview.waiting) + overview.more_waiting

@@ -95,7 +95,7 @@ _YES = ("yes", "true", "on", "1")
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class SlackInputs:
     """A form's inputs, and what is not among them."""
 
     blocks: tuple[Block, ...]
@@ -107,7 +107,7 @@ class NotShowableError(Exception):
     """No input of Slack's can hold the value and give it back unchanged."""
 
 
-def input_blocks(form: Form, person: Person) -> Inputs:
+def input_blocks(form: Form, person: Person) -> SlackInputs:
     """An input for each field, in order, as many as a modal holds. Raises nothing."""
     blocks: list[Block] = []
     kept: list[str] = []
@@ -124,7 +124,7 @@ def input_blocks(form: Form, person: Person) -> Inputs:
         else:
             blocks.append(block)
             room -= size
-    return Inputs(tuple(blocks), tuple(kept))
+    return SlackInputs(tuple(blocks), tuple(kept))
 
 
 def _each_once(fields: Iterable[FormField]) -> Iterable[FormField]:

@@ -227,14 +227,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class QuotedParagraph:
     """A paragraph of a quotation."""
 
     elements: Elements
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class HorizontalRule:
     """A line across."""
 
 
@@ -247,7 +247,7 @@ class Grid:
     """For each column `left`, `center` or `right`."""
 
 
-Part = Flow | Listing | Code | Quoted | Rule | Grid
+Part = Flow | Listing | Code | QuotedParagraph | HorizontalRule | Grid
 
 
 def parts(text: str) -> tuple[Part, ...]:
@@ -276,7 +276,7 @@ def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
             if code := visible(node.content.rstrip("\n")):
                 yield Code(code)
         case "hr":
-            yield Rule()
+            yield HorizontalRule()
         case "blockquote":
             for child in node.children:
                 yield from map(_quoted, _parts(child, depth))
@@ -296,7 +296,7 @@ def _inline(node: SyntaxTreeNode) -> Elements:
 def _quoted(part: Part) -> Part:
     match part:
         case Flow():
-            return Quoted(part.elements)
+            return QuotedParagraph(part.elements)
         case Listing():
             return replace(part, quoted=True)
         case _:

@@ -13,7 +13,7 @@ from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
-    Piece,
+    SlackMessage,
     flow,
     header,
     line,
@@ -35,7 +35,7 @@ from bot.domain import ApprovalView, ClarificationView, Notice, OutcomeView, Pla
 from bot.safe_text import visible_passage
 
 __all__ = [
-    "Piece",
+    "SlackMessage",
     "beginning",
     "connections_piece",
     "help_piece",
@@ -61,7 +61,7 @@ _HELP = (
 )
 
 
-def pieces(post: Post) -> tuple[Piece, ...]:
+def pieces(post: Post) -> tuple[SlackMessage, ...]:
     """A post as one Slack message, or several for a long answer. Never empty; raises nothing."""
     match post.content:
         case Said():
@@ -81,13 +81,13 @@ def pieces(post: Post) -> tuple[Piece, ...]:
             assert_never(post.content)
 
 
-def note(text: str) -> Piece:
+def note(text: str) -> SlackMessage:
     """A sentence for one person."""
     shown = passage(text, LONGEST_TEXT)
     return piece([sentence(shown)], shown)
 
 
-def opening(name: str, text: str, quoted: str = "") -> Piece:
+def opening(name: str, text: str, quoted: str = "") -> SlackMessage:
     """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
     who, question = line(name, _NAME), passage(text, LONGEST_TEXT)
     said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
@@ -100,7 +100,7 @@ def beginning(text: str) -> str:
     return _said(Said(text), "")[0].text
 
 
-def help_piece() -> Piece:
+def help_piece() -> SlackMessage:
     """What the slash command can do."""
     return piece([header("What I can do"), section(mrkdwn(_HELP))], _HELP)
 
@@ -113,7 +113,7 @@ def team_of(place: Place) -> str:
 # ------------------------------------------------------------------------------------------------ answers
 
 
-def _said(said: Said, post_id: str) -> tuple[Piece, ...]:
+def _said(said: Said, post_id: str) -> tuple[SlackMessage, ...]:
     made = pages(parts(visible_passage(said.text, LONGEST_ANSWER))) or [[sentence(passage(said.text, LONGEST_TEXT))]]
     below = [_feedback(post_id)] if said.final else []
     *beginning, last = made

@@ -22,10 +22,10 @@ from adapters.slack.render.markdown import (
     Elements,
     Flow,
     Grid,
+    HorizontalRule,
     Listing,
     Part,
-    Quoted,
-    Rule,
+    QuotedParagraph,
     append,
     as_text,
     size,
@@ -68,7 +68,7 @@ _PARAGRAPH = "\n\n"
 _RUNNING = ("rich_text_section", "rich_text_quote")
 
 
-class Pages:
+class MessageBuilder:
     """Messages being filled with rich text, tables and lines."""
 
     def __init__(self) -> None:
@@ -143,11 +143,11 @@ class Pages:
 
 def pages(parts: Iterable[Part]) -> list[list[Block]]:
     """The blocks of each message; empty when there is nothing to say."""
-    filled = Pages()
+    filled = MessageBuilder()
     tables = 0
     for part in parts:
         blocks = table_blocks(part) if isinstance(part, Grid) else ()
-        if isinstance(part, Rule):
+        if isinstance(part, HorizontalRule):
             filled.rule()
         elif blocks and tables + len(blocks) <= _MOST_TABLES:
             tables += len(blocks)
@@ -171,7 +171,7 @@ def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
             *beginning, last = map(flow, cut(part.elements))
             yield from ((one, "") for one in beginning)
             yield last, part.gap
-        case Quoted():
+        case QuotedParagraph():
             for elements in cut(part.elements):
                 yield {"type": "rich_text_quote", "elements": list(elements)}, _PARAGRAPH
         case Code():
@@ -180,7 +180,7 @@ def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
             yield from ((one, _PARAGRAPH) for one in _lists(part))
         case Grid():
             yield from ((preformatted(text), "") for text in cut_lines(as_text(part), LONGEST_TEXT))
-        case Rule():
+        case HorizontalRule():
             return
 
 

@@ -11,7 +11,7 @@ from adapters.shared.untrusted_json import parts, words
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
 from adapters.slack.inbound.events import text_of
-from adapters.slack.web_api.people import People
+from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
@@ -38,7 +38,7 @@ SlackMessage = Mapping[str, Any]
 class Backgrounds:
     """Introduces messages (`bot.platform.Platform.introduce`). `close` in the end."""
 
-    def __init__(self, api: Api, people: People, *, clock: Clock = system_clock) -> None:
+    def __init__(self, api: Api, people: SlackPeople, *, clock: Clock = system_clock) -> None:
         self._api = api
         self._people = people
         self._channels: Remembered[tuple[str, str], str] = Remembered(self._ask_name, keep=KEEP_CHANNELS, clock=clock)

@@ -144,7 +144,7 @@ QUIET = logging.Logger("slack_sdk", level=logging.CRITICAL + 1)
 """For the SDK, whose own loggers write messages, codes and states into the log."""
 
 
-class Wire:
+class SlackHttpClient:
     """Sends one request at a time per call. `close` in the end."""
 
     def __init__(self, api_url: str) -> None:
@@ -291,7 +291,7 @@ class WebApi:
     ) -> None:
         self._tokens = tokens
         self._refused = refused
-        self._wire = Wire(api_url)
+        self._wire = SlackHttpClient(api_url)
         self._clock = clock
         self._sleep = sleep
         self._jitter = jitter

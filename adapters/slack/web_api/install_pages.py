@@ -24,7 +24,7 @@ from slack_sdk.oauth.installation_store.async_installation_store import AsyncIns
 
 from adapters.slack.api import ApiFailed
 from adapters.slack.config import SCOPES, SlackConfig
-from adapters.slack.web_api.client import QUIET, Wire
+from adapters.slack.web_api.client import QUIET, SlackHttpClient
 from adapters.slack.web_api.installing import STATE_SECONDS, InstallationRecords
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ class InstallPages:
         self._config = config
         self._records = records
         self._installed = installed
-        self._wire = Wire(config.api_url)
+        self._wire = SlackHttpClient(config.api_url)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. No HEAD: it would use the state up."""

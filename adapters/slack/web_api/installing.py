@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from adapters.slack.api import ApiFailed
-from adapters.slack.web_api.client import QUIET, Wire, refusal_of
+from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from adapters.slack.web_api.remembered import Remembered, Shared
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
@@ -255,7 +255,7 @@ class InstalledTokens:
         self._client_id = client_id
         self._client_secret = client_secret
         self._allowed = allowed
-        self._wire = Wire(api_url)
+        self._wire = SlackHttpClient(api_url)
         self._clock = clock
         self._known: Remembered[_Key, Installation | None] = Remembered(self._read, keep=inf)
         self._renewals: Shared[_Key, Installation] = Shared()

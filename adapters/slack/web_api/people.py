@@ -41,7 +41,7 @@ MACHINE = "I talk with people only, not with other bots."
 
 
 @dataclass(frozen=True, slots=True)
-class _Profile:
+class _UserInfo:
     """What we need of `users.info`."""
 
     name: str
@@ -61,13 +61,13 @@ class _Profile:
     """Whatever else stands there."""
 
 
-class People:
+class SlackPeople:
     """The users of all workspaces. `close` in the end."""
 
     def __init__(self, api: Api, config: SlackConfig, clock: Clock = system_clock) -> None:
         self._api = api
         self._config = config
-        self._profiles: Remembered[tuple[str, str], _Profile] = Remembered(self._ask, keep=KEEP, clock=clock)
+        self._profiles: Remembered[tuple[str, str], _UserInfo] = Remembered(self._ask, keep=KEEP, clock=clock)
         self._organisations: Remembered[str, str] = Remembered(self._ask_organisation, keep=KEEP, clock=clock)
 
     async def admitted(self, team: str, user: str, home_team: str = "") -> Person | Unwelcome:
@@ -134,7 +134,7 @@ class People:
         await self._profiles.close()
         await self._organisations.close()
 
-    async def _ask(self, key: tuple[str, str]) -> _Profile:
+    async def _ask(self, key: tuple[str, str]) -> _UserInfo:
         team, user = key
         answer = await self._api.call(team, "users.info", {"user": user, "include_locale": True})
         return _profile(answer.get("user") or {})
@@ -142,7 +142,7 @@ class People:
     async def _ask_organisation(self, team: str) -> str:
         return str((await self._api.call(team, "auth.test")).get("enterprise_id") or "")
 
-    async def _refusal(self, profile: _Profile, team: str, home_team: str) -> str:
+    async def _refusal(self, profile: _UserInfo, team: str, home_team: str) -> str:
         if profile.machine:
             return MACHINE
         if profile.gone:
@@ -151,7 +151,7 @@ class People:
             return STRANGER
         return GUEST if profile.guest and not self._config.allow_guests else ""
 
-    async def _is_one_of_us(self, profile: _Profile, team: str, home_team: str) -> bool:
+    async def _is_one_of_us(self, profile: _UserInfo, team: str, home_team: str) -> bool:
         elsewhere = {home for home in (profile.team, home_team) if home not in ("", team)}
         allowed = self._config.allowed_teams
         if profile.organisation in allowed or (elsewhere and elsewhere <= allowed):
@@ -162,25 +162,25 @@ class People:
             return True
         return await self._same_company(profile, team)
 
-    async def _is_member(self, profile: _Profile, team: str) -> bool:
+    async def _is_member(self, profile: _UserInfo, team: str) -> bool:
         """Whether the workspace's own company gave out the account, to one of its own people."""
         if profile.guest or profile.stranger:
             return False
         return profile.team in ("", team) or await self._same_company(profile, team)
 
-    async def _same_company(self, profile: _Profile, team: str) -> bool:
+    async def _same_company(self, profile: _UserInfo, team: str) -> bool:
         """A workspace of the same organisation is not another company."""
         if not profile.organisation or profile.stranger:
             return False
         return team in profile.teams or profile.organisation == await self._organisations.get(team)
 
 
-def _profile(user: Mapping[str, Any]) -> _Profile:
+def _profile(user: Mapping[str, Any]) -> _UserInfo:
     shown = user.get("profile") or {}
     organisation = user.get("enterprise_user") or {}
     names = (shown.get("display_name"), shown.get("real_name"), user.get("real_name"), user.get("name"))
     locale = str(user.get("locale") or "")
-    return _Profile(
+    return _UserInfo(
         name=next((name for name in map(_name, names) if name), ""),
         time_zone=_zone(user.get("tz")),
         locale=locale if _LOCALE.fullmatch(locale) else "en",
@@ -308,10 +308,10 @@ GROUP = f"{PLATFORM}-group"
 REINSTALL = "the app was installed before its manifest asked for that scope: reinstall it (docs/slack.md)"
 
 
-class Standing:
+class SlackPersonFacts:
     """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises."""
 
-    def __init__(self, people: People, members: Members, groups: UserGroups, *, within: float = AT_ONCE) -> None:
+    def __init__(self, people: SlackPeople, members: Members, groups: UserGroups, *, within: float = AT_ONCE) -> None:
         self._people = people
         self._members = members
         self._groups = groups

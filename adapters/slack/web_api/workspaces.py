@@ -13,7 +13,7 @@ import structlog
 from slack_bolt.authorization import AuthorizeResult
 
 from adapters.slack.api import AT_ONCE, ApiFailed
-from adapters.slack.web_api.client import Wire
+from adapters.slack.web_api.client import SlackHttpClient
 from adapters.slack.web_api.remembered import Remembered
 from bot.platform import NotConnected
 
@@ -40,7 +40,7 @@ class Bot:
     """Of the workspace, with a slash at the end: permanent links begin with it."""
 
 
-class Tokens(Protocol):
+class TokenSource(Protocol):
     """Where bot tokens come from: the configuration, or installations."""
 
     many: bool
@@ -105,9 +105,9 @@ Authorize = Callable[[str | None, str | None, str | None], Awaitable[AuthorizeRe
 class Workspaces:
     """Bots by workspace. Slack is asked once for each token (`auth.test`); after that no network is needed."""
 
-    def __init__(self, tokens: Tokens, api_url: str) -> None:
+    def __init__(self, tokens: TokenSource, api_url: str) -> None:
         self._tokens = tokens
-        self._wire = Wire(api_url)
+        self._wire = SlackHttpClient(api_url)
         self._who: Remembered[str, _Who] = Remembered(self._ask_who, keep=inf)
 
     async def bot(self, team: str, enterprise: str = "") -> Bot:
@@ -247,7 +247,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between two tries to reach Slack."""
 
 
-class Connecting:
+class SlackConnectionCheck:
     """Says in the log which workspaces we are connected to, or why not. `first_pause` is in seconds."""
 
     def __init__(self, workspaces: Workspaces, mode: str, *, first_pause: float = FIRST_PAUSE) -> None:

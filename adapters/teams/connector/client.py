@@ -18,8 +18,8 @@ from adapters.shared.untrusted_json import parts, words
 from adapters.teams.api import PATIENCE, Activity, ConnectorFailed, Opened
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local, service_url
-from adapters.teams.connector.tokens import Tokens
-from adapters.teams.connector.wire import RETRIED, Call, Operation, Wire
+from adapters.teams.connector.tokens import ConnectorTokens
+from adapters.teams.connector.wire import RETRIED, CallOptions, ConnectorHttpClient, Operation
 from adapters.teams.ids import TeamsLocation
 
 Kind = Literal["sending", "reading", "opening"]
@@ -126,7 +126,7 @@ class Calling:
     def __init__(
         self,
         config: TeamsConfig,
-        tokens: Tokens,
+        tokens: ConnectorTokens,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -134,7 +134,7 @@ class Calling:
     ) -> None:
         self._config = config
         self._tokens = tokens
-        self._wire = Wire()
+        self._wire = ConnectorHttpClient()
         self._clock = clock
         self._sleep = sleep
         self._jitter = jitter
@@ -158,7 +158,7 @@ class Calling:
         while True:
             await self._turn(request, deadline)
             token = await self._token(request, deadline)
-            call = Call(request.verb, token, min(self._left(request, deadline), REQUEST_SECONDS), request.query)
+            call = CallOptions(request.verb, token, min(self._left(request, deadline), REQUEST_SECONDS), request.query)
             try:
                 return await self._wire.exchange(self._service(request), call, request.operation)
             except ConnectorFailed as failure:
@@ -260,7 +260,7 @@ class BotConnector:
     def __init__(
         self,
         config: TeamsConfig,
-        tokens: Tokens,
+        tokens: ConnectorTokens,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -22,7 +22,7 @@ from adapters.teams.connector.tokens import BotTokens, tokens_for
 from adapters.teams.connector.wire import refusal_of
 from adapters.teams.ids import (
     PLATFORM,
-    Caller,
+    TeamsCaller,
     TeamsLocation,
     channel_of,
     is_object_id,
@@ -65,7 +65,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Profile:
+class _RosterEntry:
     """What the roster of a conversation says of somebody."""
 
     address: str
@@ -76,21 +76,21 @@ class _Profile:
     """As their own tenant vouches for it."""
 
 
-class People:
+class TeamsPeople:
     """The people of all conversations. `close` in the end."""
 
     def __init__(self, connector: Connector, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
         self._connector = connector
         self._config = config
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
-        self._profiles: Remembered[_Key, _Profile] = Remembered(keep=_keep, clock=clock)
+        self._profiles: Remembered[_Key, _RosterEntry] = Remembered(keep=_keep, clock=clock)
         self._vouched = Vouching(config)
         self._accounts: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP, clock=clock)
         self._were: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP_MET, clock=clock)
-        self._met: Remembered[str, Caller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
+        self._met: Remembered[str, TeamsCaller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
 
     async def admitted(
-        self, location: TeamsLocation, caller: Caller, *, patience: float = AT_ONCE
+        self, location: TeamsLocation, caller: TeamsCaller, *, patience: float = AT_ONCE
     ) -> Person | Unwelcome:
         """The person, when they may use the bot in this conversation; their time zone and language are the activity's.
 
@@ -164,7 +164,7 @@ class People:
         met = self._met.known(person)
         return profile.name if profile else shown_name(met.name) if met else ""
 
-    def met(self, caller: Caller) -> None:
+    def met(self, caller: TeamsCaller) -> None:
         """Remember what an activity says of its sender."""
         if caller.user and caller.address:
             self._met.put(person_id(caller.tenant, caller.user), caller)
@@ -185,7 +185,7 @@ class People:
         await self._accounts.close()
         await self._were.close()
 
-    async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _Profile:
+    async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
         key = (tenant, channel_of(location.conversation), user.lower())
         # The roster is the channel's; its threads have none.
         whole = replace(location, conversation=channel_of(location.conversation))
@@ -196,16 +196,16 @@ class People:
         except TimeoutError:
             raise ConnectorFailed("member", "timeout") from None
 
-    async def _ask(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _Profile:
+    async def _ask(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
         try:
             member = await self._connector.member(location, user, patience=patience)
         except ConnectorFailed as failure:
             if failure.error in _NOBODY:
-                return _Profile("", "", STRANGER)
+                return _RosterEntry("", "", STRANGER)
             raise
         if words(member, "aadObjectId").lower() != user.lower():
             # Not who was asked for, or somebody without an account.
-            return _Profile("", "", STRANGER)
+            return _RosterEntry("", "", STRANGER)
         return self._remembered(member, tenant)
 
     async def _read_roster(self, location: TeamsLocation) -> None:
@@ -234,7 +234,7 @@ class People:
                 found[person] = address
         return found
 
-    def _remembered(self, member: Mapping[str, Any], tenant: str) -> _Profile:
+    def _remembered(self, member: Mapping[str, Any], tenant: str) -> _RosterEntry:
         facts = self._vouched.account(tenant, member)
         user, email = words(member, "aadObjectId"), facts.email
         if user:
@@ -242,7 +242,9 @@ class People:
             # An address that was theirs hours ago may be enough to doubt that two accounts are two people's.
             addresses = (*([email] if email else []), *facts.claimed)
             self._were.put(person_id(tenant, user).lower(), AccountFacts("", addresses, facts.is_member is True))
-        return _Profile(words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email)
+        return _RosterEntry(
+            words(member, "id"), shown_name(words(member, "name")), self._refusal(member, tenant), email
+        )
 
     def _refusal(self, member: Mapping[str, Any], tenant: str) -> str:
         role = words(member, "userRole").lower()
@@ -256,11 +258,11 @@ class People:
         return "" if own.lower() in self._allowed else STRANGER
 
 
-def _keep(profile: _Profile) -> float:
+def _keep(profile: _RosterEntry) -> float:
     return KEEP_REFUSED if profile.refusal else KEEP
 
 
-def _person(caller: Caller, name: str = "", email: str = "") -> Person:
+def _person(caller: TeamsCaller, name: str = "", email: str = "") -> Person:
     shown = name or shown_name(caller.name) or caller.user
     return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale, email)
 
@@ -280,12 +282,12 @@ CONSENT = "an administrator has to grant the app permissions of Microsoft Graph:
 _FORBIDDEN = frozenset({"Authorization_RequestDenied", "Forbidden", "AccessDenied"})
 
 
-class Standing:
+class TeamsPersonFacts:
     """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises. `close`
     in the end."""
 
     def __init__(
-        self, people: People, config: TeamsConfig, *, clock: Clock = system_clock, within: float = AT_ONCE
+        self, people: TeamsPeople, config: TeamsConfig, *, clock: Clock = system_clock, within: float = AT_ONCE
     ) -> None:
         self._people = people
         self._entra = Entra(config, clock=clock)

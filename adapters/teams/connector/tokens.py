@@ -32,7 +32,7 @@ _LAST_MOMENT = 30.0
 """Seconds before its expiry from which on a token is not used even where there is no other."""
 
 
-class Tokens(Protocol):
+class ConnectorTokens(Protocol):
     """As whom the Bot Connector is spoken to."""
 
     @property
@@ -59,7 +59,9 @@ class Tokens(Protocol):
         ...
 
 
-def tokens_of(config: TeamsConfig, *, environ: Mapping[str, str] = os.environ, clock: Clock = system_clock) -> Tokens:
+def tokens_of(
+    config: TeamsConfig, *, environ: Mapping[str, str] = os.environ, clock: Clock = system_clock
+) -> ConnectorTokens:
     """The tokens that a configuration leads to. Raises `ValueError` for one without what they need."""
     if not config.app_id:
         if not config.local_unauthenticated:
@@ -112,7 +114,7 @@ class BotTokens:
         self._ask = ask
         self._http = http
         self._clock = clock
-        self._grant: Grant | None = None
+        self._grant: TimedToken | None = None
         self._expires = self._ahead = self._too_late = 0.0
         self._refused_at = float("-inf")
         self._not_before = 0.0
@@ -182,7 +184,7 @@ class BotTokens:
         log.info("teams_token_fetched", lives=round(grant.lives))
         return grant.token
 
-    def _usable(self) -> Grant | None:
+    def _usable(self) -> TimedToken | None:
         last = self._expires - _LAST_MOMENT
         return self._grant if self._grant is not None and self._clock() < last else None
 
@@ -211,14 +213,14 @@ _SHORTEST_LIFE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TimedToken:
     """A token and the seconds it lives from now on."""
 
     token: str = field(repr=False)
     lives: float
 
 
-Ask = Callable[[], Awaitable[Grant]]
+Ask = Callable[[], Awaitable[TimedToken]]
 """Gets a token. Raises `ConnectorFailed` with the verb `token`; its causes are not kept, since they hold the secret."""
 
 
@@ -238,7 +240,7 @@ def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) 
         "scope": f"{resource.rstrip('/')}/.default",
     }
 
-    async def ask() -> Grant:
+    async def ask() -> TimedToken:
         answer = await _answer(http, "POST", url, {"Accept": "application/json"}, form)
         return _granted(answer, lives=_seconds(answer.object().get("expires_in")))
 
@@ -262,7 +264,7 @@ def with_managed_identity(
         url = f"{_IMDS}?{urlencode({'api-version': '2018-02-01', **asked})}"
         headers = {"Metadata": "true"}
 
-    async def ask() -> Grant:
+    async def ask() -> TimedToken:
         answer = await _answer(http, "GET", url, headers, None)
         until = _seconds(answer.object().get("expires_on"))
         return _granted(answer, lives=until - clock())
@@ -279,14 +281,14 @@ async def _answer(
         raise ConnectorFailed(VERB, failure.error) from None
 
 
-def _granted(answer: HttpAnswer, lives: float) -> Grant:
+def _granted(answer: HttpAnswer, lives: float) -> TimedToken:
     said = answer.object()
     token = said.get("access_token")
     if answer.status != 200:
         raise _refusal(answer.status, said)
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
         raise ConnectorFailed(VERB, "bad_answer", status=200)
-    return Grant(token, max(_SHORTEST_LIFE, lives))
+    return TimedToken(token, max(_SHORTEST_LIFE, lives))
 
 
 def _refusal(status: int, said: Mapping[str, Any]) -> ConnectorFailed:

@@ -25,7 +25,7 @@ from adapters.teams.connector.authentication import Authentication
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ActivityAnswer:
     """What an activity is answered with."""
 
     status: int
@@ -33,7 +33,7 @@ class Answered:
     """JSON; `None`: nothing."""
 
 
-Handle = Callable[[], Awaitable[Answered]]
+Handle = Callable[[], Awaitable[ActivityAnswer]]
 
 
 class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is extended by inheriting, and has no types
@@ -49,13 +49,13 @@ class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is ext
 
     async def run(
         self, headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any], handle: Handle
-    ) -> Answered:
+    ) -> ActivityAnswer:
         """Authenticate an activity, then handle it. Raises `NotAdmitted`, and what `handle` raises.
 
         `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
         """
         await self._authentication.admit(headers, remote, activity)
-        answers: list[Answered] = []
+        answers: list[ActivityAnswer] = []
 
         async def turn(context: TurnContext) -> None:
             answers.append(answer := await handle())
@@ -64,7 +64,7 @@ class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is ext
 
         response = await self.process_activity(_admitted(), Activity(type=activity["type"]), turn)
         # The SDK carries answers to invokes only.
-        return answers[0] if response is None else Answered(response.status, response.body)
+        return answers[0] if response is None else ActivityAnswer(response.status, response.body)
 
 
 def _admitted() -> AuthenticateRequestResult:

@@ -42,7 +42,7 @@ _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,79}")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallOptions:
     """What the SDK does not ask for: how a call is to be made."""
 
     verb: str
@@ -53,14 +53,14 @@ class Call:
     """Added to the address."""
 
 
-class Wire:
+class ConnectorHttpClient:
     """Makes single calls. `close` in the end."""
 
     def __init__(self) -> None:
         self._http = Http()
         self._services: dict[str, ConversationsOperations] = {}
 
-    async def exchange(self, service_url: str, call: Call, operation: Operation) -> Any:
+    async def exchange(self, service_url: str, call: CallOptions, operation: Operation) -> Any:
         """The JSON that was answered; `None`: none was. Raises `ConnectorFailed`."""
         headers = {"Authorization": f"Bearer {call.token}"} if call.token else {}
         return await operation(self._service(service_url), {"custom_headers": headers, "call": call})
@@ -116,7 +116,7 @@ class _Sender(AsyncHTTPSender[Any, Any]):
 
     async def send(self, request: SdkRequest[Any], **options: Any) -> Any:
         """Raises `ConnectorFailed`."""
-        asked, call = request.http_request, cast(Call, options["call"])
+        asked, call = request.http_request, cast(CallOptions, options["call"])
         url = f"{asked.url}?{urlencode(call.query)}" if call.query else asked.url
         try:
             answer = await self._http.request(

@@ -1,1 +1,1 @@
-"""Coming in: the one door, and what each kind of activity does."""
+"""Coming in: what is let in, and what each kind of activity does."""

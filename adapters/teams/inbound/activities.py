@@ -12,9 +12,17 @@ from typing import Any, Literal
 from adapters.shared.json_bodies import has_too_many_values
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.ids import TeamsLocation, message_key, place_of, token
-from adapters.teams.inbound.gestures import Click, read_click
-from adapters.teams.inbound.texts import WORDLESS, Quoted, mentions_us, written_in
-from adapters.teams.inbound.visitors import Ears, Visitor, bot_of, in_a_thread, key_of, location_of_activity, visitor_of
+from adapters.teams.inbound.gestures import TeamsClick, read_click
+from adapters.teams.inbound.texts import WORDLESS, QuotedMessage, mentions_us, written_in
+from adapters.teams.inbound.visitors import (
+    TeamsRecipient,
+    TeamsVisitor,
+    bot_of,
+    in_a_thread,
+    key_of,
+    location_of_activity,
+    visitor_of,
+)
 from bot.accounts.codes import code_in
 from bot.domain import Message, Place
 from graph.calls import storable
@@ -23,26 +31,26 @@ MAX_DEPTH = 64
 """How deep an activity may nest. Teams' own stay below 20."""
 
 
-class MalformedError(Exception):
+class MalformedActivityError(Exception):
     """Not what Teams sends. The message says why, and repeats nothing of the body."""
 
 
 def decode(raw: bytes) -> dict[str, Any]:
     """The activity, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
     if has_too_many_values(raw):
-        raise MalformedError("it holds too many values")
+        raise MalformedActivityError("it holds too many values")
     try:
         activity = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        raise MalformedError("the body is not UTF-8") from error
+        raise MalformedActivityError("the body is not UTF-8") from error
     except (ValueError, RecursionError) as error:
-        raise MalformedError("the body is not JSON") from error
+        raise MalformedActivityError("the body is not JSON") from error
     if not isinstance(activity, dict):
-        raise MalformedError("the body is not an object")
+        raise MalformedActivityError("the body is not an object")
     _refuse_depth(activity)
     sound: dict[str, Any] = storable(activity)
     if not isinstance(sound.get("type"), str) or not sound["type"]:
-        raise MalformedError("the activity has no type")
+        raise MalformedActivityError("the activity has no type")
     return sound
 
 
@@ -56,7 +64,7 @@ def _refuse_depth(value: Any) -> None:
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise MalformedError("the body nests too deeply")
+            raise MalformedActivityError("the body nests too deeply")
         inner: list[Any] = []
         for item in level:
             if isinstance(item, dict):
@@ -64,7 +72,7 @@ def _refuse_depth(value: Any) -> None:
             elif isinstance(item, list):
                 inner.extend(item)
             elif isinstance(item, float) and not isfinite(item):
-                raise MalformedError("it holds a number that is too large")
+                raise MalformedActivityError("it holds a number that is too large")
         level = inner
 
 
@@ -85,15 +93,15 @@ _BAD = frozenset({"sad", "angry"})
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class TeamsMessageReceived:
     """Somebody wrote something."""
 
-    visitor: Visitor
+    visitor: TeamsVisitor
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class TeamsMessageEdited:
     """A message was edited. Teams does not say what it was before."""
 
     message: Message
@@ -102,7 +110,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class TeamsMessageDeleted:
     """A message was deleted."""
 
     key: str
@@ -112,7 +120,7 @@ class Deleted:
 class Reacted:
     """Somebody reacted to a message; whose it is, the records know."""
 
-    visitor: Visitor
+    visitor: TeamsVisitor
     verdict: Literal["good", "bad"]
 
 
@@ -140,46 +148,57 @@ class MembersChanged:
     """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
-Heard = MembersChanged | Spoken | Edited | Deleted | Reacted | Arrived | Left | Click
+Heard = (
+    MembersChanged
+    | TeamsMessageReceived
+    | TeamsMessageEdited
+    | TeamsMessageDeleted
+    | Reacted
+    | Arrived
+    | Left
+    | TeamsClick
+)
 
 
-def heard(activity: Activity, ears: Ears) -> Heard | None:
+def heard(activity: Activity, recipient: TeamsRecipient) -> Heard | None:
     """What the activity says to us; `None`: it is nothing to us. Reads anything and raises nothing."""
     match words(activity, "type"):
         case "message":
-            return _message(activity, ears)
+            return _message(activity, recipient)
         case "messageUpdate":
-            return _edited(activity, ears)
+            return _edited(activity, recipient)
         case "messageDelete":
-            return _deleted(activity, ears)
+            return _deleted(activity, recipient)
         case "messageReaction":
-            return _reacted(activity, ears)
+            return _reacted(activity, recipient)
         case "installationUpdate" | "conversationUpdate":
-            return _came_or_went(activity, ears)
+            return _came_or_went(activity, recipient)
         case _:
             return None
 
 
-def _message(activity: Activity, ears: Ears) -> Spoken | Click | None:
-    visitor = visitor_of(activity, ears)
+def _message(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageReceived | TeamsClick | None:
+    visitor = visitor_of(activity, recipient)
     if visitor is None:
         return None
     click = read_click(activity, part(activity, "value"), visitor)
     if click.action:
         return click
-    message = _said(activity, visitor, ears)
-    return Spoken(visitor, message) if message else None
+    message = _said(activity, visitor, recipient)
+    return TeamsMessageReceived(visitor, message) if message else None
 
 
-def _edited(activity: Activity, ears: Ears) -> Edited | None:
-    visitor = visitor_of(activity, ears)
+def _edited(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageEdited | None:
+    visitor = visitor_of(activity, recipient)
     if visitor is None or words(activity, "channelData", "eventType") != "editMessage":
         return None  # a deletion taken back: what was withdrawn stays so, and is sent anew if it is meant
-    message = _said(activity, visitor, ears, WORDLESS)
-    return Edited(message, may_be_new=message.addressed and not message.place.direct) if message else None
+    message = _said(activity, visitor, recipient, WORDLESS)
+    return TeamsMessageEdited(message, may_be_new=message.addressed and not message.place.direct) if message else None
 
 
-def _said(activity: Activity, visitor: Visitor, ears: Ears, without_words: str = "") -> Message | None:
+def _said(
+    activity: Activity, visitor: TeamsVisitor, recipient: TeamsRecipient, without_words: str = ""
+) -> Message | None:
     activity_id = token(activity, "id")
     if not activity_id:
         return None
@@ -194,13 +213,13 @@ def _said(activity: Activity, visitor: Visitor, ears: Ears, without_words: str =
         place=place,
         author=visitor.person,
         text=text,
-        at=_time(activity, ears),
+        at=_time(activity, recipient),
         addressed=place.direct or mentions_us(activity),
         origin=_origin(visitor, written.quotes),
     )
 
 
-def _origin(visitor: Visitor, quotes: tuple[Quoted, ...]) -> dict[str, Any]:
+def _origin(visitor: TeamsVisitor, quotes: tuple[QuotedMessage, ...]) -> dict[str, Any]:
     """What is needed to introduce a message later."""
     return {
         "address": visitor.caller.address,
@@ -217,17 +236,17 @@ def _without_code(quoted: str) -> str:
     return CODE if is_code else quoted
 
 
-def _deleted(activity: Activity, ears: Ears) -> Deleted | None:
-    location, activity_id = location_of_activity(activity, ears), token(activity, "id")
+def _deleted(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageDeleted | None:
+    location, activity_id = location_of_activity(activity, recipient), token(activity, "id")
     if location is None or not activity_id:
         return None
     location = in_a_thread(location, activity_id)
-    return Deleted(message_key(location.tenant, location.conversation, activity_id))
+    return TeamsMessageDeleted(message_key(location.tenant, location.conversation, activity_id))
 
 
-def _reacted(activity: Activity, ears: Ears) -> Reacted | None:
+def _reacted(activity: Activity, recipient: TeamsRecipient) -> Reacted | None:
     """Taking a reaction back takes no opinion back: nobody can tell what they think now."""
-    visitor = visitor_of(activity, ears)
+    visitor = visitor_of(activity, recipient)
     kinds = [words(reaction, "type") for reaction in parts(activity, "reactionsAdded")]
     opinions = [kind for kind in kinds if kind in _GOOD | _BAD]
     if visitor is None or not visitor.message or not opinions:
@@ -235,12 +254,12 @@ def _reacted(activity: Activity, ears: Ears) -> Reacted | None:
     return Reacted(visitor, "good" if opinions[-1] in _GOOD else "bad")
 
 
-def _came_or_went(activity: Activity, ears: Ears) -> Arrived | Left | MembersChanged | None:
+def _came_or_went(activity: Activity, recipient: TeamsRecipient) -> Arrived | Left | MembersChanged | None:
     """Teams says it twice, in either order: as an installation, and as a change of the conversation's members."""
     action, bot = words(activity, "action").lower(), bot_of(activity)
     came = action == "add" or _is_among(bot, activity, "membersAdded")
     went = action == "remove" or _is_among(bot, activity, "membersRemoved")
-    location = _place_of_installation(activity, ears)
+    location = _place_of_installation(activity, recipient)
     if location is None:
         return None
     if came == went:
@@ -248,24 +267,24 @@ def _came_or_went(activity: Activity, ears: Ears) -> Arrived | Left | MembersCha
         team_of = location.tenant if words(activity, "channelData", "team", "id") else ""
         return MembersChanged(location.conversation, team_of) if changed else None
     place = place_of(location)
-    name = token(activity, "id") or str(_time(activity, ears))
+    name = token(activity, "id") or str(_time(activity, recipient))
     return Arrived(key_of(location, f"arrived:{name}"), place) if came else Left(place)
 
 
-def _place_of_installation(activity: Activity, ears: Ears) -> TeamsLocation | None:
+def _place_of_installation(activity: Activity, recipient: TeamsRecipient) -> TeamsLocation | None:
     """The conversation; in a team the channel, and in a direct chat it is known whose it is."""
-    visitor = visitor_of(activity, ears)
-    return visitor.location if visitor else location_of_activity(activity, ears)
+    visitor = visitor_of(activity, recipient)
+    return visitor.location if visitor else location_of_activity(activity, recipient)
 
 
 def _is_among(bot: str, activity: Activity, members: str) -> bool:
     return bot != "" and any(token(member, "id") == bot for member in parts(activity, members))
 
 
-def _time(activity: Activity, ears: Ears) -> float:
+def _time(activity: Activity, recipient: TeamsRecipient) -> float:
     """Seconds since the epoch."""
     try:
         at = datetime.fromisoformat(words(activity, "timestamp"))
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
-        return ears.now
+        return recipient.now

@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from adapters.teams.api import Activity, Connector, ConnectorFailed
-from adapters.teams.connector.people import People
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import person_id
-from adapters.teams.inbound.visitors import Visitor
-from adapters.teams.outbound.private import Private
+from adapters.teams.inbound.visitors import TeamsVisitor
+from adapters.teams.outbound.private import TeamsPrivateMessages
 from adapters.teams.render.dialogs import Dialog, note_dialog
 from adapters.teams.render.posts import note
 from bot.domain import Person, Unwelcome
@@ -25,15 +25,15 @@ NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me
 """The one thing that others may see of a refusal: where neither a targeted message nor a chat exists."""
 
 
-class Answers:
+class TeamsAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, connector: Connector, people: People, private: Private) -> None:
+    def __init__(self, connector: Connector, people: TeamsPeople, private: TeamsPrivateMessages) -> None:
         self._connector = connector
         self._people = people
         self._private = private
 
-    async def who(self, visitor: Visitor) -> Person | Unwelcome:
+    async def who(self, visitor: TeamsVisitor) -> Person | Unwelcome:
         """Who it is who does something. Whoever cannot be looked up now is not let in."""
         caller = visitor.caller
         try:
@@ -43,7 +43,7 @@ class Answers:
             return Unwelcome(NOT_FOUND_OUT)
 
     @asynccontextmanager
-    async def whatever_happens(self, visitor: Visitor) -> AsyncIterator[None]:
+    async def whatever_happens(self, visitor: TeamsVisitor) -> AsyncIterator[None]:
         """Teams has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
         raised within."""
         try:
@@ -53,11 +53,11 @@ class Answers:
             await self.say(visitor, WENT_WRONG)
             raise
 
-    async def say(self, visitor: Visitor, text: str, *, to_others: str = NOT_COUNTED) -> None:
+    async def say(self, visitor: TeamsVisitor, text: str, *, to_others: str = NOT_COUNTED) -> None:
         """A sentence, for them alone; where that is impossible `to_others`, unless it is empty."""
         await self.tell(visitor, note(text), note(to_others) if to_others else None)
 
-    async def tell(self, visitor: Visitor, activity: Activity, instead: Activity | None) -> None:
+    async def tell(self, visitor: TeamsVisitor, activity: Activity, instead: Activity | None) -> None:
         """A message for them alone; where that is impossible `instead`, which everybody there may read."""
         caller = visitor.caller
         told = await self._private.tell(
@@ -66,7 +66,7 @@ class Answers:
         if told is None and instead is not None:
             await self.post(visitor, instead)
 
-    async def post(self, visitor: Visitor, activity: Activity) -> None:
+    async def post(self, visitor: TeamsVisitor, activity: Activity) -> None:
         """A message where they are, for everybody there."""
         try:
             await self._connector.send(visitor.location, activity)
@@ -84,7 +84,7 @@ MESSAGE = "application/vnd.microsoft.activity.message"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the door answers."""
+    """What a request is answered with."""
 
     status: int
     body: Mapping[str, Any] | None = None

@@ -9,10 +9,19 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import TeamsLocation, is_object_id
-from adapters.teams.inbound.answers import WENT_WRONG, Answers, Reply, shown_card, told
-from adapters.teams.inbound.deciding import DECIDING, NOT_KNOWN, SENT, Links, content_of, in_words, may_decide, settle
+from adapters.teams.inbound.answers import WENT_WRONG, Reply, TeamsAnswers, shown_card, told
+from adapters.teams.inbound.deciding import (
+    DECIDING,
+    NOT_KNOWN,
+    SENT,
+    SignInLinkReplies,
+    content_of,
+    in_words,
+    may_decide,
+    settle,
+)
 from adapters.teams.inbound.duplicates import Duplicates
-from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.posts import card_of
 from bot.approvals.decisions import Approvals
@@ -36,11 +45,16 @@ _WINDOWS = frozenset(
 )
 
 
-class Clicks:
+class TeamsClickHandler:
     """What each button on a card does."""
 
     def __init__(
-        self, services: Services, answers: Answers, links: Links, duplicates: Duplicates, background: BackgroundTasks
+        self,
+        services: Services,
+        answers: TeamsAnswers,
+        links: SignInLinkReplies,
+        duplicates: Duplicates,
+        background: BackgroundTasks,
     ) -> None:
         self._services = services
         self._answers = answers
@@ -48,7 +62,7 @@ class Clicks:
         self._duplicates = duplicates
         self._background = background
 
-    async def executed(self, click: Click) -> Reply:
+    async def executed(self, click: TeamsClick) -> Reply:
         """`Action.Execute`, or a refresh, which changes nothing. Raises whatever the services raise."""
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
@@ -64,7 +78,7 @@ class Clicks:
         self._duplicates.look_at(click)
         return reply
 
-    async def submitted(self, click: Click) -> None:
+    async def submitted(self, click: TeamsClick) -> None:
         """`Action.Submit`, in clients that know no other: a message that carries the click. Who clicked is answered by
         a message too. Raises whatever the services raise, when they are being told that it did not work."""
         person = await self._answers.who(click.visitor)
@@ -79,7 +93,7 @@ class Clicks:
             await self._settled(click, person)
         self._duplicates.look_at(click)
 
-    async def _settled(self, click: Click, person: Person) -> None:
+    async def _settled(self, click: TeamsClick, person: Person) -> None:
         try:
             result = await settle(self._services, click, person)
         except Exception:
@@ -92,13 +106,13 @@ class Clicks:
         else:
             self._answer(click, in_words(result))
 
-    async def _decided(self, click: Click, person: Person) -> Reply:
+    async def _decided(self, click: TeamsClick, person: Person) -> Reply:
         result = await settle(self._services, click, person)
         if isinstance(result, Settled):
             return await self._next_state(click, person, otherwise=result.text)
         return told(in_words(result))
 
-    async def _next_state(self, click: Click, person: Person, otherwise: str) -> Reply:
+    async def _next_state(self, click: TeamsClick, person: Person, otherwise: str) -> Reply:
         """The card as this person sees it now; a sentence where it is shown nowhere."""
         content = await content_of(self._services.queries, click)
         if isinstance(content, Unknown):
@@ -108,17 +122,17 @@ class Clicks:
             card_of(content, decides=await may_decide(self._services.queries, content, person), asked=asked)
         )
 
-    async def _link(self, click: Click, person: Person) -> None:
+    async def _link(self, click: TeamsClick, person: Person) -> None:
         async with self._answers.whatever_happens(click.visitor):
             text = await self._links.give(click, person)
         if text != SENT:
             await self._answers.say(click.visitor, text)
 
-    def _answer(self, click: Click, text: str) -> None:
+    def _answer(self, click: TeamsClick, text: str) -> None:
         if text:
             self._errand(self._answers.say(click.visitor, text), click)
 
-    def _errand(self, errand: Coroutine[Any, Any, None], click: Click) -> None:
+    def _errand(self, errand: Coroutine[Any, Any, None], click: TeamsClick) -> None:
         self._background.start(errand, f"click {click.action}")
 
 
@@ -130,7 +144,7 @@ FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 
 
-async def hand_over(approvals: Approvals, click: Click, person: Person, colleague: FindColleague) -> ClickResult:
+async def hand_over(approvals: Approvals, click: TeamsClick, person: Person, colleague: FindColleague) -> ClickResult:
     """Ask whom the dialog names to decide."""
     picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS).strip()
     if picked and typed:

@@ -4,8 +4,8 @@ alone."""
 from __future__ import annotations
 
 from adapters.teams.api import Activity
-from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.visitors import Overviews, Visitor
+from adapters.teams.inbound.answers import TeamsAnswers
+from adapters.teams.inbound.visitors import TeamsOverviews, TeamsVisitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity
 from bot.accounts.connections import Connections
 from bot.domain import Message, Person, Unwelcome
@@ -23,16 +23,18 @@ def command_in(message: Message) -> str:
     return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""
 
 
-class Commands:
+class TeamsCommandHandler:
     """What each command does."""
 
-    def __init__(self, queries: Queries, connections: Connections, answers: Answers, overviews: Overviews) -> None:
+    def __init__(
+        self, queries: Queries, connections: Connections, answers: TeamsAnswers, overviews: TeamsOverviews
+    ) -> None:
         self._queries = queries
         self._connections = connections
         self._answers = answers
         self._overviews = overviews
 
-    async def handle(self, command: str, visitor: Visitor) -> None:
+    async def handle(self, command: str, visitor: TeamsVisitor) -> None:
         """Answer it. Raises whatever the services raise, when they have been told that it did not work."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
@@ -44,7 +46,7 @@ class Commands:
                 listed = await self._listed(command, visitor, person)
                 await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
 
-    async def _listed(self, command: str, visitor: Visitor, person: Person) -> Activity:
+    async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
         connections = await self._connections.of_person(person)
         if command == CONNECTIONS:
             return connections_activity(connections)

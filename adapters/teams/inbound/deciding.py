@@ -11,8 +11,8 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import words
 from adapters.teams import actions
 from adapters.teams.ids import within_tenant
-from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.answers import TeamsAnswers
+from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
 from bot.accounts.sign_ins import SignInLinks
@@ -67,7 +67,7 @@ OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 Refusal = Literal["decline", "cancel"]
 
 
-async def settle(services: Services, click: Click, person: Person) -> ClickResult:
+async def settle(services: Services, click: TeamsClick, person: Person) -> ClickResult:
     """Judge and record a click that decides."""
     subject = click.subject
     match click.action:
@@ -101,7 +101,7 @@ async def settle(services: Services, click: Click, person: Person) -> ClickResul
             return NOT_KNOWN
 
 
-async def approve_all(approvals: Approvals, click: Click, person: Person) -> tuple[ClickResult, ...]:
+async def approve_all(approvals: Approvals, click: TeamsClick, person: Person) -> tuple[ClickResult, ...]:
     """Approve exactly those that were shown: what has come since waits on. Empty: none were named."""
     shown = tuple(dict.fromkeys(click.subject.split()))
     if not shown:
@@ -109,7 +109,7 @@ async def approve_all(approvals: Approvals, click: Click, person: Person) -> tup
     return tuple((await approvals.decide(Decision(click.key, person, shown, "approve"))).values())
 
 
-async def content_of(queries: Queries, click: Click) -> Content | Unknown:
+async def content_of(queries: Queries, click: TeamsClick) -> Content | Unknown:
     """What the click is about, as it is now, in the tenant where somebody clicked: others' are none of theirs."""
     within = within_tenant(click.visitor.location.tenant)
     if click.action in ABOUT_APPROVALS:
@@ -148,7 +148,7 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
     return "\n".join(lines)
 
 
-async def _decide(approvals: Approvals, click: Click, person: Person) -> ClickResult:
+async def _decide(approvals: Approvals, click: TeamsClick, person: Person) -> ClickResult:
     """Approve or reject one call, with what belongs to it."""
     decision = Decision(click.key, person, (click.subject,), "approve")
     match click.action:
@@ -173,18 +173,18 @@ async def _decide(approvals: Approvals, click: Click, person: Person) -> ClickRe
 SENT = "I am sending you the link in a message that only you can see."
 
 
-class Links:
+class SignInLinkReplies:
     """Gives people their links."""
 
     def __init__(
-        self, sign_in_links: SignInLinks, queries: Queries, answers: Answers, background: BackgroundTasks
+        self, sign_in_links: SignInLinks, queries: Queries, answers: TeamsAnswers, background: BackgroundTasks
     ) -> None:
         self._sign_in_links = sign_in_links
         self._queries = queries
         self._answers = answers
         self._background = background
 
-    async def give(self, click: Click, person: Person) -> str:
+    async def give(self, click: TeamsClick, person: Person) -> str:
         """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
         link = await self._sign_in_links.link(click.subject, person.person_id)
         if not isinstance(link, str):

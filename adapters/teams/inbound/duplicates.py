@@ -16,7 +16,7 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams import actions
 from adapters.teams.api import Connector, ConnectorFailed
 from adapters.teams.ids import channel_of, place_of
-from adapters.teams.inbound.gestures import Click
+from adapters.teams.inbound.gestures import TeamsClick
 from bot.platform import Reference
 from bot.queries import Queries
 
@@ -49,12 +49,12 @@ class Duplicates:
         self._background = background
         self._grace = grace
 
-    def look_at(self, click: Click) -> None:
+    def look_at(self, click: TeamsClick) -> None:
         """Remove the message that was clicked, later, unless it is one that is recorded."""
         if click.action in _ON_CARDS and click.visitor.message and click.subject:
             self._background.start(self._look(click), "duplicate")
 
-    async def _look(self, click: Click) -> None:
+    async def _look(self, click: TeamsClick) -> None:
         if not await self._is_unknown(click):
             return
         await asyncio.sleep(self._grace)
@@ -69,7 +69,7 @@ class Duplicates:
         else:
             log.info("teams_duplicate_removed", tenant=location.tenant, subject=click.subject)
 
-    async def _is_unknown(self, click: Click) -> bool:
+    async def _is_unknown(self, click: TeamsClick) -> bool:
         """Whether the card is recorded here, and not as this message. A card that was routed to a channel begins a
         thread there, and its duplicate another."""
         here = channel_of(click.visitor.location.conversation)

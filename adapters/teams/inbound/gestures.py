@@ -11,7 +11,7 @@ from typing import Any, Literal
 from adapters.shared.untrusted_json import part, words
 from adapters.teams import actions
 from adapters.teams.ids import click_key, our_id, token
-from adapters.teams.inbound.visitors import Visitor
+from adapters.teams.inbound.visitors import TeamsVisitor
 from bot.safe_text import shorten
 
 Activity = Mapping[str, Any]
@@ -21,10 +21,10 @@ LONGEST_COMMENT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Click:
+class TeamsClick:
     """A button was clicked, on a card or in a dialog."""
 
-    visitor: Visitor
+    visitor: TeamsVisitor
     action: str
     """Its name in `actions`; empty: it is no button of ours."""
     subject: str
@@ -42,22 +42,22 @@ class Opinion:
     comment: str
 
 
-def card_click(activity: Activity, visitor: Visitor) -> Click:
+def card_click(activity: Activity, visitor: TeamsVisitor) -> TeamsClick:
     """`adaptiveCard/action`: an `Action.Execute`, or a refresh that Teams asks for by itself."""
     return read_click(activity, part(activity, "value", "action", "data"), visitor)
 
 
-def dialog_click(activity: Activity, visitor: Visitor) -> Click:
+def dialog_click(activity: Activity, visitor: TeamsVisitor) -> TeamsClick:
     """`task/fetch` and `task/submit`."""
     return read_click(activity, part(activity, "value", "data"), visitor)
 
 
-def read_click(activity: Activity, data: Mapping[str, Any], visitor: Visitor) -> Click:
+def read_click(activity: Activity, data: Mapping[str, Any], visitor: TeamsVisitor) -> TeamsClick:
     """What a button carries. The same click sent twice has the same key."""
     location, user = visitor.location, visitor.caller.user
     key = click_key(location.tenant, location.conversation, token(activity, "id") or _fingerprint(activity), user)
     action = words(data, actions.ACTION)
-    return Click(visitor, action, our_id(data, actions.SUBJECT) if action else "", data, key)
+    return TeamsClick(visitor, action, our_id(data, actions.SUBJECT) if action else "", data, key)
 
 
 def read_opinion(activity: Activity) -> Opinion | None:

@@ -12,19 +12,19 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import part, words
 from adapters.teams import actions
 from adapters.teams.ids import our_id
-from adapters.teams.inbound.answers import NOTHING, WENT_WRONG, Answers, Reply, refused, said, told
-from adapters.teams.inbound.clicks import Clicks
+from adapters.teams.inbound.answers import NOTHING, WENT_WRONG, Reply, TeamsAnswers, refused, said, told
+from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
-from adapters.teams.inbound.messages import Listening
-from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
+from adapters.teams.inbound.messages import TeamsMessageHandler
+from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visitor_of
 from bot.accounts.connections import Connections
 from bot.domain import SignInReply, Unwelcome
 
 log = structlog.get_logger(__name__)
 
 Activity = Mapping[str, Any]
-Handler = Callable[[Activity, Visitor], Awaitable[Reply]]
+Handler = Callable[[Activity, TeamsVisitor], Awaitable[Reply]]
 
 WITHIN = 4.5
 """Seconds; what takes longer goes on without the person who waits."""
@@ -40,10 +40,10 @@ class Invokes:
         self,
         connections: Connections,
         *,
-        answers: Answers,
-        clicks: Clicks,
+        answers: TeamsAnswers,
+        clicks: TeamsClickHandler,
         dialogs: Dialogs,
-        listening: Listening,
+        listening: TeamsMessageHandler,
         background: BackgroundTasks,
         within: float,
     ) -> None:
@@ -62,13 +62,13 @@ class Invokes:
             "signin/verifyState": self._verified,
         }
 
-    async def answer(self, activity: Activity, ears: Ears, arrived: float) -> Reply:
+    async def answer(self, activity: Activity, recipient: TeamsRecipient, arrived: float) -> Reply:
         """The answer to an invoke. Raises nothing: a failure of ours is said to whoever clicked, and logged here.
 
         `arrived`: when it came, in the event loop's time; checking its token may have taken a while already.
         """
         name = words(activity, "name")
-        handler, visitor = self._handlers.get(name), visitor_of(activity, ears)
+        handler, visitor = self._handlers.get(name), visitor_of(activity, recipient)
         if handler is None:
             return refused(501, "NotImplemented", "This invoke is not for this bot.")
         if visitor is None or not part(activity, "value"):
@@ -90,7 +90,9 @@ class Invokes:
             log.exception("teams_invoke_failed", invoke=name)
             return _sentence(name, WENT_WRONG) or refused(503, "ServiceUnavailable", WENT_WRONG)
 
-    async def _afterwards(self, task: asyncio.Task[Reply], name: str, activity: Activity, visitor: Visitor) -> None:
+    async def _afterwards(
+        self, task: asyncio.Task[Reply], name: str, activity: Activity, visitor: TeamsVisitor
+    ) -> None:
         """What came of it too late for its answer, where the card does not show that: said in a message. Raises
         whatever the handler raises."""
         if not _is_an_act(name, activity):
@@ -101,22 +103,22 @@ class Invokes:
         if reply.sentence:
             await self._answers.say(visitor, reply.sentence)
 
-    async def _card(self, activity: Activity, visitor: Visitor) -> Reply:
+    async def _card(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         return await self._clicks.executed(card_click(activity, visitor))
 
-    async def _dialog_fetched(self, activity: Activity, visitor: Visitor) -> Reply:
+    async def _dialog_fetched(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         return await self._dialogs.fetched(dialog_click(activity, visitor))
 
-    async def _dialog_submitted(self, activity: Activity, visitor: Visitor) -> Reply:
+    async def _dialog_submitted(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         return await self._dialogs.submitted(dialog_click(activity, visitor))
 
-    async def _opinion(self, activity: Activity, visitor: Visitor) -> Reply:
+    async def _opinion(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         opinion = read_opinion(activity)
         if opinion is not None and visitor.message:
             await self._listening.thinks(visitor, opinion)
         return NOTHING
 
-    async def _verified(self, activity: Activity, visitor: Visitor) -> Reply:
+    async def _verified(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         """The page at the end of a sign-in closes itself with the id of ours: for Teams the same as the button."""
         sign_in_id = our_id(activity, "value", "state")
         person = await self._answers.who(visitor)

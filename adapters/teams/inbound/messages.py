@@ -9,25 +9,25 @@ from typing import Any
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.teams.connector.people import People
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import location_of, place_of
 from adapters.teams.inbound.activities import (
     Arrived,
-    Deleted,
-    Edited,
     Heard,
     Left,
     MembersChanged,
     Reacted,
-    Spoken,
+    TeamsMessageDeleted,
+    TeamsMessageEdited,
+    TeamsMessageReceived,
     heard,
 )
-from adapters.teams.inbound.answers import Answers
-from adapters.teams.inbound.clicks import Clicks
-from adapters.teams.inbound.commands import Commands, command_in
+from adapters.teams.inbound.answers import TeamsAnswers
+from adapters.teams.inbound.clicks import TeamsClickHandler
+from adapters.teams.inbound.commands import TeamsCommandHandler, command_in
 from adapters.teams.inbound.duplicates import messages_in
-from adapters.teams.inbound.gestures import Click, Opinion
-from adapters.teams.inbound.visitors import Ears, Visitor, visitor_of
+from adapters.teams.inbound.gestures import Opinion, TeamsClick
+from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visitor_of
 from adapters.teams.render.posts import greeting
 from bot.domain import Feedback, Unwelcome
 from bot.inbox import Inbox
@@ -40,7 +40,7 @@ LARGE = 3_000
 a byte. Few messages have more."""
 
 
-class Listening:
+class TeamsMessageHandler:
     """What each activity does."""
 
     def __init__(
@@ -48,10 +48,10 @@ class Listening:
         inbox: Inbox,
         queries: Queries,
         *,
-        people: People,
-        answers: Answers,
-        clicks: Clicks,
-        commands: Commands,
+        people: TeamsPeople,
+        answers: TeamsAnswers,
+        clicks: TeamsClickHandler,
+        commands: TeamsCommandHandler,
         background: BackgroundTasks,
     ) -> None:
         self._inbox = inbox
@@ -62,15 +62,15 @@ class Listening:
         self._commands = commands
         self._background = background
 
-    async def take(self, activity: Mapping[str, Any], ears: Ears, size: int) -> None:
+    async def take(self, activity: Mapping[str, Any], recipient: TeamsRecipient, size: int) -> None:
         """Do what an activity says; `size`: of how many bytes it was read. Raises whatever the services raise, so that
         Teams sends it again."""
-        found = await asyncio.to_thread(heard, activity, ears) if size > LARGE else heard(activity, ears)
-        if visitor := visitor_of(activity, ears):
+        found = await asyncio.to_thread(heard, activity, recipient) if size > LARGE else heard(activity, recipient)
+        if visitor := visitor_of(activity, recipient):
             self._people.met(visitor.caller)
         await self._do(found)
 
-    async def thinks(self, visitor: Visitor, opinion: Opinion) -> None:
+    async def thinks(self, visitor: TeamsVisitor, opinion: Opinion) -> None:
         """Record an opinion of an answer of ours. Raises whatever the services raise."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
@@ -85,17 +85,17 @@ class Listening:
 
     async def _do(self, found: Heard | None) -> None:
         match found:
-            case Spoken(visitor, message):
+            case TeamsMessageReceived(visitor, message):
                 if command := command_in(message):
                     self._background.start(self._commands.handle(command, visitor), f"command {command}")
                 else:
                     await self._inbox.accept(message)
-            case Edited(message, may_be_new):
+            case TeamsMessageEdited(message, may_be_new):
                 if not (may_be_new and await self._inbox.accept(message)):
                     await self._inbox.amend(message.key, message.text)
-            case Deleted(key):
+            case TeamsMessageDeleted(key):
                 await self._inbox.withdraw(key)
-            case Click():
+            case TeamsClick():
                 await self._clicks.submitted(found)
             case Reacted(visitor, verdict):
                 await self.thinks(visitor, Opinion(verdict, ""))

@@ -54,7 +54,7 @@ _WEB = ("http", "https", "mailto")
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class QuotedMessage:
     """A message that the author replied to with a quote."""
 
     author: str
@@ -69,7 +69,7 @@ class Written:
 
     text: str
     """With `OURSELVES` wherever we were mentioned."""
-    quotes: tuple[Quoted, ...] = ()
+    quotes: tuple[QuotedMessage, ...] = ()
 
 
 Mentions = Callable[[str, str], str]
@@ -118,9 +118,9 @@ def _replace_mentions(tree: BeautifulSoup, mention: Mentions) -> None:
         tag.replace_with(mention(number, " ".join(tag.get_text().split())))
 
 
-def _take_quotes(tree: BeautifulSoup) -> list[Quoted]:
+def _take_quotes(tree: BeautifulSoup) -> list[QuotedMessage]:
     """Take the quoted messages out, however many there are; those beyond the limit are left out."""
-    quotes: list[Quoted] = []
+    quotes: list[QuotedMessage] = []
     for quote in tree.find_all("blockquote"):
         if quote.decomposed or not _is(quote, "Reply"):
             continue
@@ -136,10 +136,10 @@ def _take_quotes(tree: BeautifulSoup) -> list[Quoted]:
     return [quote for quote in quotes if quote.text][:MOST_QUOTES]
 
 
-def quoted(author: str, text: str, at: float) -> Quoted:
+def quoted(author: str, text: str, at: float) -> QuotedMessage:
     """A quote as it is kept: bounded, and nothing in it that cannot be seen."""
     words = " ".join(text.replace(OURSELVES, "").split())
-    return Quoted(visible_line(author, 80) or "somebody", visible_passage(words, LONGEST_QUOTE), at)
+    return QuotedMessage(visible_line(author, 80) or "somebody", visible_passage(words, LONGEST_QUOTE), at)
 
 
 def moment(milliseconds: str) -> float:
@@ -272,7 +272,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class MentionInText:
     """Somebody who is mentioned in a message, in the order of Teams' entities."""
 
     words: str
@@ -285,16 +285,16 @@ def mentions_us(activity: Activity) -> bool:
     return any(mention.is_us for mention in mentions_in(activity))
 
 
-def mentions_in(activity: Activity) -> tuple[Mention, ...]:
+def mentions_in(activity: Activity) -> tuple[MentionInText, ...]:
     """Who is mentioned."""
     us = token(activity, "recipient", "id")
     entities = [entity for entity in parts(activity, "entities") if words(entity, "type").lower() == "mention"]
     return tuple(_mention(entity, us) for entity in entities[:_MOST_MENTIONS])
 
 
-def _mention(entity: Activity, us: str) -> Mention:
+def _mention(entity: Activity, us: str) -> MentionInText:
     written = _TAG.sub("", words(entity, "text")) or words(entity, "mentioned", "name")
-    return Mention(" ".join(unescaped(written).split()), us != "" and token(entity, "mentioned", "id") == us)
+    return MentionInText(" ".join(unescaped(written).split()), us != "" and token(entity, "mentioned", "id") == us)
 
 
 def written_in(activity: Activity) -> Written:
@@ -312,7 +312,7 @@ def written_in(activity: Activity) -> Written:
     return Written(text, (*written.quotes, *_quotes_beside(activity))[:MOST_QUOTES])
 
 
-def _rich(activity: Activity, mentions: Sequence[Mention]) -> Written | None:
+def _rich(activity: Activity, mentions: Sequence[MentionInText]) -> Written | None:
     for attached in parts(activity, "attachments"):
         html = words(attached, "content")
         if words(attached, "contentType") == "text/html" and html.strip():
@@ -320,7 +320,7 @@ def _rich(activity: Activity, mentions: Sequence[Mention]) -> Written | None:
     return None
 
 
-def _plain(activity: Activity, mentions: Sequence[Mention]) -> str:
+def _plain(activity: Activity, mentions: Sequence[MentionInText]) -> str:
     """The plain text, in which mentions are tags. What somebody typed that looks like one is in no entity."""
     text = _QUOTED.sub("", words(activity, "text").replace(OURSELVES, "")).replace("\u00a0", " ")
     count, known = 0, {mention.words for mention in mentions}
@@ -336,7 +336,7 @@ def _plain(activity: Activity, mentions: Sequence[Mention]) -> str:
     return shorten(_AT.sub(replaced, text), MOST_TEXT)
 
 
-def _in_words(number: str, text: str, mentions: Sequence[Mention]) -> str:
+def _in_words(number: str, text: str, mentions: Sequence[MentionInText]) -> str:
     """A mention by its number where its words agree, else by its words: two may bear the same name."""
     index = int(number) if number.isascii() and number.isdigit() and len(number) <= 3 else len(mentions)
     if index < len(mentions) and mentions[index].words == text:
@@ -368,7 +368,7 @@ def _hole(text: str, end: int, *, opening: bool, after_space: bool) -> int:
     return 1 if after_space and text.startswith(" ", end) else 0
 
 
-def _quotes_beside(activity: Activity) -> list[Quoted]:
+def _quotes_beside(activity: Activity) -> list[QuotedMessage]:
     """Quotes that Teams' newer clients send as entities."""
     found = (part(e, "quotedReply") for e in parts(activity, "entities") if words(e, "type") == "quotedReply")
     quotes = (quoted(words(q, "senderName"), words(q, "preview"), moment(words(q, "time"))) for q in found)

@@ -15,11 +15,11 @@ import structlog
 
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
-from adapters.teams.connector.people import People
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import (
     PLATFORM,
-    Caller,
     Kind,
+    TeamsCaller,
     TeamsLocation,
     channel_of,
     guid,
@@ -49,8 +49,8 @@ _THREAD = ";messageid="
 
 
 @dataclass(frozen=True, slots=True)
-class Ears:
-    """With whose ears we hear."""
+class TeamsRecipient:
+    """To which bot of ours an activity was sent, and when."""
 
     local: bool = False
     """Local clients know no Entra: who has no object id goes by the id they have."""
@@ -61,10 +61,10 @@ class Ears:
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class TeamsVisitor:
     """Who does something, and where."""
 
-    caller: Caller
+    caller: TeamsCaller
     location: TeamsLocation
     message: str = ""
     """Id of the message on which they did it; empty: on none."""
@@ -76,25 +76,25 @@ class Visitor:
         return Person(person_id(caller.tenant, caller.user), caller.name, caller.time_zone, caller.locale)
 
 
-def visitor_of(activity: Activity, ears: Ears) -> Visitor | None:
+def visitor_of(activity: Activity, recipient: TeamsRecipient) -> TeamsVisitor | None:
     """The person; `None`: a bot, ourselves, or nobody of any tenant did it."""
-    address, tenant = token(activity, "from", "id"), tenant_of(activity, ears)
+    address, tenant = token(activity, "from", "id"), tenant_of(activity, recipient)
     user = guid(activity, "from", "aadObjectId")
-    if not user and ears.local:
+    if not user and recipient.local:
         user = _NOT_IN_A_KEY.sub("_", address)[:100].lower()
     if not user or not tenant or _is_a_machine(activity, address):
         return None
-    caller = Caller(tenant, user, address, _name(activity), _time_zone(activity), _locale(activity))
-    location = location_of_activity(activity, ears, user)
-    return Visitor(caller, location, token(activity, "replyToId")) if location else None
+    caller = TeamsCaller(tenant, user, address, _name(activity), _time_zone(activity), _locale(activity))
+    location = location_of_activity(activity, recipient, user)
+    return TeamsVisitor(caller, location, token(activity, "replyToId")) if location else None
 
 
-def location_of_activity(activity: Activity, ears: Ears, user: str = "") -> TeamsLocation | None:
+def location_of_activity(activity: Activity, recipient: TeamsRecipient, user: str = "") -> TeamsLocation | None:
     """The conversation, which in a channel is a thread; `None`: the activity names none.
 
     `user` is whose direct chat it is, where it is one.
     """
-    tenant, conversation = tenant_of(activity, ears), token(activity, "conversation", "id")
+    tenant, conversation = tenant_of(activity, recipient), token(activity, "conversation", "id")
     if not tenant or not conversation:
         return None
     kind = _kind(activity, conversation)
@@ -111,10 +111,10 @@ def in_a_thread(location: TeamsLocation, message: str) -> TeamsLocation:
     )
 
 
-def tenant_of(activity: Activity, ears: Ears) -> str:
+def tenant_of(activity: Activity, recipient: TeamsRecipient) -> str:
     """`channelData.tenant.id`, which the Bot Connector always gives."""
     named = guid(activity, "channelData", "tenant", "id")
-    return named or ((guid(activity, "conversation", "tenantId") or ears.tenant) if ears.local else "")
+    return named or ((guid(activity, "conversation", "tenantId") or recipient.tenant) if recipient.local else "")
 
 
 def bot_of(activity: Activity) -> str:
@@ -173,14 +173,14 @@ PATIENCE = 10.0
 """Seconds for finding out who it is: nobody waits at a button."""
 
 
-async def introduce(people: People, arrival: Arrival) -> Introduction | Unwelcome:
+async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unwelcome:
     """Fills `bot.platform.Platform.introduce`. Raises `PostFailed` when the author cannot be found out.
 
     What others said in the thread before is not among it: Teams gives that only to apps with Graph permissions.
     """
     message = arrival.message
     location, author = location_of(message.place), message.author
-    caller = Caller(
+    caller = TeamsCaller(
         location.tenant,
         user_of(author.person_id),
         words(message.origin, "address"),
@@ -215,26 +215,26 @@ MOST_CONVERSATIONS = 40
 """Conversations whose members are asked for; what was asked in others is left out."""
 
 
-class Overviews:
+class TeamsOverviews:
     """What waits for a person, and what came of what they asked."""
 
     def __init__(self, queries: Queries, connector: Connector) -> None:
         self._queries = queries
         self._connector = connector
 
-    async def of(self, visitor: Visitor, person: Person) -> Overview:
+    async def of(self, visitor: TeamsVisitor, person: Person) -> Overview:
         """Their overview of this tenant, as far as they may see it."""
         within = within_tenant(visitor.location.tenant)
         return await self._queries.overview(person, within, partial(self._among, visitor))
 
-    async def _among(self, visitor: Visitor, places: Sequence[Place]) -> set[str]:
+    async def _among(self, visitor: TeamsVisitor, places: Sequence[Place]) -> set[str]:
         """Keys of the places in whose channels and chats they are."""
         asked = list(dict.fromkeys(map(_roster, places)))[:MOST_CONVERSATIONS]
         theirs = await asyncio.gather(*(self._is_member(location, visitor) for location in asked))
         seen = {location for location, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
         return {place.key for place in places if _roster(place) in seen}
 
-    async def _is_member(self, location: TeamsLocation, visitor: Visitor) -> bool:
+    async def _is_member(self, location: TeamsLocation, visitor: TeamsVisitor) -> bool:
         """Whether they are in a conversation; not, where that cannot be found out."""
         try:
             await self._connector.member(location, visitor.caller.address or visitor.caller.user, patience=AT_ONCE)

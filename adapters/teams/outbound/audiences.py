@@ -8,7 +8,7 @@ from typing import Protocol
 from adapters.teams.ids import TeamsLocation, person_id, within_tenant
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.mentions import MOST as MOST_MENTIONED
-from adapters.teams.render.mentions import Mention
+from adapters.teams.render.mentions import CardMention
 from adapters.teams.render.posts import Audience
 from bot.domain import ApprovalView, Content
 from policies.model import is_group
@@ -39,7 +39,9 @@ async def audience_of(content: Content, location: TeamsLocation, people: Address
         return Audience("open")
     listed, named = listed_deciders(content, location.tenant), named_others(content, location.tenant)
     known = await _known(people, location, [*(listed or ()), *named])
-    mentions = tuple(Mention(known[p], name) for p in named if p in known and (name := people.known_name(location, p)))
+    mentions = tuple(
+        CardMention(known[p], name) for p in named if p in known and (name := people.known_name(location, p))
+    )
     addresses = tuple(known[person] for person in listed or () if person in known)
     if addresses or listed == ():
         return Audience("listed", addresses, mentions=mentions)

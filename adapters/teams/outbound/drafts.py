@@ -12,8 +12,8 @@ import structlog
 
 from adapters.teams.api import AT_ONCE, Activity, Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation, location_of
-from adapters.teams.outbound.posting import Refusals
-from adapters.teams.outbound.streams import LIVES, Stream, status_line
+from adapters.teams.outbound.posting import TeamsRefusals
+from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
 from bot.clock import Clock, system_clock
@@ -25,7 +25,7 @@ MOST_KEPT = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class TeamsPace:
     """Seconds between what is shown."""
 
     before: float = 0.7
@@ -43,7 +43,7 @@ class Pace:
 
 
 @dataclass(slots=True, eq=False)
-class Manuscript:
+class AnswerDraft:
     """An answer in the making."""
 
     message_id: str
@@ -53,7 +53,7 @@ class Manuscript:
     """The model has gone on to something else."""
     is_over: bool = False
     """Its post is being shown, or nothing more can be shown of it before."""
-    stream: Stream | None = None
+    stream: TeamsStream | None = None
     shown_as: Activity | None = None
     """The message that its stream has become, ahead of the post."""
 
@@ -79,40 +79,40 @@ AT_LEAST_SILENT = 30.0
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class ConversationLock:
     """One conversation: whoever writes there holds the lock, and at most one stream is open (Teams)."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    stream: Stream | None = None
-    owner: ThreadLive | None = None
+    stream: TeamsStream | None = None
+    owner: TeamsLiveAnswer | None = None
     """Whose the stream is; a chat can have several threads."""
     users: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TeamsDraftContext:
     """With what it is shown, and where."""
 
     connector: Connector
     location: TeamsLocation
     thread_id: str
-    pace: Pace
-    unstreamed: Refusals
+    pace: TeamsPace
+    unstreamed: TeamsRefusals
     """Conversations in which streams were refused."""
     draw: Callable[[str, str], Activity]
     """The message that the post of an answer on the way (its message id and text) will show."""
-    begun: Callable[[Manuscript], None]
+    begun: Callable[[AnswerDraft], None]
     """Told of each answer."""
-    start: Callable[[ThreadLive], asyncio.Task[None]]
+    start: Callable[[TeamsLiveAnswer], asyncio.Task[None]]
     """Runs `ThreadLive.show` when there is something to show."""
 
 
-class ThreadLive:
+class TeamsLiveAnswer:
     """`graph.ports.Live` for one delivery. Each verb only takes note; one task does the rest."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: TeamsDraftContext) -> None:
         self._setting = setting
-        self._answers: dict[str, Manuscript] = {}
+        self._answers: dict[str, AnswerDraft] = {}
         self._status = ""
         self._is_busy = False
         self._type_at = 0.0
@@ -138,7 +138,7 @@ class ThreadLive:
         answer = self._answers.get(message_id)
         if answer is None:  # with it, the model has gone on from what it said before
             self._complete_all()
-            answer = self._answers[message_id] = Manuscript(message_id)
+            answer = self._answers[message_id] = AnswerDraft(message_id)
             self._setting.begun(answer)
         answer.add(delta)
         self._work()
@@ -183,7 +183,7 @@ class ThreadLive:
         for answer in self._answers.values():
             answer.is_complete = True
 
-    async def show(self, line: Line) -> None:
+    async def show(self, line: ConversationLock) -> None:
         """Show the turn until it is at rest and what it has begun is ended."""
         until = _now() + self._setting.pace.longest_turn
         await _happens(self._rested, self._setting.pace.before)
@@ -196,7 +196,7 @@ class ThreadLive:
             async with line.lock:
                 await self._wind_up(line)
 
-    async def _step(self, line: Line) -> float:
+    async def _step(self, line: ConversationLock) -> float:
         """Show what is new; seconds until the next time."""
         if line.stream is not None and not line.stream.is_open:
             line.stream = None
@@ -211,7 +211,7 @@ class ThreadLive:
             return max(self._setting.pace.chunk, failure.retry_after or 0.0)
         return self._setting.pace.chunk
 
-    async def _stream(self, line: Line) -> None:
+    async def _stream(self, line: ConversationLock) -> None:
         """One update at most. Raises `ConnectorFailed`."""
         answer = next((a for a in self._answers.values() if not a.is_over), None)
         shown = streamable(answer.text) if answer is not None else ""
@@ -228,14 +228,14 @@ class ThreadLive:
             if stream.status != self._status:
                 await stream.inform(self._status)
 
-    def _stream_of(self, line: Line) -> Stream:
+    def _stream_of(self, line: ConversationLock) -> TeamsStream:
         """The stream of the conversation, perhaps one that has yet to begin."""
         if line.stream is None:
-            line.stream = Stream(self._setting.connector, self._setting.location)
+            line.stream = TeamsStream(self._setting.connector, self._setting.location)
             line.owner = self
         return line.stream
 
-    async def _finish(self, line: Line, answer: Manuscript) -> None:
+    async def _finish(self, line: ConversationLock, answer: AnswerDraft) -> None:
         """The answer is whole, though its post comes only when the turn rests: what comes next has to stand below."""
         whole = self._setting.draw(answer.message_id, answer.text)
         if not answer.text.strip():
@@ -249,7 +249,7 @@ class ThreadLive:
             answer.shown_as = whole
         answer.is_over, line.stream = True, None
 
-    async def _give_up(self, line: Line) -> None:
+    async def _give_up(self, line: ConversationLock) -> None:
         """It takes too long for a stream: nothing more is shown until the post, which replaces what there is."""
         self._can_stream = False
         stream, line.stream = line.stream, None
@@ -258,7 +258,7 @@ class ThreadLive:
         elif stream is not None:
             await stream.vanish()
 
-    def _take_note(self, line: Line, failure: ConnectorFailed) -> None:
+    def _take_note(self, line: ConversationLock, failure: ConnectorFailed) -> None:
         """Go on, or show nothing more of this turn."""
         stream = line.stream
         if stream is None or stream.is_open or not (failure.permanent or stream.lost):
@@ -279,7 +279,7 @@ class ThreadLive:
         except ConnectorFailed as failure:
             self._type_at = _now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
 
-    async def _wind_up(self, line: Line) -> None:
+    async def _wind_up(self, line: ConversationLock) -> None:
         """The turn is at rest. What no post has finished does not stay: it is in no record."""
         for answer in self._left_behind():
             stream, answer.stream = answer.stream, None
@@ -291,16 +291,16 @@ class ThreadLive:
             stream, line.stream = line.stream, None
             await stream.vanish()
 
-    def _left_behind(self) -> list[Manuscript]:
+    def _left_behind(self) -> list[AnswerDraft]:
         """The answers that show something, and whose posts have not come."""
         return [a for a in self._answers.values() if a.stream is not None and not a.is_over]
 
-    def _is_free(self, line: Line) -> bool:
+    def _is_free(self, line: ConversationLock) -> bool:
         """Whether this turn may stream there: nobody else does, and no post is about to end its own stream."""
         is_awaited = any(a.is_over and a.stream is line.stream for a in self._answers.values())
         return line.stream is None or (self._is_mine(line) and not is_awaited)
 
-    def _is_mine(self, line: Line) -> bool:
+    def _is_mine(self, line: ConversationLock) -> bool:
         return line.stream is not None and line.owner is self
 
 
@@ -324,22 +324,22 @@ CLOSING = 5.0
 """Seconds that ending the open drafts may take when the process ends, and taking away what was ended before."""
 
 
-class Drafts:
+class TeamsDrafts:
     """The drafts of all conversations."""
 
-    def __init__(self, connector: Connector, *, clock: Clock = system_clock, pace: Pace | None = None) -> None:
+    def __init__(self, connector: Connector, *, clock: Clock = system_clock, pace: TeamsPace | None = None) -> None:
         self._connector = connector
-        self._pace = pace or Pace()
+        self._pace = pace or TeamsPace()
         # Teams says the same where a stream of ours is still open, which it is for as long at most.
-        self._unstreamed = Refusals(clock, memory=LIVES)
-        self._lines: dict[str, Line] = {}
-        self._answers: OrderedDict[str, Manuscript] = OrderedDict()
+        self._unstreamed = TeamsRefusals(clock, memory=LIVES)
+        self._lines: dict[str, ConversationLock] = {}
+        self._answers: OrderedDict[str, AnswerDraft] = OrderedDict()
         """By the ids of the messages that the model writes, until their posts are shown."""
-        self._working: dict[asyncio.Task[None], ThreadLive] = {}
+        self._working: dict[asyncio.Task[None], TeamsLiveAnswer] = {}
         self._sweeps: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def live(self, thread_id: str, place: Place, reader: str) -> ThreadLive:
+    def live(self, thread_id: str, place: Place, reader: str) -> TeamsLiveAnswer:
         """`graph.ports.Live` for what one delivery does in a thread. `reader` makes no difference: everybody in the
         conversation sees it."""
         location = location_of(place)
@@ -348,10 +348,10 @@ class Drafts:
             post = Post(f"{_SAID}{message_id}", thread_id, place, 0, 0.0, Said(text, final=False))
             return activities(post, Audience("personal"))[0]
 
-        setting = Setting(
+        setting = TeamsDraftContext(
             self._connector, location, thread_id, self._pace, self._unstreamed, draw, self._begun, self._start
         )
-        return ThreadLive(setting)
+        return TeamsLiveAnswer(setting)
 
     # ------------------------------------------------------------------------------------------- for the outbox
 
@@ -398,7 +398,7 @@ class Drafts:
 
     # ------------------------------------------------------------------------------------------- for the turns
 
-    def _begun(self, answer: Manuscript) -> None:
+    def _begun(self, answer: AnswerDraft) -> None:
         earlier = self._answers.pop(answer.message_id, None)
         if earlier is not None:
             self._sweep(earlier)  # of a try at the same answer that failed
@@ -406,7 +406,7 @@ class Drafts:
         while len(self._answers) > MOST_REMEMBERED:
             self._answers.popitem(last=False)
 
-    def _start(self, live: ThreadLive) -> asyncio.Task[None]:
+    def _start(self, live: TeamsLiveAnswer) -> asyncio.Task[None]:
         if self._closed:
             live.close()
         task = asyncio.create_task(self._in_line(live), name="teams draft")
@@ -414,20 +414,20 @@ class Drafts:
         task.add_done_callback(lambda done: self._working.pop(done, None))
         return task
 
-    async def _in_line(self, live: ThreadLive) -> None:
+    async def _in_line(self, live: TeamsLiveAnswer) -> None:
         with self._line(live.location) as line:
             await _guarded(live.show(line))
 
-    def _sweep(self, answer: Manuscript) -> None:
+    def _sweep(self, answer: AnswerDraft) -> None:
         if answer.stream is not None:
             task = asyncio.create_task(_guarded(answer.stream.vanish()), name="teams draft swept")
             self._sweeps.add(task)
             task.add_done_callback(self._sweeps.discard)
 
     @contextmanager
-    def _line(self, location: TeamsLocation) -> Iterator[Line]:
+    def _line(self, location: TeamsLocation) -> Iterator[ConversationLock]:
         """The line of a conversation, kept while somebody uses it or its stream is open."""
-        line = self._lines.setdefault(location.conversation, Line())
+        line = self._lines.setdefault(location.conversation, ConversationLock())
         line.users += 1
         try:
             yield line
@@ -442,7 +442,7 @@ def message_id_of(post: Post) -> str:
     return post.post_id.removeprefix(_SAID) if isinstance(post.content, Said) else ""
 
 
-def _status_of(line: Line, post: Post) -> Stream | None:
+def _status_of(line: ConversationLock, post: Post) -> TeamsStream | None:
     """The stream that says what the post's own turn is doing, and nothing else yet."""
     stream, owner = line.stream, line.owner
     is_its_own = stream is not None and owner is not None and owner.thread_id == post.thread_id

@@ -10,7 +10,7 @@ import structlog
 from adapters.teams.api import Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.posting import post_part, reference_to
-from adapters.teams.outbound.private import Private
+from adapters.teams.outbound.private import TeamsPrivateMessages
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
 from bot.domain import Content, Refused, SignInView, Unknown
 from bot.platform import Reference
@@ -24,11 +24,11 @@ LINK = "link"
 """Where a card's reference keeps that of the message with its link; empty: it was given to nobody."""
 
 
-class Links:
+class SignInLinkMessages:
     """Sees to it that exactly the owners of open sign-ins have their links. Failing is no failure of the card: its
     button gives the link again."""
 
-    def __init__(self, connector: Connector, private: Private, link_of: SignInLink) -> None:
+    def __init__(self, connector: Connector, private: TeamsPrivateMessages, link_of: SignInLink) -> None:
         self._connector = connector
         self._private = private
         self._link_of = link_of

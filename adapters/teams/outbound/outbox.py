@@ -12,8 +12,8 @@ import structlog
 from adapters.teams.api import Activity, Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
-from adapters.teams.outbound.drafts import Drafts
-from adapters.teams.outbound.links import Links, SignInLink
+from adapters.teams.outbound.drafts import TeamsDrafts
+from adapters.teams.outbound.links import SignInLink, SignInLinkMessages
 from adapters.teams.outbound.posting import (
     location_of_reference,
     open_thread,
@@ -22,7 +22,7 @@ from adapters.teams.outbound.posting import (
     remove,
     replace_part,
 )
-from adapters.teams.outbound.private import Private, is_chat_with
+from adapters.teams.outbound.private import TeamsPrivateMessages, is_chat_with
 from adapters.teams.render.posts import Audience, activities
 from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
 from bot.platform import PostFailed, Reference
@@ -36,18 +36,23 @@ TOLD_TO_NOBODY: Reference = {"private": True}
 """The reference of what one person was to see and could not be reached for."""
 
 
-class Outbound:
+class TeamsPostSender:
     """Sends, updates and finds posts, as `bot.platform.Platform` has it. Only here does Teams' failure become
     `PostFailed`."""
 
     def __init__(
-        self, connector: Connector, people: Addresses, drafts: Drafts, private: Private, sign_in_link: SignInLink
+        self,
+        connector: Connector,
+        people: Addresses,
+        drafts: TeamsDrafts,
+        private: TeamsPrivateMessages,
+        sign_in_link: SignInLink,
     ) -> None:
         self._connector = connector
         self._people = people
         self._drafts = drafts
         self._private = private
-        self._links = Links(connector, private, sign_in_link)
+        self._links = SignInLinkMessages(connector, private, sign_in_link)
         self._begun: OrderedDict[str, Reference] = OrderedDict()
         """By post id, the references of posts as far as this process has shown them."""
 

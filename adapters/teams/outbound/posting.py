@@ -17,7 +17,7 @@ AN_HOUR = 3_600.0
 """Seconds; afterwards it is tried again, since tenants get new features and administrators change their minds."""
 
 
-class Refusals:
+class TeamsRefusals:
     """What was refused lately, by the id of the tenant or of the conversation that refused it."""
 
     def __init__(self, clock: Clock, memory: float = AN_HOUR) -> None:

@@ -13,7 +13,7 @@ from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.remembered import Remembered
 from adapters.teams.ids import TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
-from adapters.teams.outbound.posting import Refusals, location_of_reference, post_part, reference_to, remove
+from adapters.teams.outbound.posting import TeamsRefusals, location_of_reference, post_part, reference_to, remove
 from bot.clock import Clock, system_clock
 from bot.platform import Reference
 
@@ -28,7 +28,7 @@ Way = Literal["here", "targeted", "chat"]
 """How something is told: in the chat where it belongs anyway, in a targeted message, in the 1:1 chat."""
 
 
-class Private:
+class TeamsPrivateMessages:
     """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Private:
         self._connector = connector
         self._people = people
         self._config = config
-        self._untargeted = Refusals(clock)
+        self._untargeted = TeamsRefusals(clock)
         """Tenants without targeted messages."""
         self._chats: Remembered[tuple[str, str], str] = Remembered(keep=lambda _: CHATS_KEPT, clock=clock)
 

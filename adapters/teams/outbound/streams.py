@@ -25,7 +25,7 @@ STATUS_LIMIT = 240
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")"})
 
 
-class Stream:
+class TeamsStream:
     """A message that grows. Only what Teams has taken counts as shown. Whoever uses it sees to it that its calls are
     made one after the other."""
 

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 
 from adapters.shared.markdown_cost import AFFORDABLE, affordable
 from adapters.teams.render.citations import Citations
-from adapters.teams.render.markdown import Piece, pieces, tokens_of
+from adapters.teams.render.markdown import AnswerPart, pieces, tokens_of
 from bot.safe_text import visible, visible_passage
 
 LONGEST_ANSWER = 40_000
@@ -35,7 +35,7 @@ def pages(text: str) -> tuple[Page, ...]:
     return packed(pieces(visible_passage(text, LONGEST_ANSWER)))
 
 
-def packed(parts: Iterable[Piece], longest: int = LONGEST_MESSAGE) -> tuple[Page, ...]:
+def packed(parts: Iterable[AnswerPart], longest: int = LONGEST_MESSAGE) -> tuple[Page, ...]:
     """Pieces on pages, each as full as it may be."""
     made: list[Page] = []
     texts: list[str] = []

@@ -41,7 +41,7 @@ from adapters.teams.render.elements import (
     words,
 )
 from adapters.teams.render.inputs import moment
-from adapters.teams.render.mentions import Mention, mentioning
+from adapters.teams.render.mentions import CardMention, mentioning
 from bot.domain import ApprovalView, GrantView, OutcomeView
 from bot.masking import unseen_in_words
 
@@ -75,7 +75,7 @@ def approval_card(
     asked: bool = False,
     hint: str = "",
     refresh: Mapping[str, Any] | None = None,
-    mentions: Sequence[Mention] = (),
+    mentions: Sequence[CardMention] = (),
 ) -> Element:
     """An approval as one person sees it.
 

@@ -33,7 +33,7 @@ from adapters.teams.render.elements import (
     weight,
     words,
 )
-from adapters.teams.render.inputs import Drawn, Inputs, field_label, filled, inputs
+from adapters.teams.render.inputs import Drawn, TeamsInputs, field_label, filled, inputs
 from adapters.teams.render.overview import account_name
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
@@ -246,7 +246,7 @@ def mistakes(errors: Mapping[str, str], names: Mapping[str, str], room: Room | N
     return [container("attention", *told)] if told else []
 
 
-def _notes(made: Inputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room: Room) -> list[Element]:
+def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room: Room) -> list[Element]:
     """What the form does not show."""
     lost = [
         field_label(now.field)

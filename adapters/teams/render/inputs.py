@@ -41,7 +41,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class TeamsInputs:
     """A form's inputs, and what is not among them."""
 
     drawn: tuple[Drawn, ...]
@@ -53,7 +53,7 @@ class NotShowableError(Exception):
     """No input of a card can hold the value and give it back unchanged."""
 
 
-def inputs(form: Form) -> Inputs:
+def inputs(form: Form) -> TeamsInputs:
     """An input for each field, in order, as many as a card holds. Raises nothing."""
     drawn: list[Drawn] = []
     kept: list[str] = []
@@ -70,10 +70,10 @@ def inputs(form: Form) -> Inputs:
         else:
             drawn.append(made)
             room -= size
-    return Inputs(tuple(drawn), tuple(kept))
+    return TeamsInputs(tuple(drawn), tuple(kept))
 
 
-def filled(made: Inputs, values: Mapping[str, Any]) -> tuple[Drawn, ...]:
+def filled(made: TeamsInputs, values: Mapping[str, Any]) -> tuple[Drawn, ...]:
     """The same inputs with what was typed into them, where a card holds that; a text that is too long is lost."""
     room = _MOST_TYPED_BYTES - sum(weight({"": each.elements}) for each in made.drawn)
     shown: list[Drawn] = []

@@ -248,7 +248,7 @@ Written = Callable[[Citations], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerPart:
     """A part of an answer that is not torn unless it is longer than a message."""
 
     written: Written
@@ -258,7 +258,7 @@ class Piece:
     """What separates it from the piece before it."""
     is_code: bool = False
 
-    def torn(self, longest: int) -> Iterator[Piece]:
+    def torn(self, longest: int) -> Iterator[AnswerPart]:
         """In parts of about `longest` characters."""
         if self.is_code:
             yield from map(_code, cut_lines(self.plain, longest))
@@ -271,7 +271,7 @@ def tokens_of(text: str) -> Sequence[Token]:
     return _PARSER.parse(text)
 
 
-def pieces(text: str) -> tuple[Piece, ...]:
+def pieces(text: str) -> tuple[AnswerPart, ...]:
     """The pieces of a Markdown text. Raises nothing; text that is nested beyond reason, and what comes after as much as
     can be formatted in time, is shown as it was written."""
     shown = visible(text)
@@ -284,7 +284,7 @@ def pieces(text: str) -> tuple[Piece, ...]:
     return (*formatted, *([_code(as_written)] if as_written.strip() else ()))
 
 
-def _pieces(node: SyntaxTreeNode) -> Iterator[Piece]:
+def _pieces(node: SyntaxTreeNode) -> Iterator[AnswerPart]:
     match node.type:
         case "heading":
             if runs := styled(_inline(node), "bold"):
@@ -316,34 +316,34 @@ def _inline(node: SyntaxTreeNode) -> Runs:
 
 
 # ------------------------------------------------------------------------------------------------ pieces
-def _paragraph(runs: Runs) -> Piece:
+def _paragraph(runs: Runs) -> AnswerPart:
     plain = "".join(_in_full(run) for run in runs)
-    return Piece(partial(paragraph, runs), plain)
+    return AnswerPart(partial(paragraph, runs), plain)
 
 
 def _in_full(run: Run) -> str:
     return f"{run.text} ({run.url})" if run.url and run.text != run.url else run.text
 
 
-def _code(code: str) -> Piece:
-    return Piece(lambda _citations: code_block(code), code, is_code=True)
+def _code(code: str) -> AnswerPart:
+    return AnswerPart(lambda _citations: code_block(code), code, is_code=True)
 
 
-def _joined(inside: Sequence[Piece], change: Callable[[str], str], gap: str = "\n\n") -> Piece:
+def _joined(inside: Sequence[AnswerPart], change: Callable[[str], str], gap: str = "\n\n") -> AnswerPart:
     """Several pieces as one, whose lines are changed."""
 
     def written(citations: Citations) -> str:
         texts = [text for piece in inside for text in (piece.gap, piece.written(citations))]
         return change("".join(texts[1:]))
 
-    return Piece(written, "\n".join(piece.plain for piece in inside), gap)
+    return AnswerPart(written, "\n".join(piece.plain for piece in inside), gap)
 
 
 def _quoted(markdown: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in markdown.split("\n"))
 
 
-def _items(node: SyntaxTreeNode) -> Iterator[Piece]:
+def _items(node: SyntaxTreeNode) -> Iterator[AnswerPart]:
     """The items of a list, each with all that it holds."""
     first = min(max(int(node.attrs.get("start", 1)), 0), _MOST - len(node.children))
     for number, item in enumerate(node.children, first):

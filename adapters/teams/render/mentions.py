@@ -14,7 +14,7 @@ _IN_NAMES = frozenset(" .,'-")
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class CardMention:
     """Somebody who is to hear of a card."""
 
     address: str
@@ -22,7 +22,7 @@ class Mention:
     name: str
 
 
-def mentioning(card: Element, mentions: Sequence[Mention]) -> Element:
+def mentioning(card: Element, mentions: Sequence[CardMention]) -> Element:
     """The card with a line for those it is for; as it was, if they are none."""
     called = {f"<at>{plain_name(each.name)}</at>": each for each in mentions[:MOST]}
     if not called:

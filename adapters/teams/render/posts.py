@@ -13,7 +13,7 @@ from adapters.teams.render.cards import approval_card, is_open, summary_of
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.elements import Card, Element, label, passage
 from adapters.teams.render.markdown import Run, paragraph
-from adapters.teams.render.mentions import Mention
+from adapters.teams.render.mentions import CardMention
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card, overview_summary
 from adapters.teams.render.questions import (
     clarification_card,
@@ -80,7 +80,7 @@ class Audience:
     """Whether the one person of a direct chat may decide."""
     asked: bool = False
     """Whether the one person of a direct chat has asked for it."""
-    mentions: tuple[Mention, ...] = ()
+    mentions: tuple[CardMention, ...] = ()
     """Those who are named as approvers and are in the conversation: they are to hear of it."""
 
 

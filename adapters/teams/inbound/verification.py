@@ -13,18 +13,16 @@ from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
 from adapters.teams.api import Activity
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
-from adapters.teams.connector.turns import Answered, Turns
-from adapters.teams.inbound.activities import MalformedError, decode
+from adapters.teams.connector.turns import ActivityAnswer, Turns
+from adapters.teams.inbound.activities import MalformedActivityError, decode
 from adapters.teams.inbound.invokes import Invokes
-from adapters.teams.inbound.messages import Listening
-from adapters.teams.inbound.visitors import Ears
+from adapters.teams.inbound.messages import TeamsMessageHandler
+from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.clock import Clock
 
 log = structlog.get_logger(__name__)
-
 MAX_BODY = 1_000_000
 """Bytes. Teams' own stay well below: a message has 100 KB at most."""
-
 _NOT_ADMITTED = {
     401: "The token is missing, or it is not the Bot Connector's for this bot.",
     403: "This bot does not work for this tenant.",
@@ -32,10 +30,12 @@ _NOT_ADMITTED = {
 }
 
 
-class Door:
+class ActivityVerifier:
     """Lets in what the Bot Connector has signed."""
 
-    def __init__(self, config: TeamsConfig, turns: Turns, listening: Listening, invokes: Invokes, clock: Clock) -> None:
+    def __init__(
+        self, config: TeamsConfig, turns: Turns, listening: TeamsMessageHandler, invokes: Invokes, clock: Clock
+    ) -> None:
         self._config = config
         self._turns = turns
         self._listening = listening
@@ -47,17 +47,17 @@ class Door:
         not ours, 408 too slow, 413 too large, 415 not JSON, 501 an invoke that is not for us, 503 could not be kept."""
         if request.content_type != "application/json":
             return _refused(415, "Send JSON: Content-Type: application/json.")
-        ears = Ears(self._is_local(request), self._config.tenant.lower() or "local", self._clock())
+        recipient = TeamsRecipient(self._is_local(request), self._config.tenant.lower() or "local", self._clock())
         arrived = asyncio.get_running_loop().time()
         try:
             await self._turns.look_at(request.headers)
             raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
             activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
-            handle = partial(self._handle, activity, ears, arrived, len(raw))
+            handle = partial(self._handle, activity, recipient, arrived, len(raw))
             answer = await self._turns.run(request.headers, request.remote, activity, handle)
         except BodyNotReadError as error:
             return _refused(error.status, str(error))
-        except MalformedError as error:
+        except MalformedActivityError as error:
             log.warning("teams_request_malformed", reason=str(error))
             return _refused(400, f"The request is malformed: {error}.")
         except NotAdmitted as refusal:
@@ -65,17 +65,17 @@ class Door:
             return _refused(refusal.status, _NOT_ADMITTED[refusal.status])
         return web.Response(status=answer.status) if answer.body is None else _json(answer.status, answer.body)
 
-    async def _handle(self, activity: Activity, ears: Ears, arrived: float, size: int) -> Answered:
+    async def _handle(self, activity: Activity, recipient: TeamsRecipient, arrived: float, size: int) -> ActivityAnswer:
         if activity["type"] == "invoke":
-            reply = await self._invokes.answer(activity, ears, arrived)
-            return Answered(reply.status, reply.body)
+            reply = await self._invokes.answer(activity, recipient, arrived)
+            return ActivityAnswer(reply.status, reply.body)
         try:
-            await self._listening.take(activity, ears, size)
+            await self._listening.take(activity, recipient, size)
         except Exception:
             # Whatever the records' trouble is: it is not on disk, so that it is not to be acknowledged.
             log.exception("teams_activity_not_kept", activity=activity["type"][:50])
-            return Answered(503, {"error": "It could not be kept. Please send it again."})
-        return Answered(200)
+            return ActivityAnswer(503, {"error": "It could not be kept. Please send it again."})
+        return ActivityAnswer(200)
 
     def _is_local(self, request: web.Request) -> bool:
         """Whether it was let in as a local client's, which knows no Entra, and not by a token."""

@@ -1,4 +1,4 @@
-"""The door: every request passes it, and every handler behind it meets a visitor whose right to be here is checked."""
+"""The checks of every request: a handler only ever gets a visitor whose right to be here is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from adapters.web.sessions import Session, Sessions
 from bot.domain import Person
 
 log = structlog.get_logger(__name__)
-
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -33,12 +32,11 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-
 _ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class PageVisitor:
     """Whoever sent a request, as far as the page knows."""
 
     session: Session
@@ -46,11 +44,11 @@ class Visitor:
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Greeting = Callable[[web.Request, Visitor], Awaitable[web.StreamResponse]]
+Greeting = Callable[[web.Request, PageVisitor], Awaitable[web.StreamResponse]]
 Check = Callable[[web.Request], None]
 
 
-class Door:
+class RequestChecks:
     """Wraps handlers in the checks that their kind needs. A refusal becomes its status and one JSON sentence."""
 
     def __init__(self, config: WebConfig, sessions: Sessions) -> None:
@@ -103,7 +101,7 @@ class Door:
             session = self._sessions.read(request.cookies) or self._sessions.begin()
             person = self._config.person(session.person_id) or self._config.people[0]
             zone = request.headers.get("X-Time-Zone", "")
-            visitor = Visitor(session, replace(person, time_zone=zone) if is_time_zone(zone) else person)
+            visitor = PageVisitor(session, replace(person, time_zone=zone) if is_time_zone(zone) else person)
             return await handler(request, visitor)
 
         return meet
