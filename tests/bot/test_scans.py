@@ -27,6 +27,7 @@ SORTED = {
     "connections.of_person": "one person's accounts",
     "deliveries.first_author": "what waits in one thread",
     "deliveries.head": "what waits in one thread",
+    "grants.listed": "the grants in force that end at the same moment",
     "grants.of_person": "the grants in force that end at the same moment",
     "sign_ins.open_for": "what is open for one person",
     "threads.with_address": "the accounts of one human",
