@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.status import MEMORY, StatusPace
+from adapters.slack.outbound.status import StatusPace
 from tests.slack.stage import Stage, human_says, staged
 
 METHOD = "agents.sessions.setStatus"

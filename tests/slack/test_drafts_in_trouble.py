@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.status import MEMORY
 from bot.platform import PostFailed
 from tests.slack.stage import QUICK, Stage, feedback_of, shown_text, staged, streaming
 

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from adapters.shared.caches import MEMORY
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.status import MEMORY, StatusPace
+from adapters.slack.outbound.status import StatusPace
 from tests.slack import stage as stages
 from tests.slack.stage import Stage
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.caches import Remembered
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.actions import Origin
 from adapters.slack.api import Api, ApiFailed
@@ -23,7 +24,6 @@ from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.forms import ask_modal
 from adapters.slack.render.posts import SlackMessage, connections_piece, help_piece, note, opening, overview_piece
 from adapters.slack.web_api.people import SlackPeople
-from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.codes import code_in
@@ -94,7 +94,7 @@ class Openings:
         self._people = people
         self._workspaces = workspaces
         self._background = background
-        self._asked: Remembered[AskedQuestion, str] = Remembered(self._begin, keep=_KEEP, most=_MOST)
+        self._asked: Remembered[AskedQuestion, str] = Remembered(keep=_KEEP, most=_MOST)
 
     async def ask(self, question: AskedQuestion) -> str:
         """Begin a thread with it. What went wrong, in a sentence; empty: nothing. Raises whatever the inbox raises.
@@ -103,7 +103,7 @@ class Openings:
         """
         if not question.visitor.trigger_id:
             return await self._begin(question)
-        return await self._asked.get(question)
+        return await self._asked.get(question, self._begin)
 
     async def close(self) -> None:
         """End what is under way."""

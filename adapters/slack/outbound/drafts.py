@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from adapters.shared.caches import Newest, Refusals
 from adapters.slack.api import Api
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import UNFINISHED
 from adapters.slack.outbound.recovery import Orphans
-from adapters.slack.outbound.status import SlackRefusals, StatusLines, StatusPace
+from adapters.slack.outbound.status import StatusLines, StatusPace, Where, places_of
 from adapters.slack.outbound.streams import Ending, TaskCard
 from adapters.slack.outbound.writing import Draft, Finished, Legacy, SlackDraftContext, SlackPace
 from adapters.slack.render import posts as render
@@ -39,11 +40,11 @@ class SlackDrafts:
     ) -> None:
         self._api = api
         self._pace = pace or SlackPace()
-        self._refusals = SlackRefusals(clock)
+        self._refusals: Refusals[Where] = Refusals(clock)
         self._status = StatusLines(api, clock, status_pace or StatusPace())
         self._orphans = Orphans(api, clock)
         self._sweeps: set[asyncio.Task[None]] = set()
-        self._named: OrderedDict[str, Draft] = OrderedDict()
+        self._named: Newest[str, Draft] = Newest(MOST_REMEMBERED)
         self._open: dict[Draft, SlackLocation] = {}
         """The oldest first."""
         self._posting: Counter[SlackLocation] = Counter()
@@ -124,8 +125,6 @@ class SlackDrafts:
     def name(self, message_id: str, draft: Draft) -> None:
         """This draft is of that answer."""
         self._named[message_id] = draft
-        while len(self._named) > MOST_REMEMBERED:
-            self._named.popitem(last=False)
 
     def begin(
         self, setting: SlackDraftContext, thread_id: str, place: Place, earlier: Draft | None = None
@@ -228,7 +227,7 @@ class SlackLiveAnswer:
         return draft
 
     def _refused(self) -> bool:
-        return self._setting.refusals.hold(self._setting.location.team, self._setting.location.channel)
+        return self._setting.refusals.hold(*places_of(self._setting.location))
 
     def _complete_all(self) -> None:
         """The model writes one answer after the other, and calls tools when it has written: what there is, is whole."""

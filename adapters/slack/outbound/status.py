@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,13 +10,12 @@ from typing import Literal
 
 import structlog
 
+from adapters.shared.caches import Newest, Refusals
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.ids import SlackLocation
 from bot.clock import Clock
 from bot.safe_text import visible_line
 
-MEMORY = 3600.0
-"""Seconds; afterwards it is tried again, since apps are upgraded and plans change."""
 WORKSPACE_WIDE = frozenset(
     {
         "access_denied",
@@ -33,23 +31,18 @@ WORKSPACE_WIDE = frozenset(
 """Slack's words that hold for a workspace and not only for the channel in which they were heard."""
 
 
-class SlackRefusals:
-    """Whether a method was refused in a workspace, or in one of its channels, lately."""
+Where = tuple[str, str]
+"""Workspace and channel of what was refused; without a channel, in all of the workspace."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until: dict[tuple[str, str], float] = {}
 
-    def remember(self, team: str, channel: str, error: str) -> None:
-        """The method answered with this error there."""
-        now = self._clock()
-        self._until = {key: until for key, until in self._until.items() if until > now}
-        self._until[team, "" if error in WORKSPACE_WIDE else channel] = now + MEMORY
+def places_of(location: SlackLocation) -> tuple[Where, Where]:
+    """Returns the places whose refusals hold for a conversation."""
+    return (location.team, ""), (location.team, location.channel)
 
-    def hold(self, team: str, channel: str) -> bool:
-        """Whether it would be refused there now."""
-        now = self._clock()
-        return any(self._until.get((team, where), now) > now for where in ("", channel))
+
+def place_that_refuses(location: SlackLocation, error: str) -> Where:
+    """Returns where a method is refused that was answered with this error in a conversation."""
+    return location.team, "" if error in WORKSPACE_WIDE else location.channel
 
 
 # ----------------------------------------------------------------------------- the status of a thread
@@ -119,12 +112,12 @@ class StatusLines:
     def __init__(self, api: Api, clock: Clock, pace: StatusPace) -> None:
         self._api = api
         self._pace = pace
-        self._refused = {_SESSION: SlackRefusals(clock), _LINE: SlackRefusals(clock)}
+        self._refused: dict[_Way, Refusals[Where]] = {way: Refusals(clock) for way in (_SESSION, _LINE)}
         self._lines: dict[SlackLocation, _Line] = {}
         self._keepers: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
-        self._met: OrderedDict[SlackLocation, None] = OrderedDict()
+        self._met: Newest[SlackLocation, None] = Newest(MOST_MET)
         """Threads older than this process in which we have set something, the latest last."""
 
     def set(self, location: SlackLocation, text: str) -> None:
@@ -164,9 +157,6 @@ class StatusLines:
             return
         if location.thread_ts <= self._began_at:
             self._met[location] = None
-            self._met.move_to_end(location)
-            if len(self._met) > MOST_MET:
-                self._met.popitem(last=False)
         line = self._lines.get(location)
         if line is None:
             line = self._lines[location] = _Line(wanted)
@@ -178,9 +168,7 @@ class StatusLines:
 
     def _way(self, location: SlackLocation) -> _Way | None:
         """The best way that is not refused here; `None`: there is none."""
-        return next(
-            (way for way in (_SESSION, _LINE) if not self._refused[way].hold(location.team, location.channel)), None
-        )
+        return next((way for way, refused in self._refused.items() if not refused.hold(*places_of(location))), None)
 
     async def _keep(self, location: SlackLocation, line: _Line) -> None:
         """Show what is wanted, until that is to rest."""
@@ -214,7 +202,7 @@ class StatusLines:
             await self._api.call(location.team, way.method, arguments, patience=AT_ONCE)
         except ApiFailed as failure:
             if failure.permanent:
-                self._refused[way].remember(location.team, location.channel, failure.error)
+                self._refused[way].remember(place_that_refuses(location, failure.error))
                 log.info("slack_status_not_available", team=location.team, method=way.method, error=failure.error)
                 return 0.0
             line.failures += 1

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from adapters.shared.caches import Refusals
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import GONE
-from adapters.slack.outbound.status import SlackRefusals
+from adapters.slack.outbound.status import Where, place_that_refuses, places_of
 from adapters.slack.outbound.streams import Ending, Sheet, SlackStream, StreamedAnswer, TaskCard, Updated
 from adapters.slack.render.blocks import SlackMessage
 
@@ -58,7 +59,7 @@ class SlackDraftContext:
     """Whom a stream in a channel is for; empty in direct messages."""
     can_stream: bool
     pace: SlackPace
-    refusals: SlackRefusals
+    refusals: Refusals[Where]
     """Of streams."""
     may_begin: Callable[[], bool]
     """Whether nothing is being posted there: what was said before comes first."""
@@ -98,7 +99,7 @@ class Draft:
         self._left_until = math.inf
         self._lost = False
         self._last_ts = ""
-        stream = setting.can_stream and not setting.refusals.hold(setting.location.team, setting.location.channel)
+        stream = setting.can_stream and not setting.refusals.hold(*places_of(setting.location))
         self._sheet: SlackStream | Updated | None = (
             SlackStream(setting.api, setting.location, setting.recipient) if stream else self._updated("")
         )
@@ -221,9 +222,7 @@ class Draft:
             self._sheet = self._updated(sheet.ts)
         elif isinstance(sheet, SlackStream) and failure.permanent:
             if failure.error not in _ABOUT_THE_READER:
-                self._setting.refusals.remember(
-                    self._setting.location.team, self._setting.location.channel, failure.error
-                )
+                self._setting.refusals.remember(place_that_refuses(self._setting.location, failure.error))
             log.info("slack_streaming_not_available", **self._whereabouts(), error=failure.error)
             self._sheet = self._updated("")
         elif failure.permanent:

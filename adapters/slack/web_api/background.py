@@ -7,12 +7,12 @@ from typing import Any
 
 import structlog
 
+from adapters.shared.caches import Remembered
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
 from adapters.slack.inbound.events import text_of
 from adapters.slack.web_api.people import SlackPeople
-from adapters.slack.web_api.remembered import Remembered
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
 from bot.domain import Arrival, Introduction, Quote, Unwelcome
@@ -41,7 +41,7 @@ class Backgrounds:
     def __init__(self, api: Api, people: SlackPeople, *, clock: Clock = system_clock) -> None:
         self._api = api
         self._people = people
-        self._channels: Remembered[tuple[str, str], str] = Remembered(self._ask_name, keep=KEEP_CHANNELS, clock=clock)
+        self._channels: Remembered[tuple[str, str], str] = Remembered(keep=KEEP_CHANNELS, clock=clock)
 
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         """Who wrote it, what it says in words, and what people said in its thread since the bot last heard something.
@@ -115,7 +115,7 @@ class Backgrounds:
         names = dict(await self._people.names(team, users)) if users else {}
         for channel in sorted(channels):
             try:
-                names[channel] = await self._channels.get((team, channel))
+                names[channel] = await self._channels.get((team, channel), self._ask_name)
             except ApiFailed as failure:
                 log.info("slack_channel_not_named", team=team, channel=channel, error=failure.error)
         return names

@@ -21,9 +21,9 @@ from slack_sdk.oauth.token_rotation.async_rotator import AsyncTokenRotator
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from adapters.shared.caches import Remembered, Shared
 from adapters.slack.api import ApiFailed
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
-from adapters.slack.web_api.remembered import Remembered, Shared
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
 
@@ -257,7 +257,7 @@ class InstalledTokens:
         self._allowed = allowed
         self._wire = SlackHttpClient(api_url)
         self._clock = clock
-        self._known: Remembered[_Key, Installation | None] = Remembered(self._read, keep=inf)
+        self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
         self._renewals: Shared[_Key, Installation] = Shared()
         self._not_before: dict[_Key, float] = {}
 
@@ -267,7 +267,7 @@ class InstalledTokens:
         Raises `ApiFailed` when the token has expired and Slack gives no new one.
         """
         key = (team, enterprise)
-        installation = await self._known.get(key)
+        installation = await self._known.get(key, self._read)
         if installation is None:
             self._known.forget(key)
             return None
@@ -295,7 +295,7 @@ class InstalledTokens:
 
     def changed(self) -> None:
         """Somebody has installed us: what the records say counts from now on."""
-        self._known.forget_all()
+        self._known.forget_where(lambda _key: True)
 
     async def forget(self, team: str, enterprise: str, before: float) -> None:
         """Delete what was installed before then."""

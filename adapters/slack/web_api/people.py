@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from adapters.shared.caches import Remembered
 from adapters.shared.untrusted_json import words
 from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
-from adapters.slack.web_api.remembered import Remembered
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
@@ -67,8 +67,8 @@ class SlackPeople:
     def __init__(self, api: Api, config: SlackConfig, clock: Clock = system_clock) -> None:
         self._api = api
         self._config = config
-        self._profiles: Remembered[tuple[str, str], _UserInfo] = Remembered(self._ask, keep=KEEP, clock=clock)
-        self._organisations: Remembered[str, str] = Remembered(self._ask_organisation, keep=KEEP, clock=clock)
+        self._profiles: Remembered[tuple[str, str], _UserInfo] = Remembered(keep=KEEP, clock=clock)
+        self._organisations: Remembered[str, str] = Remembered(keep=KEEP, clock=clock)
 
     async def admitted(self, team: str, user: str, home_team: str = "") -> Person | Unwelcome:
         """The person, when they may use the bot in this workspace.
@@ -80,7 +80,7 @@ class SlackPeople:
         if user == _SLACKBOT:
             return Unwelcome(MACHINE)
         try:
-            profile = await self._profiles.get((team, user))
+            profile = await self._profiles.get((team, user), self._ask)
         except ApiFailed as failure:
             if failure.error in _NOBODY_WE_SEE:
                 return Unwelcome(STRANGER)
@@ -93,7 +93,7 @@ class SlackPeople:
 
     async def account(self, team: str, user: str) -> AccountFacts:
         """Whose an account is, also of somebody who may not use the bot (any more). Raises `ApiFailed`."""
-        profile = await self._profiles.get((team, user))
+        profile = await self._profiles.get((team, user), self._ask)
         is_member = await self._is_member(profile, team)
         vouched = profile.email if is_member and not profile.gone and not profile.machine else ""
         claimed = tuple(address for address in (profile.email, profile.unconfirmed) if address and address != vouched)
@@ -106,7 +106,7 @@ class SlackPeople:
 
     def known_name(self, team: str, user: str) -> str | None:
         """The name, if we know it without asking."""
-        profile = self._profiles.known((team, user))
+        profile = self._profiles.known((team, user), stale=True)
         return profile.name or None if profile else None
 
     async def names(self, team: str, users: Collection[str]) -> Mapping[str, str]:
@@ -116,7 +116,7 @@ class SlackPeople:
         async def name(user: str) -> str:
             try:
                 async with gate:
-                    return (await self._profiles.get((team, user))).name
+                    return (await self._profiles.get((team, user), self._ask)).name
             except ApiFailed as failure:
                 log.info("slack_name_not_found", team=team, user=user, error=failure.error)
                 return ""
@@ -172,7 +172,9 @@ class SlackPeople:
         """A workspace of the same organisation is not another company."""
         if not profile.organisation or profile.stranger:
             return False
-        return team in profile.teams or profile.organisation == await self._organisations.get(team)
+        return team in profile.teams or profile.organisation == await self._organisations.get(
+            team, self._ask_organisation
+        )
 
 
 def _profile(user: Mapping[str, Any]) -> _UserInfo:
@@ -236,12 +238,12 @@ class Members:
 
     def __init__(self, api: Api, clock: Clock = system_clock) -> None:
         self._api = api
-        self._members: Remembered[tuple[str, str], _Roster] = Remembered(self._ask, keep=KEEP_MEMBERS, clock=clock)
+        self._members: Remembered[tuple[str, str], _Roster] = Remembered(keep=KEEP_MEMBERS, clock=clock)
 
     async def has(self, team: str, channel: str, user: str) -> bool:
         """Whether somebody is in a channel. No, where that cannot be found out."""
         try:
-            return user in (await self._members.get((team, channel))).users
+            return user in (await self._members.get((team, channel), self._ask)).users
         except ApiFailed as failure:
             log.info("slack_members_not_found", team=team, channel=channel, error=failure.error)
             return False
@@ -249,7 +251,7 @@ class Members:
     async def is_in(self, team: str, channel: str, user: str) -> bool | None:
         """The same, but `None` where there are more members than are asked for. Raises `ApiFailed` when it cannot be
         found out."""
-        found = await self._members.get((team, channel))
+        found = await self._members.get((team, channel), self._ask)
         return user in found.users or (None if found.cut else False)
 
     async def close(self) -> None:
@@ -282,14 +284,12 @@ class UserGroups:
 
     def __init__(self, api: Api, clock: Clock = system_clock) -> None:
         self._api = api
-        self._members: Remembered[tuple[str, str], frozenset[str]] = Remembered(
-            self._ask, keep=KEEP_GROUPS, clock=clock
-        )
+        self._members: Remembered[tuple[str, str], frozenset[str]] = Remembered(keep=KEEP_GROUPS, clock=clock)
 
     async def has(self, team: str, group: str, user: str) -> bool:
         """Whether somebody is in a group. Raises `ApiFailed` when that cannot be found out: the group does not exist
         or is disabled, or the installation lacks `usergroups:read`."""
-        return user in await self._members.get((team, group))
+        return user in await self._members.get((team, group), self._ask)
 
     async def close(self) -> None:
         """End the questions that are under way."""

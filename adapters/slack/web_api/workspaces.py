@@ -12,9 +12,9 @@ from typing import Protocol
 import structlog
 from slack_bolt.authorization import AuthorizeResult
 
+from adapters.shared.caches import Remembered
 from adapters.slack.api import AT_ONCE, ApiFailed
 from adapters.slack.web_api.client import SlackHttpClient
-from adapters.slack.web_api.remembered import Remembered
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -108,14 +108,14 @@ class Workspaces:
     def __init__(self, tokens: TokenSource, api_url: str) -> None:
         self._tokens = tokens
         self._wire = SlackHttpClient(api_url)
-        self._who: Remembered[str, _Who] = Remembered(self._ask_who, keep=inf)
+        self._who: Remembered[str, _Who] = Remembered(keep=inf)
 
     async def bot(self, team: str, enterprise: str = "") -> Bot:
         """The bot of a workspace. Raises `ApiFailed`: `not_installed` (permanent), or what Slack said of its token."""
         token = await self._tokens.token(team, enterprise)
         if token is None:
             raise ApiFailed(_WHO, "not_installed", permanent=True)
-        who = await self._who.get(token)
+        who = await self._who.get(token, self._ask_who)
         if team not in ("", who.team) and not who.organisation_wide:
             raise ApiFailed(_WHO, "not_installed", permanent=True)
         return Bot(team or who.team, token, who.bot_user, who.bot_id, who.name, who.url)

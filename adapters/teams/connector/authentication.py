@@ -11,12 +11,12 @@ from typing import Any
 import jwt
 import structlog
 
+from adapters.shared.caches import Shared
 from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local, service_url
 from adapters.teams.connector.http import Http, HttpFailed
-from adapters.teams.connector.remembered import Shared
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts
 

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import structlog
 
+from adapters.shared.caches import Remembered
 from adapters.shared.untrusted_json import words
 from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
 from adapters.teams.connector.authentication import Vouching, is_outsider
 from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
-from adapters.teams.connector.remembered import Remembered
 from adapters.teams.connector.tokens import BotTokens, tokens_for
 from adapters.teams.connector.wire import refusal_of
 from adapters.teams.ids import (
@@ -85,9 +85,9 @@ class TeamsPeople:
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
         self._profiles: Remembered[_Key, _RosterEntry] = Remembered(keep=_keep, clock=clock)
         self._vouched = Vouching(config)
-        self._accounts: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP, clock=clock)
-        self._were: Remembered[str, AccountFacts] = Remembered(keep=lambda _facts: KEEP_MET, clock=clock)
-        self._met: Remembered[str, TeamsCaller] = Remembered(keep=lambda _caller: KEEP_MET, clock=clock)
+        self._accounts: Remembered[str, AccountFacts] = Remembered(keep=KEEP, clock=clock)
+        self._were: Remembered[str, AccountFacts] = Remembered(keep=KEEP_MET, clock=clock)
+        self._met: Remembered[str, TeamsCaller] = Remembered(keep=KEEP_MET, clock=clock)
 
     async def admitted(
         self, location: TeamsLocation, caller: TeamsCaller, *, patience: float = AT_ONCE
@@ -172,11 +172,11 @@ class TeamsPeople:
     def forget(self, conversation: str) -> None:
         """The bot has left a conversation, or its members have changed."""
         channel = channel_of(conversation)
-        self._profiles.forget(lambda key: key[1] == channel)
+        self._profiles.forget_where(lambda key: key[1] == channel)
 
     def forget_all_of(self, tenant: str) -> None:
         """The members of a team have changed, and which channels are a team's is not known here."""
-        self._profiles.forget(lambda key: key[0] == tenant)
+        self._profiles.forget_where(lambda key: key[0] == tenant)
 
     async def close(self) -> None:
         """End the questions that are under way."""
@@ -192,7 +192,7 @@ class TeamsPeople:
         try:
             # Who asks for the same thing may have more patience than we.
             async with asyncio.timeout(patience):
-                return await self._profiles.get(key, lambda: self._ask(whole, tenant, user, patience))
+                return await self._profiles.get(key, lambda _key: self._ask(whole, tenant, user, patience))
         except TimeoutError:
             raise ConnectorFailed("member", "timeout") from None
 
@@ -400,18 +400,16 @@ class Entra:
         self._http = Http()
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
         self._tokens: dict[str, BotTokens] = {}
-        self._groups: Remembered[_Member, bool] = Remembered(keep=lambda _answer: KEEP_GROUPS, clock=clock)
-        self._accounts: Remembered[tuple[str, str], Mapping[str, Any]] = Remembered(
-            keep=lambda _account: KEEP_ACCOUNT, clock=clock
-        )
+        self._groups: Remembered[_Member, bool] = Remembered(keep=KEEP_GROUPS, clock=clock)
+        self._accounts: Remembered[tuple[str, str], Mapping[str, Any]] = Remembered(keep=KEEP_ACCOUNT, clock=clock)
 
     async def is_in(self, tenant: str, user: str, group: str) -> bool:
         """Whether an account is in a group, or in one that this group contains."""
-        return await self._groups.get((tenant, user, group), lambda: self._ask_group(tenant, user, group))
+        return await self._groups.get((tenant, user, group), self._ask_group)
 
     async def account(self, tenant: str, user: str) -> Mapping[str, Any]:
         """`displayName`, `mail`, `userPrincipalName` and `userType` of an account."""
-        return await self._accounts.get((tenant, user), lambda: self._ask_account(tenant, user))
+        return await self._accounts.get((tenant, user), self._ask_account)
 
     async def close(self) -> None:
         """End what is under way, and close the connections."""
@@ -421,8 +419,9 @@ class Entra:
             await tokens.close()
         await self._http.close()
 
-    async def _ask_group(self, tenant: str, user: str, group: str) -> bool:
+    async def _ask_group(self, member: _Member) -> bool:
         """https://learn.microsoft.com/graph/api/directoryobject-checkmembergroups"""
+        tenant, user, group = member
         _check(user, group)
         answer = await self._call(tenant, "POST", f"/v1.0/users/{user}/checkMemberGroups", {"groupIds": [group]})
         found = answer.object().get("value")
@@ -430,8 +429,9 @@ class Entra:
             raise ConnectorFailed(VERB, "bad_answer")
         return group.lower() in {str(each).lower() for each in found}
 
-    async def _ask_account(self, tenant: str, user: str) -> Mapping[str, Any]:
+    async def _ask_account(self, account: tuple[str, str]) -> Mapping[str, Any]:
         """https://learn.microsoft.com/graph/api/user-get"""
+        tenant, user = account
         _check(user)
         fields = "displayName,mail,userPrincipalName,userType"
         return (await self._call(tenant, "GET", f"/v1.0/users/{user}?$select={fields}")).object()

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 
 import structlog
 
+from adapters.shared.caches import Shared
 from adapters.teams.api import ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
-from adapters.teams.connector.remembered import Shared
 from bot.clock import Clock, system_clock
 
 log = structlog.get_logger(__name__)

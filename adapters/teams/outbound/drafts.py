@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import structlog
 
+from adapters.shared.caches import Newest, Refusals
 from adapters.teams.api import AT_ONCE, Activity, Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation, location_of
-from adapters.teams.outbound.posting import TeamsRefusals
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
@@ -97,7 +96,7 @@ class TeamsDraftContext:
     location: TeamsLocation
     thread_id: str
     pace: TeamsPace
-    unstreamed: TeamsRefusals
+    unstreamed: Refusals[str]
     """Conversations in which streams were refused."""
     draw: Callable[[str, str], Activity]
     """The message that the post of an answer on the way (its message id and text) will show."""
@@ -331,9 +330,9 @@ class TeamsDrafts:
         self._connector = connector
         self._pace = pace or TeamsPace()
         # Teams says the same where a stream of ours is still open, which it is for as long at most.
-        self._unstreamed = TeamsRefusals(clock, memory=LIVES)
+        self._unstreamed: Refusals[str] = Refusals(clock, memory=LIVES)
         self._lines: dict[str, ConversationLock] = {}
-        self._answers: OrderedDict[str, AnswerDraft] = OrderedDict()
+        self._answers: Newest[str, AnswerDraft] = Newest(MOST_REMEMBERED)
         """By the ids of the messages that the model writes, until their posts are shown."""
         self._working: dict[asyncio.Task[None], TeamsLiveAnswer] = {}
         self._sweeps: set[asyncio.Task[None]] = set()
@@ -403,8 +402,6 @@ class TeamsDrafts:
         if earlier is not None:
             self._sweep(earlier)  # of a try at the same answer that failed
         self._answers[answer.message_id] = answer
-        while len(self._answers) > MOST_REMEMBERED:
-            self._answers.popitem(last=False)
 
     def _start(self, live: TeamsLiveAnswer) -> asyncio.Task[None]:
         if self._closed:

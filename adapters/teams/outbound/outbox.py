@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import structlog
 
+from adapters.shared.caches import Newest
 from adapters.teams.api import Activity, Connector, ConnectorFailed
 from adapters.teams.ids import TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
@@ -53,7 +53,7 @@ class TeamsPostSender:
         self._drafts = drafts
         self._private = private
         self._links = SignInLinkMessages(connector, private, sign_in_link)
-        self._begun: OrderedDict[str, Reference] = OrderedDict()
+        self._begun: Newest[str, Reference] = Newest(MOST_REMEMBERED)
         """By post id, the references of posts as far as this process has shown them."""
 
     async def send(self, post: Post) -> Reference:
@@ -139,9 +139,6 @@ class TeamsPostSender:
     def _keep_in_mind(self, post: Post, location: TeamsLocation, parts: Sequence[str]) -> None:
         if parts:
             self._begun[post.post_id] = reference_to(location.conversation, parts)
-            self._begun.move_to_end(post.post_id)
-        while len(self._begun) > MOST_REMEMBERED:
-            self._begun.popitem(last=False)
 
 
 def _still_waits(content: Content) -> bool:

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import structlog
 
+from adapters.shared.caches import Refusals, Remembered
 from adapters.teams.api import Activity, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.remembered import Remembered
 from adapters.teams.ids import TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
-from adapters.teams.outbound.posting import TeamsRefusals, location_of_reference, post_part, reference_to, remove
+from adapters.teams.outbound.posting import location_of_reference, post_part, reference_to, remove
 from bot.clock import Clock, system_clock
 from bot.platform import Reference
 
@@ -37,9 +37,9 @@ class TeamsPrivateMessages:
         self._connector = connector
         self._people = people
         self._config = config
-        self._untargeted = TeamsRefusals(clock)
+        self._untargeted: Refusals[str] = Refusals(clock)
         """Tenants without targeted messages."""
-        self._chats: Remembered[tuple[str, str], str] = Remembered(keep=lambda _: CHATS_KEPT, clock=clock)
+        self._chats: Remembered[tuple[str, str], str] = Remembered(keep=CHATS_KEPT, clock=clock)
 
     async def tell(
         self, location: TeamsLocation, person: str, activity: Activity, *, address: str = ""
@@ -81,7 +81,7 @@ class TeamsPrivateMessages:
         if location.conversation:
             return location
 
-        async def open_it() -> str:
+        async def open_it(_key: tuple[str, str]) -> str:
             return (await self._connector.open_chat(location, patience=PATIENCE)).conversation
 
         conversation = await self._chats.get((location.tenant, location.user), open_it)

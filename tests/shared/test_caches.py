@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adapters.slack.web_api.remembered import Remembered
+from adapters.shared.caches import Remembered
 from tests.slack.moments import Moments
 
 
@@ -29,19 +29,20 @@ class Oracle:
 
 async def test_an_answer_is_asked_for_once_and_kept_for_its_time() -> None:
     oracle, moments = Oracle(), Moments()
-    remembered = Remembered(oracle.ask, keep=60, clock=moments.clock)
-    assert [await remembered.get("a"), await remembered.get("a")] == ["first a", "first a"]
+    remembered = Remembered(keep=60, clock=moments.clock)
+    assert [await remembered.get("a", oracle.ask), await remembered.get("a", oracle.ask)] == ["first a", "first a"]
     oracle.answer = "second"
     moments.now += 61
-    assert remembered.known("a") == "first a"
-    assert await remembered.get("a") == "second a"
+    assert remembered.known("a") is None
+    assert remembered.known("a", stale=True) == "first a"
+    assert await remembered.get("a", oracle.ask) == "second a"
     assert oracle.asked == ["a", "a"]
 
 
 async def test_who_asks_at_the_same_time_shares_one_call() -> None:
     oracle = Oracle()
-    remembered = Remembered(oracle.ask, keep=60)
-    answers = await asyncio.gather(*(remembered.get(key) for key in "aabaa"))
+    remembered = Remembered(keep=60)
+    answers = await asyncio.gather(*(remembered.get(key, oracle.ask) for key in "aabaa"))
     assert answers == ["first a", "first a", "first b", "first a", "first a"]
     assert oracle.asked == ["a", "b"]
 
@@ -49,8 +50,8 @@ async def test_who_asks_at_the_same_time_shares_one_call() -> None:
 async def test_who_gives_up_does_not_spoil_it_for_the_others() -> None:
     oracle = Oracle()
     oracle.gate.clear()
-    remembered = Remembered(oracle.ask, keep=60)
-    impatient, patient = (asyncio.create_task(remembered.get("a")) for _ in range(2))
+    remembered = Remembered(keep=60)
+    impatient, patient = (asyncio.create_task(remembered.get("a", oracle.ask)) for _ in range(2))
     await asyncio.sleep(0)
     impatient.cancel()
     oracle.gate.set()
@@ -62,44 +63,44 @@ async def test_who_gives_up_does_not_spoil_it_for_the_others() -> None:
 async def test_a_failure_is_not_kept() -> None:
     oracle = Oracle()
     oracle.fails = True
-    remembered = Remembered(oracle.ask, keep=60)
+    remembered = Remembered(keep=60)
     for _ in range(2):
         with pytest.raises(ValueError, match="no answer"):
-            await remembered.get("a")
+            await remembered.get("a", oracle.ask)
     oracle.fails = False
-    assert await remembered.get("a") == "first a"
+    assert await remembered.get("a", oracle.ask) == "first a"
 
 
 async def test_an_answer_that_was_on_its_way_when_things_changed_is_not_kept() -> None:
     oracle = Oracle()
     oracle.gate.clear()
-    remembered = Remembered(oracle.ask, keep=60)
-    early = asyncio.create_task(remembered.get("a"))
+    remembered = Remembered(keep=60)
+    early = asyncio.create_task(remembered.get("a", oracle.ask))
     await asyncio.sleep(0.01)
     remembered.forget("a")
     oracle.gate.set()
     assert await early == "first a"
     oracle.answer = "second"
     assert remembered.known("a") is None
-    assert await remembered.get("a") == "second a"
+    assert await remembered.get("a", oracle.ask) == "second a"
 
 
 async def test_only_so_many_are_kept_and_the_oldest_goes_first() -> None:
     oracle = Oracle()
-    remembered = Remembered(oracle.ask, keep=60, most=2)
+    remembered = Remembered(keep=60, most=2)
     for key in "abc":
-        await remembered.get(key)
+        await remembered.get(key, oracle.ask)
     assert [remembered.known(key) for key in "abc"] == [None, "first b", "first c"]
 
 
 async def test_closing_ends_the_questions_that_are_under_way_the_forgotten_ones_too() -> None:
     oracle = Oracle()
     oracle.gate.clear()
-    remembered = Remembered(oracle.ask, keep=60)
-    asking = [asyncio.create_task(remembered.get("a"))]
+    remembered = Remembered(keep=60)
+    asking = [asyncio.create_task(remembered.get("a", oracle.ask))]
     await asyncio.sleep(0.01)
-    remembered.forget_all()
-    asking.append(asyncio.create_task(remembered.get("a")))
+    remembered.forget_where(lambda _key: True)
+    asking.append(asyncio.create_task(remembered.get("a", oracle.ask)))
     await asyncio.sleep(0.01)
     await remembered.close()
     results = await asyncio.gather(*asking, return_exceptions=True)
