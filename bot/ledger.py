@@ -5,7 +5,7 @@ Each outcome is written into the audit log in the transaction that records it.
 
 from __future__ import annotations
 
-from bot.audit.log import AuditLog
+from bot.audit.log import AuditLog, judgement_of
 from bot.clock import Clock
 from bot.crypto import NewId
 from bot.outbox import Outbox
@@ -211,7 +211,7 @@ class AttemptLedger:
         return approval.approval_id
 
     async def _add(self, tx: Transaction, record: CallRecord, number: int, approval_id: str | None, at: float) -> None:
-        judged = await self._audit.begun(tx, record)
+        judged = judgement_of(record)
         await attempts.add(tx, self._new_id(), number, record, approval_id=approval_id, judged=judged, now=at)
         await self._outbox.show_again(tx, [approval_id] if approval_id else [])
 

@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
 from graph.calls import typed_in
-from graph.ports import Ports
-from graph.state import ToolCallState, Turn
+from graph.ports import Judged, Ports
+from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, under_grants
 from policies.judging import judge
 from policies.model import Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
-from policies.quoting import FILE, is_quoted, own_words, sentence_around
+from policies.quoting import FILE, own_words
 from policies.redaction import exceeds
 from policies.rules import Policy
 from policies.trust import known_to_read
 
+JUDGED_FOR = 2.0
+"""Seconds between judging a call and making it in which nothing was waited for: to look up what a rule depends on, and
+to reach a session that is open, takes less."""
 _LARGE = 2_000
 """Characters of arguments, and 50 for each text and name, up to which judging takes a millisecond or so."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A call, what the policy says of it, and on what grounds."""
-
-    call: Call
-    facts: Facts
-    verdict: Verdict
-
-    @property
-    def quote(self) -> str:
-        """The requester's words, with the rest of their sentence, where the model quotes what they wrote; else nothing.
-
-        People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
-        """
-        quote, said = self.call.quote, self.facts.said
-        return sentence_around(quote, said) if is_quoted(quote, said) else ""
 
 
 def call_of(state: ToolCallState, tool: Tool) -> Call:
@@ -49,12 +34,35 @@ def call_of(state: ToolCallState, tool: Tool) -> Call:
     return Call(tool, state["call"]["args"], quote=state["call"].get("quote", ""))
 
 
-async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> Judged:
-    """What the policy in force says of a call now, and what the requester always allows themselves.
+async def judged_for_making(ports: Ports, state: ToolCallState, tool: Tool, context: RunContext) -> Judged:
+    """What the policy gate found of the call a moment ago, where nothing has changed or was waited for since; else
+    what is found now.
+
+    A judgement holds for the same call in the same run (none outlasts a restart or a wait for people), under the same
+    policy, once, and for `JUDGED_FOR` seconds: to prepare a call may take longer.
+    """
+    kept = context.judged.pop(state["call"]["id"], None)
+    if (
+        kept is not None
+        and kept.policy is ports.policy()
+        and kept.judged.call == call_of(state, tool)
+        and time.monotonic() <= kept.until
+    ):
+        return kept.judged
+    return await judged(ports, state, tool, context.now, ports.policy())
+
+
+def keep(context: RunContext, state: ToolCallState, judgement: Judged, policy: Policy) -> None:
+    """Keep a judgement by `policy` for the step that makes the call."""
+    context.judged[state["call"]["id"]] = KeptJudgement(judgement, policy, time.monotonic() + JUDGED_FOR)
+
+
+async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, policy: Policy) -> Judged:
+    """What a policy says of a call now, and what the requester always allows themselves.
 
     `now`: seconds since the epoch. Only what the rules about this tool depend on is looked up.
     """
-    policy, call = ports.policy(), call_of(state, tool)
+    call = call_of(state, tool)
     facts = await facts_of(ports, policy, state, tool, now)
     # The rules that read a long argument, or many, take tens of milliseconds.
     is_large = exceeds(call.arguments, _LARGE)

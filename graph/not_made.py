@@ -7,9 +7,8 @@ from langgraph.types import Command
 
 from graph.calls import as_returned, tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
-from graph.judging import Judged
 from graph.models.tool_calls import trouble_with
-from graph.ports import Existing, Failed, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
+from graph.ports import Existing, Failed, Judged, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
 from graph.state import ToolCallState
 
 UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
@@ -37,11 +36,8 @@ async def not_made(
             arguments={} if trouble_with(call["args"]) else call["args"],
             status=status,
             text=text,
-            mode=ports.mode,
-            verdict=judged.verdict if judged else None,
             approval_round=asked["round"] if asked else None,
-            facts=judged.facts if judged else None,
-            quote=judged.quote if judged else "",
+            judged=judged,
         )
     )
     return Command(goto=END, update={"messages": [tool_message(call, text, failed=True)]})

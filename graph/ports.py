@@ -15,50 +15,9 @@ from graph.fields import FormField
 from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from policies.approvers import StandingApproval
-from policies.model import Facts, Mode, Tool, Verdict, canonical_json
+from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json
+from policies.quoting import is_quoted, sentence_around
 from policies.rules import Policy
-
-__all__ = [
-    "AccountNeeded",
-    "ApprovalPort",
-    "Audit",
-    "Beginning",
-    "Begun",
-    "BrokeOff",
-    "Budget",
-    "CallRecord",
-    "Caller",
-    "Directory",
-    "Failed",
-    "Given",
-    "Grants",
-    "Ledger",
-    "Live",
-    "NotApproved",
-    "NotMade",
-    "NotSent",
-    "Picked",
-    "Ports",
-    "Prepared",
-    "Progress",
-    "QuestionPut",
-    "Ready",
-    "Recorded",
-    "Router",
-    "SignInNeeded",
-    "SignInPort",
-    "Skipped",
-    "Spoken",
-    "Succeeded",
-    "TaskState",
-    "ToolOutcome",
-    "Tools",
-    "Unavailable",
-    "Undecided",
-    "Unfinished",
-    "Unmade",
-]
-
 
 # --------------------------------------------------------------------------------- all ports together
 
@@ -149,6 +108,25 @@ class SignInPort(Protocol):
 
 # --------------------------------------------------------------------------- calls that were not made
 
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A call, what the policy says of it, and on what grounds."""
+
+    call: Call
+    facts: Facts
+    verdict: Verdict
+
+    @property
+    def quote(self) -> str:
+        """The requester's words, with the rest of their sentence, where the model quotes what they wrote; else nothing.
+
+        People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
+        """
+        quote, said = self.call.quote, self.facts.said
+        return sentence_around(quote, said) if is_quoted(quote, said) else ""
+
+
 NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"]
 """Why a call ended without having been made; `failed`: it names no tool, or its arguments could not be read."""
 
@@ -168,15 +146,10 @@ class Unmade:
     status: NotMade
     text: str
     """What the model is told."""
-    mode: Mode
-    verdict: Verdict | None
-    """What the policy said of it; `None`: it was not asked."""
     approval_round: int | None
     """The round of the approval that it waited for; `None`: it waited for none."""
-    facts: Facts | None = None
-    """What it was judged on; `None`: it was not judged."""
-    quote: str = ""
-    """The requester's words that ask for it, where they are needed and were found in what they wrote."""
+    judged: Judged | None
+    """What the policy said of it; `None`: it was not asked."""
 
 
 class Audit(Protocol):
@@ -205,14 +178,8 @@ class CallRecord:
     """The round whose approval permits this call; `None`: the policy allowed it without asking."""
     permitted: bool = True
     """Whether the policy, as it is now, lets the call run, by itself or under that approval."""
-    verdict: Verdict | None = None
-    """What the policy says of the call now, with the rule that does; for the audit log."""
-    mode: Mode = Mode.DEFAULT
-    """The mode it was judged in."""
-    facts: Facts | None = None
-    """What it was judged on."""
-    quote: str = ""
-    """The requester's words that ask for it, where they are needed and were found in what they wrote."""
+    judged: Judged | None = None
+    """What the policy says of the call now, for the audit log."""
     goes_on: bool = False
     """Whether it was sent before and waits in the middle (`Ready.goes_on`): then its attempt goes on, too."""
     recalled_at: float = 0.0

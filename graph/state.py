@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypedDict
 from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 
-from graph.ports import Live, TaskState, Unfinished
+from graph.ports import Judged, Live, TaskState, Unfinished
+from policies.rules import Policy
 
 
 class Turn(TypedDict):
@@ -103,6 +104,17 @@ class Silent:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptJudgement:
+    """What the policy gate found of a call, for the step that makes it (`graph.judging.judged_for_making`)."""
+
+    judged: Judged
+    policy: Policy
+    """By which it was judged."""
+    until: float
+    """By `time.monotonic`."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What one run is told besides the state; not kept."""
 
@@ -113,6 +125,8 @@ class RunContext:
     live: Live = field(default_factory=Silent)
     now: float = 0.0
     """Seconds since the epoch."""
+    judged: dict[str, KeptJudgement] = field(default_factory=dict)
+    """What was judged in this run and may be made now, by the ids of calls."""
 
 
 def turn_of(values: Mapping[str, Any]) -> Turn:

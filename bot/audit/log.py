@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, judgement, key_of, link, looker_of
 from bot.clock import Clock
 from bot.domain import Person
-from bot.records import approvals, audit, threads
+from bot.records import approvals, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from graph.calls import digest_of
 from graph.ports import CallRecord, Unmade
-from policies.model import Call, Facts
 from policies.redaction import Redactor
 
 
 class AuditLog:
-    """Fills `graph.ports.Audit`; the ledger and the desk tell it the rest."""
+    """Fills `graph.ports.Audit`; the ledger and the approvals tell it the rest."""
 
     def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
         self._database = database
@@ -43,16 +41,12 @@ class AuditLog:
                 tool=call.tool.name if call.tool else call.name,
                 arguments=call.arguments,
                 status=call.status,
-                judged=await self._judged(tx, call, quote=call.quote or (approval.asked.quote if approval else "")),
+                judged=judgement_of(call, approval.asked.quote if approval else ""),
                 approval_id=approval.approval_id if approval else None,
                 digest=_digest(call),
                 note=call.text,
             )
             await self._write(tx, end)
-
-    async def begun(self, tx: Transaction, record: CallRecord) -> dict[str, Any] | None:
-        """How a call that begins was judged, for the ledger to keep until the call has ended."""
-        return await self._judged(tx, record, quote=record.quote)
 
     async def ended(self, tx: Transaction, attempt: AttemptRow, status: str, output: str | None = None) -> None:
         """Write down what came of an attempt. `status`: `done`, `failed` or `unknown`."""
@@ -91,22 +85,13 @@ class AuditLog:
         before = await audit.newest(tx)
         await audit.add(tx, link(before, key, entry_of(whole, self._redactor)), at=end.at)
 
-    async def _judged(self, tx: Transaction, call: CallRecord | Unmade, *, quote: str) -> dict[str, Any] | None:
-        if call.verdict is None or call.tool is None:
-            return None
-        facts = call.facts or await self._facts(tx, call)
-        return judgement(Call(call.tool, call.arguments, quote=quote), facts, call.verdict)
 
-    async def _facts(self, tx: Transaction, call: CallRecord | Unmade) -> Facts:
-        """What is still known of a call that was judged some time ago: it waited, and then was not made."""
-        thread = await threads.get(tx, call.thread_id)
-        return Facts(
-            mode=call.mode,
-            requester=call.requester,
-            platform=thread.place.platform if thread else "",
-            place=thread.place.channel if thread else "",
-            at=datetime.fromtimestamp(self._clock(), UTC),
-        )
+def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[str, Any] | None:
+    """How a call was judged, as JSON; `None`: it was not."""
+    judged = call.judged
+    if judged is None:
+        return None
+    return judgement(replace(judged.call, quote=judged.quote or quote_asked_with), judged.facts, judged.verdict)
 
 
 def _end_of(attempt: AttemptRow, now: float) -> CallEnd:

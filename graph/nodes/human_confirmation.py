@@ -7,10 +7,10 @@ from langgraph.types import Command, interrupt
 
 from graph.calls import refusal
 from graph.interrupts import ApprovalAsked, Approved, approval_answer
-from graph.judging import Judged, call_of, facts_of
+from graph.judging import call_of, facts_of
 from graph.nodes import Step
 from graph.not_made import not_made, status_of
-from graph.ports import Ports
+from graph.ports import Judged, Ports
 from graph.state import RunContext, ToolCallState
 
 

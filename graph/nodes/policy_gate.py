@@ -7,11 +7,11 @@ from langgraph.types import Command
 
 from graph.calls import digest_of, superseded
 from graph.interrupts import ApprovalAsked
-from graph.judging import Judged, judged
+from graph.judging import judged, keep
 from graph.models.tool_calls import trouble_with
 from graph.nodes import Step
 from graph.not_made import not_found, not_made
-from graph.ports import Ports, Spoken
+from graph.ports import Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny
@@ -34,16 +34,19 @@ def policy_gate(ports: Ports) -> Step:
         tool = ports.tools.find(call["name"])
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
-        judgement = await judged(ports, state, tool, runtime.context.now)
+        policy = ports.policy()
+        judgement = await judged(ports, state, tool, runtime.context.now, policy)
         match judgement.verdict:
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
                 return await not_made(ports, state, "denied", f"Blocked by policy: {reason}", judgement)
             case Allow():
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)
+                keep(runtime.context, state, judgement, policy)
                 return Command(goto="use_tools", update={"asked": None, "approved": None, "rounds": _rounds(state)})
             case Ask() as ask:
                 if _still_covered(state, ask):
+                    keep(runtime.context, state, judgement, policy)
                     return Command(goto="use_tools")
                 asked = _asked(state, judgement, ask)
                 spoken = tuple(Spoken(**said) for said in state.get("spoken", []))

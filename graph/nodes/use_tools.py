@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graph.calls import digest_of, superseded
-from graph.judging import judged
+from graph.judging import judged_for_making
 from graph.models.tool_calls import trouble_with
 from graph.nodes import Step
 from graph.nodes.elicitation_needed import as_json
@@ -28,6 +28,7 @@ from graph.ports import (
     Existing,
     Failed,
     Given,
+    Judged,
     Live,
     NotApproved,
     NotSent,
@@ -76,7 +77,8 @@ def use_tools(ports: Ports) -> Step:
             context.live.status(f"Using {_shown(tool)}…")
             async with ports.tools.prepared(tool, call["args"], _caller(state)) as prepared:
                 # Judged only now: preparing may have taken a while.
-                record = replace(await _record(ports, state, tool, context.now), recalled_at=known.at)
+                judgement = await judged_for_making(ports, state, tool, context)
+                record = replace(_record(state, judgement), recalled_at=known.at)
                 step = await _made(ports, state, record, prepared, context.live)
             context.live.status("")
             if not isinstance(step, NotSent):
@@ -111,12 +113,10 @@ async def _made(
             return _question(prepared)
 
 
-async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) -> CallRecord:
-    """The call for the ledger, judged again right before it is made: since the gate there may have been a wait of days,
-    and a restart under another policy, mode or `requireApproval`."""
+def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
+    """The call for the ledger."""
     call, turn, asked = state["call"], state["turn"], state.get("asked")
-    judgement = await judged(ports, state, tool, now)
-    verdict = judgement.verdict
+    tool, verdict = judgement.call.tool, judgement.verdict
     given = Ask.model_validate(asked["ask"]) if asked else None
     return CallRecord(
         thread_id=turn["thread_id"],
@@ -127,10 +127,7 @@ async def _record(ports: Ports, state: ToolCallState, tool: Tool, now: float) ->
         digest=digest_of(tool, call["args"]),
         approval_round=asked["round"] if asked else None,
         permitted=approval_suffices(given, verdict) if given else isinstance(verdict, Allow),
-        verdict=verdict,
-        mode=ports.mode,
-        facts=judgement.facts,
-        quote=judgement.quote,
+        judged=judgement,
     )
 
 

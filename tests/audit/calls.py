@@ -38,21 +38,18 @@ def tool(name: str = "make", **more: Any) -> Tool:
     return Tool("workshop", name, **more)
 
 
+def facts_of(**more: Any) -> Facts:
+    """What a call of Ana's was judged on at noon."""
+    about = {"mode": Mode.DEFAULT, "requester": "web:ana", "platform": "web", "place": ""}
+    return Facts(**{**about, "at": datetime.fromtimestamp(NOON, UTC), **more})
+
+
 READING = tool("look", annotations=Annotations(read_only=True), annotations_trusted=True)
 
 
 def judged(about: Tool, arguments: dict[str, Any], policy: Policy = POLICY, **more: Any) -> dict[str, Any]:
     """How a call of Ana's was judged at noon."""
-    facts = Facts(
-        **{
-            "mode": Mode.DEFAULT,
-            "requester": "web:ana",
-            "platform": "web",
-            "place": "",
-            "at": datetime.fromtimestamp(NOON, UTC),
-            **more,
-        }
-    )
+    facts = facts_of(**more)
     call = Call(about, arguments, quote=facts.said[0] if facts.said else "")
     return judgement(call, facts, judge(policy, call, facts))
 

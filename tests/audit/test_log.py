@@ -19,10 +19,10 @@ from bot.outbox import Outbox
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
-from graph.ports import Begun, BrokeOff, CallRecord, Failed, NotMade, Succeeded, Undecided, Unmade
-from policies.model import Allow, Deny, Mode, Tool
+from graph.ports import Begun, BrokeOff, CallRecord, Failed, Judged, NotMade, Succeeded, Undecided, Unmade
+from policies.model import Allow, Call, Deny, Tool, Verdict
 from policies.redaction import Redactor
-from tests.audit.calls import NOON, tool
+from tests.audit.calls import NOON, facts_of, tool
 from tests.support.empty_database import empty_database
 
 THREAD = "web:t1"
@@ -62,6 +62,10 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
     await database.close()
 
 
+def judged(verdict: Verdict, about: Tool | None = None) -> Judged:
+    return Judged(Call(about or tool(), {"what": "lamp"}), facts_of(place="C1"), verdict)
+
+
 def call(about: Tool | None = None) -> CallRecord:
     return CallRecord(
         thread_id=THREAD,
@@ -71,8 +75,7 @@ def call(about: Tool | None = None) -> CallRecord:
         arguments={"what": "lamp"},
         digest="d" * 64,
         approval_round=None,
-        verdict=Allow(rule="all is allowed", source="policy.yaml:3", version="abc"),
-        mode=Mode.DEFAULT,
+        judged=judged(Allow(rule="all is allowed", source="policy.yaml:3", version="abc"), about),
     )
 
 
@@ -86,8 +89,7 @@ def unmade(status: NotMade = "denied") -> Unmade:
         arguments={"what": "lamp"},
         status=status,
         text="Blocked by policy: no.",
-        mode=Mode.DEFAULT,
-        verdict=Deny(rule="never", reason="no."),
+        judged=judged(Deny(rule="never", reason="no.")),
         approval_round=None,
     )
 

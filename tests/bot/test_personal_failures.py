@@ -13,7 +13,6 @@ from bot.domain import ApprovalView
 from bot.records import approvals, attempts, tables, threads
 from bot.records.posts import NewPost
 from graph.ports import CallRecord
-from policies.model import Allow, Mode
 from tests.audit.calls import tool
 from tests.bot.conftest import place
 from tests.bot.counter import ANA, THREAD, Counter
@@ -33,8 +32,6 @@ async def failed(counter: Counter, owner: str | None) -> None:
         arguments={"what": "lamp"},
         digest=DIGEST,
         approval_round=None,
-        verdict=Allow(rule="r", source="s", version="v"),
-        mode=Mode.DEFAULT,
     )
     async with counter.database.writing() as tx:
         await threads.ensure(tx, THREAD, place(THREAD), "hello", counter.clock())

@@ -45,6 +45,7 @@ from graph.workflow import build_workflow
 from policies.approvers import StandingApproval
 from policies.model import Mode, Tool
 from policies.policy_file import parse_policy
+from policies.rules import Policy
 from tests.fakes.openai_server import wire_problem
 
 Answering = Callable[[Sequence[BaseMessage]], AIMessage]
@@ -99,6 +100,8 @@ class Bench:
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     down: list[Any] = field(default_factory=list)
+    rules: Policy = field(default_factory=Policy)
+    """The policy in force; `rig` sets it."""
 
     # tools
     def available(self) -> list[Tool]:
@@ -275,7 +278,7 @@ async def rig(
     calls_a_turn: int = 50,
 ) -> AsyncIterator[Rig]:
     model = ScriptedModel(answering=answering, seen=[], bound=[])
-    rules = parse_policy(policy, "policy.yaml")
+    bench.rules = parse_policy(policy, "policy.yaml")
 
     async def route(messages: Any, categories: Any) -> Picked:
         return Picked(categories)
@@ -288,7 +291,7 @@ async def rig(
         ledger=port,
         approvals=port,
         sign_ins=port,
-        policy=lambda: rules,
+        policy=lambda: bench.rules,
         directory=port,
         grants=port,
         budget=port,

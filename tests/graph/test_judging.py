@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph import judging
 from graph.calls import digest_of
 from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
-from graph.ports import SignInNeeded, Unavailable
+from graph.ports import Failed, NotSent, SignInNeeded, Unavailable
 from graph.state import Silent
 from policies.approvers import StandingApproval
 from policies.model import Annotations, Deny, Verdict
+from policies.policy_file import parse_policy
 from tests.graph.parts import Bench, calls, does, rig, tool, turn
 
 LIVE = Silent()
@@ -47,7 +48,110 @@ async def test_the_requesters_groups_are_looked_up_before_judging(
     async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
         assert len(bench.called) == called
-        assert set(bench.looked_up) == {("web:ana", frozenset([ADMINS]))}
+        assert bench.looked_up == [("web:ana", frozenset([ADMINS]))], "once, where nothing was waited for"
+
+
+NOT_ANY_MORE = FOR_ADMINS.replace("decide: allow", "decide: deny, reason: not any more")
+
+
+def _another_policy(bench: Bench) -> None:
+    bench.rules = parse_policy(NOT_ANY_MORE, "policy.yaml")
+
+
+def _the_same_policy_read_again(bench: Bench) -> None:
+    bench.rules = parse_policy(FOR_ADMINS, "policy.yaml")
+    bench.groups[ADMINS] = False
+
+
+def _another_tool_of_that_name(bench: Bench) -> None:
+    bench.schemas["free"] = {"type": "object", "properties": {"k": {"type": "integer"}}}
+    bench.groups[ADMINS] = False
+
+
+@pytest.mark.parametrize("change", [_another_policy, _the_same_policy_read_again, _another_tool_of_that_name])
+async def test_a_call_is_judged_again_when_something_changes_after_the_gate(
+    tmp_path: Path, change: Callable[[Bench], None]
+) -> None:
+    class Changing(Bench):
+        async def not_asked(self, call_id: str, round_: int) -> None:
+            if not self.unmade and len(self.looked_up) == 1:
+                change(self)
+
+    bench = Changing(["free"], groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (bench.called, [u.status for u in bench.unmade]) == ([], ["denied"])
+        assert len(bench.looked_up) == 3, "at the gate, before making it, and at the gate again"
+        assert status.spoken[-1].text.startswith("Blocked by policy: not")
+
+
+async def test_a_policy_that_changes_while_a_call_is_prepared_holds_for_it(tmp_path: Path) -> None:
+    bench = Bench(["free"], groups={ADMINS: True})
+
+    def preparing() -> Failed:
+        _another_policy(bench)
+        return Failed("not ready")
+
+    bench.unready["free"] = preparing
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert [u.status for u in bench.unmade] == ["denied"]
+
+
+async def test_a_call_that_takes_long_to_prepare_is_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "JUDGED_FOR", -1.0)
+    bench = Bench(["free"], groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (len(bench.called), len(bench.looked_up)) == (1, 2)
+
+
+async def test_a_call_that_is_tried_again_is_judged_again(tmp_path: Path) -> None:
+    bench = Bench(["free"], {"free": lambda _: NotSent("was away")}, groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+        assert (len(bench.called), len(bench.looked_up)) == (2, 2)
+
+
+async def test_a_call_is_judged_again_after_a_restart_between_the_gate_and_making_it(tmp_path: Path) -> None:
+    class Dying(Bench):
+        async def recall(self, call_id: str, *, repeatable: bool) -> Any:
+            if len(self.looked_up) == 1:
+                raise ConnectionError("the process dies")
+            return await super().recall(call_id, repeatable=repeatable)
+
+    bench = Dying(["free"], groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=FOR_ADMINS) as r:
+        with pytest.raises(ConnectionError):
+            await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.groups[ADMINS] = False
+        bench.looked_up.append(("", frozenset()))
+        await r.agent.go_on("t", "m1", "run", LIVE)
+        assert (bench.called, [u.status for u in bench.unmade]) == ([], ["denied"])
+
+
+async def test_an_approved_call_is_judged_once_more_after_the_wait(tmp_path: Path) -> None:
+    asks = FOR_ADMINS.replace("decide: allow", "decide: ask")
+    bench = Bench(["free"], groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=asks) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        assert len(bench.looked_up) == 1
+        bench.looked_up.clear()
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
+        assert (len(bench.called), len(bench.looked_up)) == (1, 1)
+
+
+async def test_edited_arguments_are_judged_once_after_the_wait(tmp_path: Path) -> None:
+    asks = FOR_ADMINS.replace("decide: allow", "decide: ask")
+    bench = Bench(["free"], groups={ADMINS: True})
+    async with rig(tmp_path, does("free"), bench, policy=asks) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        bench.looked_up.clear()
+        edited = Approved(by=("Ana",), arguments={"k": 2}, edited_by="web:ana")
+        await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
+        assert (len(bench.called), len(bench.looked_up)) == (1, 1)
 
 
 async def test_while_a_call_with_long_arguments_is_judged_others_have_their_turn(
@@ -101,8 +205,8 @@ async def test_what_the_requester_always_allows_themselves_runs_without_asking(t
     async with rig(tmp_path, does("ask_a"), bench) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert (status.interrupts, bench.asked, len(bench.called)) == ((), [], 1)
-        assert bench.records[0].verdict is not None
-        assert bench.records[0].verdict.rule == "always allow by web:ana until 1970-01-01 00:01 UTC"
+        assert bench.records[0].judged is not None
+        assert bench.records[0].judged.verdict.rule == "always allow by web:ana until 1970-01-01 00:01 UTC"
 
 
 @pytest.mark.parametrize(
@@ -192,8 +296,9 @@ async def test_a_call_that_was_not_approved_is_told_to_the_model_and_written_dow
         status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: answer}, LIVE)
         assert status.spoken[-1].text.startswith(told)
         (unmade,) = bench.unmade
-        assert (unmade.status, unmade.approval_round, unmade.verdict) == (answer.kind, 1, bench.asked[0].ask)
-        assert unmade.facts is not None
+        assert (unmade.status, unmade.approval_round) == (answer.kind, 1)
+        assert unmade.judged is not None
+        assert unmade.judged.verdict == bench.asked[0].ask
 
 
 async def test_what_the_policy_denies_and_what_does_not_exist_is_written_down_with_the_reason(tmp_path: Path) -> None:
@@ -201,9 +306,11 @@ async def test_what_the_policy_denies_and_what_does_not_exist_is_written_down_wi
     async with rig(tmp_path, does("deny_a", "unheard_of"), bench) as r:
         await r.agent.begin(turn("m1"), "go", LIVE)
         denied, unheard = sorted(bench.unmade, key=lambda u: u.call_id)
-        assert isinstance(denied.verdict, Deny)
-        assert (denied.status, denied.verdict.source, denied.tool is not None) == ("denied", "policy.yaml:6", True)
-        assert (unheard.status, unheard.tool, unheard.verdict) == ("failed", None, None)
+        assert denied.judged is not None
+        verdict = denied.judged.verdict
+        assert isinstance(verdict, Deny)
+        assert (denied.status, verdict.source, denied.tool is not None) == ("denied", "policy.yaml:6", True)
+        assert (unheard.status, unheard.tool, unheard.judged) == ("failed", None, None)
 
 
 async def test_what_is_given_up_unmade_is_written_down_and_what_was_made_is_the_ledgers(tmp_path: Path) -> None:

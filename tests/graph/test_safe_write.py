@@ -58,7 +58,11 @@ async def test_words_that_the_requester_wrote_are_shown_on_the_card_and_not_sent
         assert asked.quote == "Hi, please delete the team XYZ.", "the whole sentence"
         await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: Approved(by=("Ana",))}, LIVE)
         (record,) = bench.records
-        assert (record.arguments, record.quote) == ({"command": "m365 team delete XYZ"}, asked.quote)
+        assert record.judged is not None
+        assert (record.arguments, record.judged.quote) == (
+            {"command": "m365 team delete XYZ"},
+            asked.quote,
+        )
         kept = [m for seen in r.model.seen for m in seen if isinstance(m, AIMessage)]
         assert all(QUOTE not in call["args"] for m in kept for call in m.tool_calls)
 
@@ -108,7 +112,12 @@ async def test_other_words_do_not_do(tmp_path: Path, text: str, background: str,
         status = await r.agent.begin(turn("m1"), text, LIVE, background=background)
         assert status.spoken[-1].text.startswith("Blocked by policy: In safeWrite mode run of s needs a quote")
         (unmade,) = bench.unmade
-        assert (bench.asked, bench.called, unmade.status, unmade.quote) == ([], [], "denied", "")
+        assert (bench.asked, bench.called, unmade.status, unmade.judged and unmade.judged.quote) == (
+            [],
+            [],
+            "denied",
+            "",
+        )
 
 
 async def test_words_of_an_earlier_turn_do_not_do(tmp_path: Path) -> None:
@@ -129,7 +138,11 @@ async def test_a_call_that_an_approver_edits_keeps_the_words_that_asked_for_it(t
         edited = Approved(by=("Ana",), arguments={"command": "m365 team delete ABC"}, edited_by="web:ana")
         await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: edited}, LIVE)
         (record,) = bench.records
-        assert (record.arguments, record.quote) == (edited.arguments, "please delete the team XYZ")
+        assert record.judged is not None
+        assert (record.arguments, record.judged.quote) == (
+            edited.arguments,
+            "please delete the team XYZ",
+        )
 
 
 @pytest.mark.parametrize(("quote", "runs_at_once"), [("please add a task", True), ("made up by it", False)])
@@ -203,7 +216,8 @@ async def test_what_reads_needs_no_quote_and_a_quote_given_to_it_is_taken_out_to
     async with rig(tmp_path, runs("m365 team list", "nobody said so"), bench, policy=policy, mode=SAFE) as r:
         await r.agent.begin(turn("m1"), "which teams are there?", LIVE)
         (record,) = bench.records
-        assert (record.arguments, record.quote) == ({"command": "m365 team list"}, "")
+        assert record.judged is not None
+        assert (record.arguments, record.judged.quote) == ({"command": "m365 team list"}, "")
 
 
 async def test_in_the_default_mode_the_argument_is_the_tools_own(tmp_path: Path) -> None:
@@ -228,7 +242,8 @@ async def test_a_tool_that_has_such_an_argument_itself_keeps_it(tmp_path: Path) 
     async with rig(tmp_path, answering, bench, policy=policy, mode=SAFE) as r:
         await r.agent.begin(turn("m1"), "do it right now", LIVE)
         (record,) = bench.records
-        assert (record.arguments, record.quote) == ({QUOTE: "the tool's"}, "do it right now")
+        assert record.judged is not None
+        assert (record.arguments, record.judged.quote) == ({QUOTE: "the tool's"}, "do it right now")
 
 
 def test_the_model_is_asked_for_a_quote_by_every_tool_that_is_not_known_to_read() -> None:
