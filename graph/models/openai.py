@@ -363,7 +363,9 @@ class _Responses:
                 done.complete = item.status in {None, "completed"} and done.text in {"", written}
                 done.pieces = [written]
             case "response.function_call_arguments.done":
-                pass
+                # Some gateways say them here alone: an item that is then done without any is not what was written.
+                call = self._calls.add(event.output_index)
+                call.pieces = call.pieces if call.text else [event.arguments or ""]
             case "response.completed" | "response.incomplete":
                 event.response.output = [item for item in event.response.output if item.type != "function_call"]
                 return False

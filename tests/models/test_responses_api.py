@@ -116,6 +116,17 @@ async def test_text_calls_and_usage_come_back_as_from_chat_completions() -> None
     assert all(len(call_id) <= 40 for call_id in ids)
 
 
+async def test_arguments_that_are_said_once_and_not_with_the_call_are_not_taken_for_none() -> None:
+    """Rule 12: a gateway says them when they are complete, and not again with the item; `add()` may be everything."""
+    said = {"type": "response.function_call_arguments.done", "output_index": 1, "item_id": "fc_1", "name": "tasks__add"}
+    done = {"type": "response.output_item.done", "output_index": 1, "item": {**CALL, "arguments": ""}}
+    events = [*EVENTS[:7], {**said, "arguments": ARGUMENTS}, done, EVENTS[-1]]
+    async with service(events, []) as model:
+        message = await stream_message(model, [HumanMessage("hi")], lambda _: None, retry=ONCE)
+    assert message.tool_calls == []
+    assert [call["name"] for call in message.invalid_tool_calls] == ["tasks__add"]
+
+
 async def test_a_stream_without_its_end_is_no_answer() -> None:
     async with service(EVENTS[:-1], []) as model:
         with pytest.raises(ModelProblem) as caught:
