@@ -37,7 +37,7 @@ from graph.ports import (
     Succeeded,
     ToolOutcome,
 )
-from policies.model import Tool
+from policies.model import Tool, canonical_json
 
 if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams
@@ -116,9 +116,10 @@ class InteractiveCall:
         return self._call.answer.done() or self.connection.lost.done()
 
     def is_of(self, tool: Tool, arguments: dict[str, Any], person: str) -> bool:
-        """Whether it is this call, for this person."""
-        mine = (self.tool.full_name, self.tool.schema_hash, self.tool.fingerprint, self.arguments, self.caller.person)
-        return mine == (tool.full_name, tool.schema_hash, tool.fingerprint, arguments, person)
+        """Whether it is this call, for this person. To JSON, other than to Python, 1 and `true` are two values."""
+        mine = (self.tool.full_name, self.tool.schema_hash, self.tool.fingerprint, self.caller.person)
+        same = mine == (tool.full_name, tool.schema_hash, tool.fingerprint, person)
+        return same and canonical_json(self.arguments) == canonical_json(arguments)
 
     async def go_on(self, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
         """Wait for the outcome, or for a question that only the requester can answer.

@@ -35,6 +35,15 @@ async def test_after_a_refused_question_and_a_restart_nobody_knows_either(tmp_pa
         assert lines(done) == ["begun door"]
 
 
+async def test_a_call_that_waits_is_no_other_one_that_python_takes_for_equal(tmp_path: Path) -> None:
+    """Rule 12: the server has `rush: 1`, and `rush: true` was approved since."""
+    async with asking(tmp_path, "stdio") as (servers, done):
+        question = put(await call(servers, "shop__order", item="tea", rush=1))
+        answers = (given(question, size=4),)
+        assert isinstance(await call(servers, "shop__order", item="tea", rush=True, answers=answers), BrokeOff)
+        assert lines(done) == []
+
+
 async def test_who_chose_to_try_again_gets_another_try(tmp_path: Path) -> None:
     async with asking(tmp_path, "stdio") as (servers, _):
         first = await call(servers, "shop__paint", item="door")
