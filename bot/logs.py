@@ -28,9 +28,9 @@ from urllib.parse import quote
 import structlog
 from structlog.typing import Processor
 
+from policies.guessed_secrets import IN_LOGS, any_of, without_guessed
 from policies.redaction import Redactor
 
-HIDDEN = "***"
 _SHORTEST_SECRET = 6
 """Characters; shorter values would turn ordinary words into asterisks."""
 MOST_LOOKED_THROUGH = 12_000
@@ -52,23 +52,6 @@ MOST_CHARACTERS = 4_000_000
 FLUSH_SECONDS = 2.0
 """Seconds that the end of the process waits for the reader of its log."""
 
-# Each in linear time: where there is nothing in a run of characters, it is passed over as a whole.
-_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    # Queries of addresses carry codes, states and tokens; also those of request lines in access logs.
-    (
-        re.compile(r"""(\bhttps?://[^\s"'<>?#]++)([?#][^\s"'<>]*+)?"""),
-        lambda found: f"{found[1]}?{HIDDEN}" if found[2] else found[0],
-    ),
-    (re.compile(r"\b((?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) [^\s?]*)\?\S*"), rf"\1?{HIDDEN}"),
-    (re.compile(r"(?<=[a-z0-9+.-]://)[^\s/@\"']+@"), f"{HIDDEN}@"),
-    (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=*-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"\bsk-[A-Za-z0-9_*-]{6,}"), HIDDEN),
-    (re.compile(r"\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{6,}"), HIDDEN),
-    (
-        re.compile(r"\b(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]++\.[A-Za-z0-9_-]*+)|\beyJ[A-Za-z0-9_-]*+"),
-        lambda found: HIDDEN if found[1] else found[0],
-    ),
-)
 _CHATTY = (
     "httpx",
     "httpx2",
@@ -159,9 +142,7 @@ class Mask:
     def __init__(self, secrets: Iterable[str] = (), redactor: Redactor = NOTHING_ELSE) -> None:
         self._redactor = redactor
         forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
-        # The longest first, so that a secret within a secret does not leave the rest of it.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._known = re.compile("|".join(re.escape(form) for form in ordered)) if ordered else None
+        self._known = any_of(forms)
         self._clean: set[str] = set()
         """Short texts in which nothing was found, and no others: names and events come again on every line."""
 
@@ -178,10 +159,8 @@ class Mask:
 
     def _masked(self, text: str) -> str:
         if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
-        for pattern, replacement in _PATTERNS:
-            text = pattern.sub(replacement, text)
-        return self._redactor.redact(text)
+            text = self._known.sub(IN_LOGS, text)
+        return self._redactor.redact(without_guessed(text, IN_LOGS))
 
     def __repr__(self) -> str:
         return "Mask(…)"

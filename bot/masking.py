@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.settings import Settings
-from policies.redaction import EMAILS, GUIDS, TOKENS, Masked, Redactor, SecretPattern, exceeds
+from policies.redaction import Masked, Redactor, exceeds
+from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
 
 PLAIN = Redactor()
 """Masks what is masked whatever the settings say."""

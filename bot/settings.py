@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from policies.model import Mode
-from policies.redaction import SecretPattern
+from policies.secret_shapes import SecretPattern
 
 if TYPE_CHECKING:
     from graph.models import ModelSpec

@@ -23,23 +23,8 @@ from typing import Any
 
 from policies.secret_fields import kind_of_field, name_of_entry
 from policies.secret_rules import Span
-from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
-from policies.secret_spans import Shapes, certain_spans, in_order, secret_spans, spellings
-
-__all__ = [
-    "EMAILS",
-    "GUIDS",
-    "NOT_SHOWN",
-    "SHORTEST_VALUE",
-    "TOKENS",
-    "Masked",
-    "Redactor",
-    "Secret",
-    "SecretPattern",
-    "exceeds",
-    "fingerprint_key",
-    "unmasked",
-]
+from policies.secret_shapes import TOKENS, SecretPattern
+from policies.secret_spans import Shapes, in_order, secret_spans, spellings
 
 SHORTEST_VALUE = 8
 """Characters of a known value that is masked; a shorter one stands in ordinary words."""
@@ -78,20 +63,6 @@ _MARKED = re.compile(r"⟨U\+(005B|FF3B|27E8)⟩")
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """Something in a text that is, or may be, a secret."""
-
-    start: int
-    end: int
-    """In characters of the text, like `start`; not included."""
-    kind: str
-    """A few lower-case words."""
-    certain: bool
-    """Whether it cannot be ordinary text: a token of a known service, a value of this process, what the operator wants
-    masked. What only stands where secrets stand (`password=…`) is not."""
-
-
-@dataclass(frozen=True, slots=True)
 class Masked:
     """A JSON value as it may be shown."""
 
@@ -119,14 +90,14 @@ class Redactor:
         """By a keyed hash of the value, the last large ones."""
         self._lock = threading.Lock()
 
-    def find(self, text: str) -> list[Secret]:
-        """What in a text is or may be a secret, by where it begins; some may overlap. Linear in time."""
-        return [Secret(*span) for span in self._found(text, secret_spans)]
+    def find(self, text: str, *, certain: bool = False) -> list[Span]:
+        """What in a text is or may be a secret, in characters, by where it begins; some may overlap. Linear in time.
 
-    def _found(self, text: str, look: Callable[..., Iterator[Span]]) -> list[Span]:
-        """In characters of the text, by where they begin."""
+        `certain`: only what cannot be ordinary text: a token of a known service, a value of this process, what the
+        operator wants masked. What only stands where secrets stand (`password=…`) is not.
+        """
         raw = text.encode("utf-8", "surrogatepass")
-        found = in_order(look(raw, self._shapes))
+        found = in_order(secret_spans(raw, self._shapes, certain=certain))
         if len(raw) == len(text):
             return found
         at = _in_characters(raw, (edge for start, end, *_ in found for edge in (start, end)))
@@ -135,7 +106,7 @@ class Redactor:
     def redact(self, text: str) -> str:
         """The text without anything that may be a secret. Linear in time, and doing it twice is doing it once."""
         for _ in range(_MOST_PASSES):
-            spans = _outside_masks(self._found(text, secret_spans), text)
+            spans = self._outside_masks(text)
             if not spans:
                 break
             text = _without(text, spans)
@@ -144,9 +115,7 @@ class Redactor:
     def for_audit(self, value: Any) -> Masked:
         """A JSON value without anything that may be a secret: in its texts, its keys, and its fields that are called
         like secrets. Every entry of an object stays one of its own."""
-        masking = _Masking(
-            self._key, lambda text: _outside_masks(self._found(text, secret_spans), text), _kind_of_field
-        )
+        masking = _Masking(self._key, self._outside_masks, _kind_of_field)
         return Masked(masking.within(value, DEEPEST), masking.hidden)
 
     def for_card(self, value: Any) -> Masked:
@@ -166,8 +135,14 @@ class Redactor:
         return masked
 
     def _for_card(self, value: Any) -> Masked:
-        masking = _Masking(self._key, lambda text: _merged(iter(self._found(text, certain_spans))), _no_kind)
+        masking = _Masking(self._key, lambda text: _merged(self.find(text, certain=True)), _no_kind)
         return Masked(masking.within(value, DEEPEST), masking.hidden)
+
+    def _outside_masks(self, text: str) -> list[Span]:
+        """The secrets, in order and without overlaps, as far as they are not masks already."""
+        found = self.find(text)
+        masks = [mask.span() for mask in _MASK.finditer(text)] if found else []
+        return _merged(piece for each in found for piece in _pieces(_with_whole_escapes(each, text), masks))
 
     def fingerprint_of_call(self, server: str, tool: str, arguments: Mapping[str, Any]) -> str:
         """A short keyed fingerprint of a call, such as `#3fa9c2d1e0b4`: equal calls have equal ones, and nobody without
@@ -367,7 +342,7 @@ def _in_characters(raw: bytes, edges: Iterable[int]) -> Mapping[int, int]:
     return found
 
 
-def _merged(found: Iterator[Span]) -> list[Span]:
+def _merged(found: Iterable[Span]) -> list[Span]:
     """In order and without overlaps; of those that overlap the first says the kind."""
     merged: list[Span] = []
     for each in found:
@@ -377,12 +352,6 @@ def _merged(found: Iterator[Span]) -> list[Span]:
         else:
             merged.append(each)
     return merged
-
-
-def _outside_masks(found: Sequence[Span], text: str) -> list[Span]:
-    """The secrets, in order and without overlaps, as far as they are not masks already."""
-    masks = [mask.span() for mask in _MASK.finditer(text)] if found else []
-    return _merged(piece for each in found for piece in _pieces(_with_whole_escapes(each, text), masks))
 
 
 def _with_whole_escapes(secret: Span, text: str) -> Span:

@@ -39,27 +39,22 @@ class Shapes:
         self._all: Needles[_Look] = Needles([*known, keys, *(sought for _, sought in each)])
         self._certain: Needles[_Look] = Needles([*known, keys, *(sought for one, sought in each if one.certain)])
 
-    def spans(self, text: bytes) -> list[Span]:
-        """Where they are, in order, each once; some may overlap. Linear in time."""
-        return _sorted_spans(self._all, text)
-
-    def certain_spans(self, text: bytes) -> list[Span]:
-        """Those of them that may be secrets for certain."""
-        return _sorted_spans(self._certain, text)
+    def spans(self, text: bytes, *, certain: bool = False) -> list[Span]:
+        """Where they are, in order, each once; some may overlap. Linear in time. `certain`: only those that may be
+        secrets for certain."""
+        sought = self._certain if certain else self._all
+        return in_order(span for look in sought.whose_are_in(text) for span in look(text))
 
 
-def secret_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
+def secret_spans(text: bytes, shapes: Shapes, *, certain: bool = False) -> Iterator[Span]:
     """What in the UTF-8 of a text is or may be a secret, in no order; spans may overlap. Linear in time.
 
-    Beside the `shapes` always: tokens by the rules of services, fields and places of secrets.
+    Beside the `shapes` always: tokens by the rules of services, fields and places of secrets. `certain`: only what is
+    a secret for certain, for much less.
     """
-    return _in_all_readings(text, lambda read: _whatever(read, shapes))
-
-
-def certain_spans(text: bytes, shapes: Shapes) -> Iterator[Span]:
-    """Those of `secret_spans` that are certain, for much less."""
-    found = _in_all_readings(text, lambda read: _tokens(read, shapes))
-    return (span for span in found if span[3])
+    for span in _in_all_readings(text, partial(_in_one_reading, shapes=shapes, certain=certain)):
+        if span[3] or not certain:
+            yield span
 
 
 def _in_all_readings(text: bytes, look: _Look) -> Iterator[Span]:
@@ -72,22 +67,14 @@ def _in_all_readings(text: bytes, look: _Look) -> Iterator[Span]:
                 yield start, end, kind, certain and text[start:end] == read[first:last]
 
 
-def _whatever(text: bytes, shapes: Shapes) -> Iterator[Span]:
-    own = shapes.spans(text)
-    named = in_order(chain(own, _beside(own, ((*span, False) for span in fields(text)))))
-    yield from named
-    yield from _beside(named, place_spans(text))
-    yield from _beside(named, rule_spans(text))
-
-
-def _tokens(text: bytes, shapes: Shapes) -> Iterator[Span]:
-    own = shapes.certain_spans(text)
-    yield from own
-    yield from _beside(own, rule_spans(text))
-
-
-def _sorted_spans(sought: Needles[_Look], text: bytes) -> list[Span]:
-    return in_order(span for look in sought.whose_are_in(text) for span in look(text))
+def _in_one_reading(text: bytes, shapes: Shapes, *, certain: bool) -> Iterator[Span]:
+    found = shapes.spans(text, certain=certain)
+    if not certain:
+        found = in_order(chain(found, _beside(found, ((*span, False) for span in fields(text)))))
+    yield from found
+    if not certain:
+        yield from _beside(found, place_spans(text))
+    yield from _beside(found, rule_spans(text))
 
 
 def in_order(placed: Iterable[_Placed], together: int = SORTED_AT_ONCE) -> list[_Placed]:

@@ -13,7 +13,8 @@ import pytest
 from bot.audit.entries import CallEnd, VoteCast, entry_of, judged_again
 from policies.judging import judge
 from policies.model import Mode
-from policies.redaction import EMAILS, TOKENS, Redactor, exceeds
+from policies.redaction import Redactor, exceeds
+from policies.secret_shapes import EMAILS, TOKENS
 from tests.audit.calls import NOON, POLICY, READING, TOKEN, ended, judged, tool
 
 

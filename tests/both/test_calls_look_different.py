@@ -32,7 +32,8 @@ from adapters.web.render import content_json, grants_json
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown, Together
 from bot.masking import is_exact, redacted
-from policies.redaction import EMAILS, TOKENS, Redactor
+from policies.redaction import Redactor
+from policies.secret_shapes import EMAILS, TOKENS
 from tests.slack.stand_in_services import an_approval, shown_in_c1
 from tests.support.examples import examples
 from tests.teams.shown import a_post

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from policies.judging import judge
 from policies.matching import Fit, Subject, checks_of, fit_all
 from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode, Tool
 from policies.policy_file import parse_policy
+from policies.redaction import Redactor
 from policies.rules import Policy
 
 READS = Annotations(read_only=True, open_world=False)
@@ -82,3 +83,16 @@ def judged(policy: Policy, call: Call, around: Facts) -> Allow | Ask | Deny:
 def fit(match: Match, call: Call, around: Facts) -> Fit:
     """How one match relates to a call."""
     return fit_all([check.fits for check in checks_of(match)], Subject(call, around))
+
+
+class Secret(NamedTuple):
+    """Something in a text that is, or may be, a secret."""
+
+    start: int
+    end: int
+    kind: str
+    certain: bool
+
+
+def secrets_in(redactor: Redactor, text: str) -> list[Secret]:
+    return [Secret(*span) for span in redactor.find(text)]

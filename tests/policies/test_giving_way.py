@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import redaction, secret_fields, secret_shapes, secret_spans
-from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor
+from policies.redaction import Redactor
+from policies.secret_shapes import EMAILS, GUIDS, TOKENS
 from policies.secret_spans import Shapes, in_order
 from tests.policies.test_redaction_properties import words
 from tests.support.examples import examples

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.redaction import EMAILS, TOKENS, Redactor, fingerprint_key, unmasked
+from policies.redaction import Redactor, fingerprint_key, unmasked
+from policies.secret_shapes import EMAILS, TOKENS
 from tests.policies.test_redaction import KEY, LONG
 
 TOKEN = "ghp_" + LONG[:36]

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from bot.logs import Mask
 from policies.patterns import Needles
-from policies.redaction import EMAILS, TOKENS, Redactor, Secret
+from policies.redaction import Redactor
+from policies.secret_shapes import EMAILS, TOKENS
 from tests.policies import secret_corpus as corpus
+from tests.policies.builders import Secret, secrets_in
 from tests.policies.secret_corpus import ordinary
 from tests.support.examples import examples
 
@@ -31,7 +33,7 @@ PIECES = [
 
 
 def found_in(texts: list[str]) -> list[list[Secret]]:
-    return [REDACTOR.find(text) for text in texts]
+    return [secrets_in(REDACTOR, text) for text in texts]
 
 
 def test_nothing_is_passed_over_for_the_sake_of_its_needles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +49,10 @@ def test_nothing_is_passed_over_for_the_sake_of_its_needles(monkeypatch: pytest.
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 @settings(max_examples=examples(35))
 def test_nor_in_any_mixture_of_what_secrets_stand_in(text: str) -> None:
-    found = REDACTOR.find(text)
+    found = secrets_in(REDACTOR, text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Needles, "whose_are_in", _all_of_them)
-        assert REDACTOR.find(text) == found
+        assert secrets_in(REDACTOR, text) == found
 
 
 def _all_of_them(needles: Needles[Any], text: bytes) -> list[Any]:

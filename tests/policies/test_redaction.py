@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor, SecretPattern
+from policies.redaction import Redactor
+from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
 
 LONG = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"  # 40 characters
 KEY_LINES = "MIICXAIBAAKBgQC7vJ3kQ0e2\n4Zr9sWq1mT8yUa5nLd0Xc6Hb\nP2vE7gKt3RzYo1NfJi4="

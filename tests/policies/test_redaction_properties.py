@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policies.redaction import EMAILS, GUIDS, TOKENS, Redactor
+from policies.redaction import Redactor
+from policies.secret_shapes import EMAILS, GUIDS, TOKENS
 from tests.policies.test_redaction import LONG, SHAPES
 from tests.support.examples import examples
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from adapters.tool_servers.outcomes import AnswerContext
 from adapters.tool_servers.stdio import LONGEST_LOG_LINE, MOST_LINES, LineLog
-from adapters.tool_servers.text import REDACTED, secret_parts, without_known, without_links, without_secrets
+from adapters.tool_servers.text import secret_parts, without_known, without_links, without_secrets
+from policies.guessed_secrets import IN_ERRORS
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_names_and_addresses_tell_what_is_secret(name: str, value: str, parts: s
 def test_what_looks_like_a_credential_is_taken_out_of_an_error(said: str) -> None:
     got = without_secrets(f"it failed: {said}", ())
     assert got.startswith("it failed: ")
-    assert REDACTED in got
+    assert IN_ERRORS in got
     assert "abcdefgh1234" not in got
     assert "YWJj" not in got
 
@@ -61,7 +62,7 @@ def test_ordinary_errors_stay_as_they_are(said: str) -> None:
 
 
 @settings(deadline=None)  # a busy machine is no mistake
-@given(st.text(), st.sets(st.text(st.characters(exclude_characters=REDACTED), min_size=8), max_size=3))
+@given(st.text(), st.sets(st.text(st.characters(exclude_characters=IN_ERRORS), min_size=8), max_size=3))
 def test_a_known_secret_is_never_left(text: str, secrets: set[str]) -> None:
     got = without_known(text + "".join(secrets), secrets)
     assert not any(secret in got for secret in secrets)
