@@ -22,7 +22,7 @@ from aiohttp import web
 from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
-from adapters.platforms import Receivers, make_receivers, make_senders
+from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
 from adapters.shared.health import health_check
 from adapters.shared.serving import limits_for, listening, raise_open_files_limit
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
@@ -107,7 +107,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
 
         # Senders, and what is shown and looked up through them.
-        senders = make_senders(settings, database_file(settings), key, links)
+        senders = make_senders(PlatformSetup(settings, database_file(settings), key, links))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
         outbox = Outbox(database, clock, platforms, redactor=redactor)

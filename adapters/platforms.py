@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -19,11 +20,82 @@ from bot.platform import Platform
 from bot.services import Services
 from bot.settings import DEMO, Settings
 
-if TYPE_CHECKING:
-    from adapters.slack.receiver import SlackReceiver
-    from adapters.slack.sender import SlackSender
-    from adapters.teams.receiver import TeamsReceiver
-    from adapters.teams.sender import TeamsSender
+
+class Sender(Platform, Protocol):
+    """The sending half of a chat platform: the port, and its end."""
+
+    async def close(self) -> None:
+        """Disconnect; nobody posts any more."""
+        ...
+
+
+class Receiver(Protocol):
+    """The receiving half of a chat platform: takes what the platform sends and calls the services."""
+
+    name: str
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        """For the one aiohttp application."""
+        ...
+
+    async def start(self) -> None:
+        """Connect, once the routes are there. Raises `NotConnected` when the platform refuses us."""
+        ...
+
+    async def stop(self) -> None:
+        """Take nothing in any more. Posting goes on."""
+        ...
+
+    def facts(self) -> Mapping[str, Any]:
+        """How it is, for `/health-check`; JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPlatform:
+    """A chat platform that is switched on."""
+
+    sender: Sender
+    receiver: Callable[[Services], Receiver]
+    """Makes the receiving half, once there are services."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSetup:
+    """What the sending half of a platform can be made from."""
+
+    settings: Settings
+    database: Path
+    """SQLite file of the records."""
+    key: bytes
+    """Seals what is kept, and signs the page's cookies."""
+    links: SignInLinks
+    """For platforms that give people their sign-in links unasked."""
+
+
+def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:
+    """Returns Slack; `None` when its variables are not set."""
+    if not setup.settings.slack_configured:
+        return None
+    from adapters.slack.receiver import SlackReceiver  # noqa: PLC0415  # half a second of importing
+    from adapters.slack.sender import slack_sender  # noqa: PLC0415  # as above
+
+    sender = slack_sender(setup.settings, setup.database, setup.key, setup.links.link)
+    return ChatPlatform(sender, partial(SlackReceiver, sender))
+
+
+def teams_platform(setup: PlatformSetup) -> ChatPlatform | None:
+    """Returns Teams; `None` when its variables are not set."""
+    if not setup.settings.teams_configured:
+        return None
+    from adapters.teams.receiver import TeamsReceiver  # noqa: PLC0415  # a second and a half of importing
+    from adapters.teams.sender import teams_sender  # noqa: PLC0415  # as above
+
+    sender = teams_sender(setup.settings, setup.links.link)
+    return ChatPlatform(sender, partial(TeamsReceiver, sender))
+
+
+CHAT_PLATFORMS = (slack_platform, teams_platform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +103,24 @@ class Senders:
     """The sending halves; nothing is connected yet."""
 
     page: WebSender | None
-    slack: SlackSender | None
-    teams: TeamsSender | None
+    chats: list[ChatPlatform]
 
     @property
     def by_name(self) -> dict[str, Platform]:
         """Those that are on, by the names of their platforms."""
-        return {sender.name: sender for sender in (self.page, self.slack, self.teams) if sender is not None}
+        page = {self.page.name: self.page} if self.page is not None else {}
+        return {**page, **{chat.sender.name: chat.sender for chat in self.chats}}
 
     async def close(self) -> None:
         """Disconnect, when nobody posts any more."""
-        for sender in (self.teams, self.slack):
-            if sender is not None:
-                await sender.close()
+        for chat in reversed(self.chats):
+            await chat.sender.close()
 
 
-def make_senders(settings: Settings, database: Path, key: bytes, links: SignInLinks) -> Senders:
-    """The sending halves.
-
-    `database`: SQLite file of the records. `key`: seals what is kept, and signs the page's cookies.
-    """
-    page = WebSender(web_config(settings, key)) if settings.web_enabled else None
-    slack = teams = None
-    if settings.slack_configured:
-        from adapters.slack.sender import slack_sender  # noqa: PLC0415  # half a second of importing
-
-        slack = slack_sender(settings, database, key, links.link)
-    if settings.teams_configured:
-        from adapters.teams.sender import teams_sender  # noqa: PLC0415  # a second and a half of importing
-
-        teams = teams_sender(settings, links.link)
-    return Senders(page, slack, teams)
+def make_senders(setup: PlatformSetup) -> Senders:
+    """Returns the sending halves of the platforms that are switched on."""
+    page = WebSender(web_config(setup.settings, setup.key)) if setup.settings.web_enabled else None
+    return Senders(page, [chat for make in CHAT_PLATFORMS if (chat := make(setup)) is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +128,10 @@ class Receivers:
     """The receiving halves."""
 
     page: WebReceiver | None
-    chats: list[SlackReceiver | TeamsReceiver]
+    chats: list[Receiver]
 
     @property
-    def all(self) -> list[WebReceiver | SlackReceiver | TeamsReceiver]:
+    def all(self) -> list[WebReceiver | Receiver]:
         """The page, where it is on, and the chats."""
         return [*([self.page] if self.page is not None else []), *self.chats]
 
@@ -82,19 +141,10 @@ class Receivers:
 
 
 def make_receivers(senders: Senders, services: Services, settings: Settings, tools: ToolServers) -> Receivers:
-    """The receiving halves. `tools`: whose state the page tells."""
+    """Returns the receiving halves. `tools`: whose state the page tells."""
     facts = partial(_page_facts, settings, tools)
     page = WebReceiver(senders.page, services, facts) if senders.page is not None else None
-    chats: list[SlackReceiver | TeamsReceiver] = []
-    if senders.slack is not None:
-        from adapters.slack.receiver import SlackReceiver  # noqa: PLC0415  # as above
-
-        chats.append(SlackReceiver(senders.slack, services))
-    if senders.teams is not None:
-        from adapters.teams.receiver import TeamsReceiver  # noqa: PLC0415  # as above
-
-        chats.append(TeamsReceiver(senders.teams, services))
-    return Receivers(page, chats)
+    return Receivers(page, [chat.receiver(services) for chat in senders.chats])
 
 
 def _page_facts(settings: Settings, tools: ToolServers) -> PageFacts:
