@@ -70,7 +70,7 @@ class HouseFolder:
         self.variables["POLICY_FILE"] = str(path)
 
 
-class _Given(Settings):
+class GivenSettings(Settings):
     """Settings that come from nowhere but what is given."""
 
     @classmethod
@@ -79,15 +79,15 @@ class _Given(Settings):
 
 
 @asynccontextmanager
-async def house_here(home: HouseFolder) -> AsyncIterator[str]:
+async def house_here(home: HouseFolder, kind: type[GivenSettings] = GivenSettings) -> AsyncIterator[str]:
     """The house in this process, on real sockets; its address."""
     variables = home.environment()
-    aliases = {variable(name): str(field.validation_alias or name) for name, field in Settings.model_fields.items()}
+    aliases = {variable(name): str(field.validation_alias or name) for name, field in kind.model_fields.items()}
     given: dict[str, Any] = {aliases[name]: value for name, value in variables.items() if name in aliases}
     others = {name: value for name, value in variables.items() if name not in aliases}
     async with AsyncExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, others))  # libraries look for theirs there
-        application = await stack.enter_async_context(running(_Given(**given)))
+        application = await stack.enter_async_context(running(kind(**given)))
         runner = web.AppRunner(application, shutdown_timeout=1.0)
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
