@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from adapters.teams.api import ConnectorFailed
+from adapters.shared.calls import CallFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.tokens import ConnectorTokens
 from bot.platform import NotConnected
@@ -46,7 +46,7 @@ class TeamsConnectionCheck:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._connect()
-        except (ConnectorFailed, TimeoutError) as failure:
+        except (CallFailed, TimeoutError) as failure:
             log.warning("teams_unreachable", error=str(failure) or "timeout", note="trying again in the background")
             self._trying = asyncio.create_task(self._keep_trying(), name="teams connecting")
 
@@ -59,7 +59,7 @@ class TeamsConnectionCheck:
     async def _connect(self) -> None:
         try:
             await self._tokens.token()
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if failure.permanent:
                 raise NotConnected(_sentence(failure)) from failure
             raise
@@ -75,11 +75,11 @@ class TeamsConnectionCheck:
             except NotConnected as refusal:
                 log.error("teams_not_connected", reason=refusal.sentence)  # noqa: TRY400  # the sentence says it all
                 return
-            except ConnectorFailed as failure:
+            except CallFailed as failure:
                 log.info("teams_still_unreachable", error=failure.error)
             else:
                 return
 
 
-def _sentence(failure: ConnectorFailed) -> str:
+def _sentence(failure: CallFailed) -> str:
     return f"Microsoft refuses the bot ({failure.error}): {_WHAT_TO_DO.get(failure.error, _OTHERWISE)}"

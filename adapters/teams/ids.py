@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.shared.untrusted_json import matching, one_line_up_to
 from bot.domain import Place
 
+Activity = Mapping[str, Any]
+"""An activity's JSON (https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference),
+without where it goes to and who sends it: those are added on the way out."""
 PLATFORM = "teams"
 Kind = Literal["personal", "groupChat", "channel"]
 """Teams' own words (`conversation.conversationType`)."""

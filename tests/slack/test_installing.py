@@ -16,7 +16,7 @@ from aiohttp import web
 from cryptography.fernet import Fernet
 from slack_sdk.oauth.installation_store import Installation
 
-from adapters.slack.api import ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api import install_pages
 from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
@@ -519,7 +519,7 @@ async def test_an_uninstall_during_a_renewal_stays_one(house: Office) -> None:
     await held.reached()
     await house.tokens.forget("T2", "", time.time() + 1)
     held.release()
-    with pytest.raises(ApiFailed, match="not_installed"):
+    with pytest.raises(CallFailed, match="not_installed"):
         await asked
     assert house.rows() == house.rows("slack_bots") == []
     assert await house.tokens.token("T2", "") is None
@@ -564,7 +564,7 @@ async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
     await house.install(rotating=True)
     house.slack.clock.move(13 * 3600)
     house.slack.fail("oauth.v2.access", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
-    with pytest.raises(ApiFailed) as failed, structlog.testing.capture_logs() as logged:
+    with pytest.raises(CallFailed) as failed, structlog.testing.capture_logs() as logged:
         await house.tokens.token("T2", "")
     assert (failed.value.error, failed.value.permanent) == (error, permanent)
     assert "xox" not in f"{failed.value!r} {failed.value.__cause__!r} {logged}"

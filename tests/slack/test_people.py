@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.slack.api import PATIENCE, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.config import SlackConfig
-from adapters.slack.web_api.client import WebApi
+from adapters.slack.web_api.client import PATIENCE, WebApi
 from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, SlackPeople
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -148,7 +148,7 @@ async def test_somebody_of_another_workspace_of_our_organisation_is_a_colleague(
 async def test_who_cannot_be_found_out_is_neither_welcome_nor_unwelcome(slack: FakeSlack) -> None:
     slack.fail("users.info", error="missing_scope")
     async with people_of(slack) as people:
-        with pytest.raises(ApiFailed):
+        with pytest.raises(CallFailed):
             await people.admitted("T1", "U1")
         assert isinstance(await people.admitted("T1", "U1"), Person)
 

@@ -6,14 +6,15 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.slack.web_api.client import BURST, INTERVAL, RateLimits, Slot, line_of
+from adapters.shared.calls import RateLimits, Slot
+from adapters.slack.web_api.client import BURST, INTERVAL, line_of, pace_of
 
 LINE = line_of("T1", "chat.postMessage", "C1")
 FAR = 1e9
 
 
 def test_channels_workspaces_and_methods_do_not_wait_for_each_other() -> None:
-    limits = RateLimits()
+    limits = RateLimits(pace_of)
     limits.pause(LINE, 0, 60)
     others = [("T2", "chat.postMessage", "C1"), ("T1", "chat.postMessage", "C2"), ("T1", "chat.update", "C1")]
     assert [limits.reserve(line_of(*other), 0, FAR).at for other in others] == [0, 0, 0]
@@ -21,7 +22,7 @@ def test_channels_workspaces_and_methods_do_not_wait_for_each_other() -> None:
 
 
 def test_a_time_that_is_too_late_is_not_taken() -> None:
-    limits = RateLimits()
+    limits = RateLimits(pace_of)
     for _ in range(BURST):
         limits.reserve(LINE, 0, FAR)
     assert [limits.reserve(LINE, 0, 0.5).at for _ in range(3)] == [INTERVAL] * 3
@@ -29,14 +30,14 @@ def test_a_time_that_is_too_late_is_not_taken() -> None:
 
 
 def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
-    limits = RateLimits()
+    limits = RateLimits(pace_of)
     limits.pause(LINE, 0, 60)
     limits.pause(LINE, 1, 5)
     assert limits.reserve(LINE, 2, FAR).at == 60
 
 
 def test_lines_that_lie_idle_are_forgotten_and_paused_ones_are_not() -> None:
-    limits = RateLimits()
+    limits = RateLimits(pace_of)
     limits.pause(LINE, 0, 10_000)
     for number in range(5_000):
         limits.reserve(line_of("T1", "chat.postMessage", f"D{number}"), number, FAR)
@@ -46,7 +47,7 @@ def test_lines_that_lie_idle_are_forgotten_and_paused_ones_are_not() -> None:
 
 def departures(arrivals: list[float], pauses: dict[float, float]) -> list[tuple[float, int]]:
     """When each caller goes out, by number, if pauses of so many seconds come at those times."""
-    limits = RateLimits()
+    limits = RateLimits(pace_of)
     order = count()
     events: list[tuple[float, int, int | None, Slot | None]] = []
     for number, at in enumerate(arrivals):

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from aiohttp import web
 
-from adapters.slack.api import ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import BURST, WebApi
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments
@@ -113,7 +113,7 @@ async def test_a_token_that_stays_refused_is_asked_for_once_only(slack: FakeSlac
         return "xoxb-1"
 
     async with connected(slack.api_url, tokens=tokens) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello")
     assert (failed.value.error, failed.value.permanent) == ("token_revoked", True)
     assert len(asked) == 2
@@ -128,7 +128,7 @@ async def test_tokens_that_change_all_the_time_are_not_tried_for_ever(slack: Fak
         return f"xoxb-unknown-{len(made)}"
 
     async with connected(slack.api_url, tokens=tokens) as api:
-        with pytest.raises(ApiFailed):
+        with pytest.raises(CallFailed):
             await post(api, "hello")
     assert len(slack.calls_of(POST)) == 2
 
@@ -163,9 +163,9 @@ async def test_a_429_holds_back_everybody_in_its_channel_and_nobody_elsewhere(sl
     slack.fail(POST, status=429, retry_after=5, when=lambda arguments: arguments["channel"] == "C1")
     moments = Moments()
     async with connected(slack.api_url, moments) as api:
-        with pytest.raises(ApiFailed) as first:
+        with pytest.raises(CallFailed) as first:
             await post(api, "a", patience=2)
-        with pytest.raises(ApiFailed) as second:
+        with pytest.raises(CallFailed) as second:
             await post(api, "b", patience=2)
         await post(api, "c", "D1", patience=2)
     assert (first.value.error, first.value.permanent, first.value.retry_after) == ("ratelimited", False, 5)
@@ -178,7 +178,7 @@ async def test_a_429_on_reading_holds_for_the_whole_workspace(slack: FakeSlack) 
     slack.fail("conversations.history", status=429, retry_after=30)
     async with connected(slack.api_url) as api:
         for channel in ("C1", "D1"):
-            with pytest.raises(ApiFailed):
+            with pytest.raises(CallFailed):
                 await api.call("T1", "conversations.history", {"channel": channel}, patience=2)
     assert len(slack.calls_of("conversations.history")) == 1
 
@@ -236,7 +236,7 @@ async def test_nobody_waits_longer_than_their_patience(slack: FakeSlack) -> None
     slack.fail(POST, status=429, retry_after=3, times=math.inf)
     moments = Moments()
     async with connected(slack.api_url, moments) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "never", patience=10)
     assert failed.value.error == "ratelimited"
     assert sum(moments.slept) <= 10
@@ -257,7 +257,7 @@ async def test_reading_is_tried_again(slack: FakeSlack, fault: dict[str, Any]) -
 async def test_posting_is_not_tried_again_when_it_may_have_been_done(slack: FakeSlack, fault: dict[str, Any]) -> None:
     slack.fail(POST, **fault)
     async with connected(slack.api_url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "once")
     assert (failed.value.may_have_acted, failed.value.permanent) == (True, False)
     assert len(slack.calls_of(POST)) == 1
@@ -281,7 +281,7 @@ async def test_replacing_is_tried_again_since_twice_is_like_once(slack: FakeSlac
 async def test_without_a_connection_even_posting_is_tried_again_until_patience_ends(unused_tcp_port: int) -> None:
     moments = Moments()
     async with connected(f"http://127.0.0.1:{unused_tcp_port}/api/", moments) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello", patience=10)
     assert (failed.value.error, failed.value.may_have_acted, failed.value.permanent) == ("connection", False, False)
     assert moments.slept == [0.25, 0.5, 1, 2, 4]
@@ -290,7 +290,7 @@ async def test_without_a_connection_even_posting_is_tried_again_until_patience_e
 async def test_an_answer_that_does_not_come_is_a_timeout_after_which_anything_may_be_true(slack: FakeSlack) -> None:
     held = slack.hold(POST)
     async with connected(slack.api_url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "slow", patience=0.3)
     await held.reached()
     assert (failed.value.error, failed.value.may_have_acted) == ("timeout", True)
@@ -302,19 +302,19 @@ async def test_a_token_that_does_not_come_is_a_timeout_after_which_nothing_was_d
         return ""
 
     async with connected(slack.api_url, tokens=tokens) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "slow", patience=0.1)
     assert (failed.value.error, failed.value.may_have_acted) == ("timeout", False)
 
 
 async def test_without_a_token_nothing_was_done_whatever_became_of_asking_for_it(slack: FakeSlack) -> None:
     async def tokens(_team: str) -> str:
-        raise ApiFailed("auth.test", "timeout", may_have_acted=True)
+        raise CallFailed("auth.test", "timeout", may_have_acted=True)
 
     async with connected(slack.api_url, tokens=tokens) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "slow")
-    assert (failed.value.method, failed.value.error, failed.value.may_have_acted) == (POST, "timeout", False)
+    assert (failed.value.call, failed.value.error, failed.value.may_have_acted) == (POST, "timeout", False)
 
 
 PERMANENT = [
@@ -337,7 +337,7 @@ PERMANENT = [
 async def test_slack_means_what_it_says(slack: FakeSlack, word: str) -> None:
     slack.fail(POST, error=word, times=math.inf)
     async with connected(slack.api_url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "no")
     assert (failed.value.error, failed.value.permanent, failed.value.may_have_acted) == (word, True, False)
     assert len(slack.calls_of(POST)) == 1
@@ -365,7 +365,7 @@ async def test_what_is_no_answer_of_slack_is_a_failure(name: str) -> None:
         return web.Response(status=status, body=body, headers={"Content-Type": kind})
 
     async with answering(answer) as url, connected(url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello")
     assert failed.value.error == ("http_502" if status == 502 else "bad_answer")
     assert (failed.value.permanent, failed.value.may_have_acted) == (False, True)
@@ -400,7 +400,7 @@ async def test_no_answer_grows_without_bound_or_takes_long_to_read(name: str) ->
     async with answering(answer) as url, connected(url) as api:
         gc.collect()
         began = time.thread_time()
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello")
         taken = time.thread_time() - began
     assert (failed.value.error, failed.value.may_have_acted) == ("bad_answer", True)
@@ -417,7 +417,7 @@ async def test_texts_do_not_follow_a_redirect() -> None:
         return web.Response(status=307, headers={"Location": "/api/elsewhere"})
 
     async with answering(away) as url, connected(url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello")
     assert asked == ["/api/chat.postMessage"]
     assert (failed.value.permanent, failed.value.may_have_acted) == (False, True)
@@ -428,7 +428,7 @@ async def test_a_refusal_without_words_is_permanent() -> None:
         return web.Response(status=404, text="no such page")
 
     async with answering(answer) as url, connected(url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "hello")
     assert (failed.value.error, failed.value.permanent) == ("http_404", True)
 
@@ -442,7 +442,7 @@ async def test_the_proxy_of_the_environment_is_used_unless_it_says_otherwise(
         await post(api, "past the proxy")
     monkeypatch.setenv("no_proxy", "elsewhere.example")
     async with connected(slack.api_url) as api:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await post(api, "into the proxy")
     assert failed.value.error == "connection"
     assert texts(slack) == ["past the proxy"]
@@ -460,10 +460,10 @@ async def test_logs_hold_no_tokens_and_no_texts(slack: FakeSlack, caplog: pytest
             await post(api, "a secret text")
             await api.call("T1", "users.info", {"user": "U1"})
             broken = [{"type": "section", "text": {"type": "plain_text", "text": "a secret text" * 300}}]
-            with pytest.raises(ApiFailed) as failed:
+            with pytest.raises(CallFailed) as failed:
                 await api.call("T1", POST, {"channel": "C1", "text": "x", "blocks": broken})
     events = {entry["event"] for entry in logged}
-    assert {"slack_rate_limited", "slack_call_retried"} <= events
+    assert {"rate_limited", "call_retried"} <= events
     whole = f"{logged} {caplog.text} {failed.value!r} {failed.value.__cause__!r}"
     assert "secret text" not in whole
     assert "xoxb-1" not in whole

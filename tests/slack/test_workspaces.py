@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters.slack.api import ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.workspaces import Bot, OneToken, Workspaces
 from bot.platform import NotConnected
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -85,7 +85,7 @@ async def test_events_of_a_workspace_that_did_not_install_us_are_not_authorised(
 async def test_events_are_to_be_sent_again_when_slack_cannot_be_reached(slack: FakeSlack) -> None:
     slack.fail("auth.test", status=503)
     async with workspaces_of(slack) as workspaces:
-        with pytest.raises(ApiFailed):
+        with pytest.raises(CallFailed):
             await workspaces.authorize(None, "T1", "U1")
         assert await workspaces.authorize(None, "T1", "U1") is not None
 
@@ -96,7 +96,7 @@ async def test_events_are_to_be_sent_again_when_slack_is_too_slow(
     monkeypatch.setattr("adapters.slack.web_api.workspaces.AT_ONCE", 0.1)
     held = slack.hold("auth.test")
     async with workspaces_of(slack) as workspaces:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await workspaces.authorize(None, "T1", "U1")
         assert (failed.value.error, failed.value.permanent) == ("timeout", False)
         held.release()
@@ -163,7 +163,7 @@ async def test_a_token_of_a_person_is_no_bots_token(slack: FakeSlack) -> None:
 async def test_not_reaching_slack_is_not_being_refused(slack: FakeSlack, unused_tcp_port: int) -> None:
     slack.api_url = f"http://127.0.0.1:{unused_tcp_port}/api/"
     async with workspaces_of(slack) as workspaces:
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await workspaces.connect()
     assert not failed.value.permanent
 
@@ -182,6 +182,6 @@ async def test_after_an_uninstall_nobody_speaks_there_any_more(slack: FakeSlack)
     async with workspaces_of(slack, Installed(T1="xoxb-1")) as workspaces:
         await workspaces.bot("T1")
         await workspaces.forget("T1")
-        with pytest.raises(ApiFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await workspaces.token("T1")
     assert (failed.value.error, failed.value.permanent) == ("not_installed", True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapters.teams.api import Activity
+from adapters.teams.ids import Activity
 from adapters.teams.render.dialogs import (
     Dialog,
     always_dialog,

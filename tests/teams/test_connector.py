@@ -12,12 +12,12 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import HttpAnswer
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.http import HttpAnswer
 from adapters.teams.connector.tokens import tokens_of
-from adapters.teams.ids import TeamsLocation
+from adapters.teams.ids import Activity, TeamsLocation
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 from tests.fakes.teams.world import APP_ID
 from tests.teams.moments import Moments
@@ -44,16 +44,11 @@ async def connected(
     config = config or teams.config()
     tokens = tokens_of(config, environ={}, clock=moments.clock)
     connector = BotConnector(config, tokens, clock=moments.clock, sleep=sleep or moments.sleep, jitter=lambda: jitter)
-    _is_a_connector(connector)
     try:
         yield connector
     finally:
         await connector.close()
         await tokens.close()
-
-
-def _is_a_connector(connector: Connector) -> None:
-    """For mypy."""
 
 
 def group(teams: FakeTeams) -> TeamsLocation:
@@ -72,8 +67,8 @@ def texts(teams: FakeTeams, conversation: str) -> list[str]:
     return [message["text"] for message in teams.posts(conversation)]
 
 
-async def failure_of(call: Awaitable[object]) -> ConnectorFailed:
-    with pytest.raises(ConnectorFailed) as failed:
+async def failure_of(call: Awaitable[object]) -> CallFailed:
+    with pytest.raises(CallFailed) as failed:
         await call
     return failed.value
 
@@ -158,7 +153,7 @@ async def test_who_has_no_app_cannot_be_written_to(teams: FakeTeams) -> None:
     location = TeamsLocation(TENANT, "", "personal", teams.service_url, "e0000000-0000-4000-8000-00000000000e")
     async with connected(teams) as connector:
         failure = await failure_of(connector.open_chat(location))
-    assert (failure.verb, failure.error) == ("open_chat", "ForbiddenOperationException")
+    assert (failure.call, failure.error) == ("open_chat", "ForbiddenOperationException")
     assert (failure.status, failure.permanent, failure.may_have_acted) == (403, True, False)
 
 
@@ -271,7 +266,7 @@ async def test_a_token_that_teams_refuses_is_replaced_once(teams: FakeTeams) -> 
 async def test_without_a_token_nothing_is_lost_for_ever(teams: FakeTeams) -> None:
     async with connected(teams, config=teams.config(app_password="wrong")) as connector:
         failure = await failure_of(connector.send(group(teams), HELLO))
-        assert (failure.verb, failure.error, failure.permanent) == ("send", "no_token", False)
+        assert (failure.call, failure.error, failure.permanent) == ("send", "no_token", False)
         assert connector.facts() == {"connected": False, "token_failure": "AADSTS7000215"}
     assert teams.calls == []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.teams.api import ConnectorFailed
+from adapters.shared.calls import CallFailed
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, TeamsPeople
 from adapters.teams.connector.tokens import tokens_of
@@ -213,7 +213,7 @@ async def test_an_answer_that_was_on_its_way_when_it_was_forgotten_is_not_kept(t
 async def test_who_cannot_be_found_out_is_not_let_in_and_asked_for_again(teams: FakeTeams) -> None:
     async with people_of(teams) as people:
         teams.fail("member", status=403, code="BotNotInConversationRoster")
-        with pytest.raises(ConnectorFailed):
+        with pytest.raises(CallFailed):
             await people.admitted(group(teams), caller(teams))
         assert isinstance(await people.admitted(group(teams), caller(teams)), Person)
 
@@ -223,7 +223,7 @@ async def test_nobody_waits_longer_than_they_may_for_anothers_question(teams: Fa
     async with people_of(teams) as people:
         patient = asyncio.create_task(people.admitted(group(teams), caller(teams), patience=30))
         await held.reached()
-        with pytest.raises(ConnectorFailed) as failed:
+        with pytest.raises(CallFailed) as failed:
             await people.admitted(group(teams), caller(teams), patience=0.05)
         held.release()
         assert isinstance(await patient, Person)

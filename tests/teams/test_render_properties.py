@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adapters.teams.api import Activity
+from adapters.teams.ids import Activity
 from adapters.teams.render.answers import LONGEST_MESSAGE, units
 from adapters.teams.render.dialogs import Dialog, approve_all_dialog
 from adapters.teams.render.elements import MAX_CARD_BYTES, escape

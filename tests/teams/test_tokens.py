@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from adapters.teams.api import ConnectorFailed
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import Http
 from adapters.teams.config import Cloud, TeamsConfig
-from adapters.teams.connector.http import Http
 from adapters.teams.connector.tokens import (
     AGAIN_AFTER,
     AGAIN_AFTER_FAILURE,
@@ -65,10 +65,10 @@ async def login_that_answers(*answers: web.Response) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def failure_of(tokens: ConnectorTokens) -> ConnectorFailed:
-    with pytest.raises(ConnectorFailed) as failed:
+async def failure_of(tokens: ConnectorTokens) -> CallFailed:
+    with pytest.raises(CallFailed) as failed:
         await tokens.token()
-    assert failed.value.verb == "token"
+    assert failed.value.call == "token"
     return failed.value
 
 
@@ -171,7 +171,7 @@ async def test_a_renewal_that_fails_is_tried_again_after_a_while_only(left: floa
     async def ask() -> TimedToken:
         asked.append("!")
         if len(asked) > 1:
-            raise ConnectorFailed("token", "http_503")
+            raise CallFailed("token", "http_503")
         return TimedToken("first", LIFETIME)
 
     moments = Moments()

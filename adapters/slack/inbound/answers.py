@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from adapters.slack.api import AT_ONCE, Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.outbound.private import SlackPrivateMessages
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import SlackMessage, note
+from adapters.slack.web_api.client import AT_ONCE, WebApi
 from adapters.slack.web_api.people import SlackPeople
 from bot.domain import Person, Unwelcome
 
@@ -33,7 +34,7 @@ _TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_ex
 class SlackAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, api: Api, people: SlackPeople, private: SlackPrivateMessages) -> None:
+    def __init__(self, api: WebApi, people: SlackPeople, private: SlackPrivateMessages) -> None:
         self._api = api
         self._people = people
         self._private = private
@@ -43,7 +44,7 @@ class SlackAnswers:
         try:
             async with deadline(within):
                 return await self._people.admitted(visitor.team, visitor.user, visitor.home_team)
-        except (ApiFailed, TimeoutError) as failure:
+        except (CallFailed, TimeoutError) as failure:
             log.warning("slack_person_not_known", team=visitor.team, user=visitor.user, error=str(failure) or "timeout")
             return Unwelcome(NOT_FOUND_OUT)
 
@@ -53,7 +54,7 @@ class SlackAnswers:
         try:
             async with deadline(NAME_WITHIN):
                 found = await self._people.admitted(visitor.team, user)
-        except (ApiFailed, TimeoutError) as failure:
+        except (CallFailed, TimeoutError) as failure:
             log.info("slack_colleague_not_known", team=visitor.team, user=user, error=str(failure) or "timeout")
             return Person(person_id(visitor.team, user), "")
         return Unwelcome(NO_COLLEAGUE) if isinstance(found, Unwelcome) else found
@@ -94,7 +95,7 @@ class SlackAnswers:
         arguments = {"view_id": view_id, "hash": view_hash, "view": view}
         try:
             await self._api.call(visitor.team, "views.update", arguments, patience=AT_ONCE)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.info("slack_modal_not_turned", team=visitor.team, error=failure.error)
             if failure.error not in _CLOSED:
                 await self.tell(visitor, note(_not_opened(failure.error)))
@@ -106,7 +107,7 @@ class SlackAnswers:
         arguments = {"trigger_id": visitor.trigger_id, "view": view}
         try:
             await self._api.call(visitor.team, "views.open", arguments, patience=AT_ONCE)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             return failure.error
         return None
 

@@ -8,7 +8,6 @@ from typing import Literal, cast
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.slack import actions
 from adapters.slack.actions import Origin
-from adapters.slack.api import AT_ONCE
 from adapters.slack.ids import slack_id, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.home_tab import HomeTab
@@ -25,6 +24,7 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from adapters.slack.render.posts import sign_in_piece
+from adapters.slack.web_api.client import AT_ONCE
 from bot.domain import (
     ApprovalView,
     ClarificationView,

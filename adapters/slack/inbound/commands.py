@@ -12,9 +12,9 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.caches import Remembered
+from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.actions import Origin
-from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.events import origin_of, text_of
@@ -23,6 +23,7 @@ from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.forms import ask_modal
 from adapters.slack.render.posts import SlackMessage, connections_piece, help_piece, note, opening, overview_piece
+from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
 from adapters.slack.web_api.workspaces import Workspaces
@@ -87,7 +88,7 @@ class Openings:
     """Posts the question, then has it answered in the thread of that post. `close` in the end."""
 
     def __init__(
-        self, inbox: Inbox, api: Api, people: SlackPeople, workspaces: Workspaces, background: BackgroundTasks
+        self, inbox: Inbox, api: WebApi, people: SlackPeople, workspaces: Workspaces, background: BackgroundTasks
     ) -> None:
         self._inbox = inbox
         self._api = api
@@ -116,7 +117,7 @@ class Openings:
             bot = await self._workspaces.bot(location.team)
             question = plain_text(asked.text, bot.bot_user)
             ts = await self._post(asked, question, quoted)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.may_have_acted:
                 self._background.start(self._take_back(asked), "opening taken back")
             return trouble(failure)
@@ -149,7 +150,7 @@ class Openings:
         answer = await show_piece(self._api, location.team, "chat.postMessage", arguments, piece, patience=left)
         ts = slack_ts(answer, "ts")
         if not ts:
-            raise ApiFailed("chat.postMessage", "no_ts", may_have_acted=True)
+            raise CallFailed("chat.postMessage", "no_ts", may_have_acted=True)
         return ts
 
     async def _take_back(self, asked: AskedQuestion) -> None:
@@ -186,7 +187,7 @@ class Openings:
         try:
             answer = await self._api.call(location.team, "conversations.replies", arguments, patience=_QUOTE_PATIENCE)
             bot = await self._workspaces.bot(location.team)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.info("slack_message_not_quoted", team=location.team, channel=location.channel, error=failure.error)
             return ""
         found = [text_of(m, bot.bot_user) for m in parts(answer, "messages") if slack_ts(m, "ts") == message_ts]
@@ -207,7 +208,7 @@ def about(question: str, quoted: str) -> str:
     return f"{question}\n\nThis is about the message:\n{lines}"
 
 
-def trouble(failure: ApiFailed) -> str:
+def trouble(failure: CallFailed) -> str:
     """Why a question was not asked, for the person who asked."""
     if failure.may_have_acted:
         return "Slack did not answer. Please look whether your question was posted before you ask again."

@@ -9,11 +9,12 @@ from typing import Any
 
 import structlog
 
-from adapters.slack.api import Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import location_of, permalink, within_team
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
+from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import Members, SlackPeople
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
@@ -67,7 +68,7 @@ class HomeTab:
         connections: Connections,
         *,
         overviews: SlackOverviews,
-        api: Api,
+        api: WebApi,
         people: SlackPeople,
         workspaces: Workspaces,
     ) -> None:
@@ -83,7 +84,7 @@ class HomeTab:
         try:
             view = await self._view(visitor)
             await self._api.call(visitor.team, "views.publish", {"user_id": visitor.user, "view": view})
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.warning("slack_home_not_published", team=visitor.team, user=visitor.user, error=failure.error)
 
     async def _view(self, visitor: SlackVisitor) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import part, words
-from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
 from adapters.slack.inbound.events import SlackMessageDeleted, SlackMessageEdited, SlackRecipient, heard
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.payloads import SlackVisitor
+from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.domain import Message, Person
@@ -35,7 +36,7 @@ class SlackMessageHandler:
         self,
         inbox: Inbox,
         *,
-        api: Api,
+        api: WebApi,
         people: SlackPeople,
         workspaces: Workspaces,
         home: HomeTab,
@@ -81,7 +82,7 @@ class SlackMessageHandler:
         prompts = [{"title": title, "message": message} for title, message in PROMPTS]
         try:
             await self._api.call(team, "assistant.threads.setSuggestedPrompts", {**where, "prompts": prompts})
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.info("slack_prompts_not_suggested", team=team, error=failure.error)
 
     async def agent_stopped(self, event: Mapping[str, Any], recipient: SlackRecipient) -> None:

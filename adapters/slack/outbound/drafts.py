@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from adapters.shared.caches import Newest, Refusals
-from adapters.slack.api import Api
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import UNFINISHED
 from adapters.slack.outbound.recovery import Orphans
@@ -17,6 +16,7 @@ from adapters.slack.outbound.streams import Ending, TaskCard
 from adapters.slack.outbound.writing import Draft, Finished, Legacy, SlackDraftContext, SlackPace
 from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.web_api.client import WebApi
 from bot.clock import Clock, system_clock
 from bot.domain import Place, Post, Said
 from graph.ports import TaskState
@@ -32,7 +32,7 @@ class SlackDrafts:
 
     def __init__(
         self,
-        api: Api,
+        api: WebApi,
         *,
         clock: Clock = system_clock,
         pace: SlackPace | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from adapters.slack.api import Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
 from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
@@ -21,6 +21,7 @@ from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.splitting import streamable
+from adapters.slack.web_api.client import WebApi
 from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, Refused, Said, SignInView, Unknown
 from bot.platform import PostFailed, Reference
 
@@ -37,7 +38,7 @@ class SlackPostSender:
     """Sends, updates and finds posts, as `bot.platform.Platform` has it. Only here does Slack's failure become
     `PostFailed`."""
 
-    def __init__(self, api: Api, drafts: SlackDrafts, sign_in_link: SignInLink) -> None:
+    def __init__(self, api: WebApi, drafts: SlackDrafts, sign_in_link: SignInLink) -> None:
         self._api = api
         self._drafts = drafts
         self._private = SlackPrivateMessages(api)
@@ -204,5 +205,5 @@ def _slack_failing() -> Iterator[None]:
     """Slack's failures as those of the port."""
     try:
         yield
-    except ApiFailed as failure:
+    except CallFailed as failure:
         raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure

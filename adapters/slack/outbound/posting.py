@@ -7,9 +7,10 @@ from typing import Any
 
 import structlog
 
-from adapters.slack.api import PATIENCE, Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.web_api.client import PATIENCE, WebApi
 
 log = structlog.get_logger(__name__)
 
@@ -55,9 +56,9 @@ def where(location: SlackLocation) -> dict[str, str]:
 
 
 async def post_piece(
-    api: Api, location: SlackLocation, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
+    api: WebApi, location: SlackLocation, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
 ) -> str:
-    """Post a new message; its timestamp. Raises `ApiFailed`."""
+    """Post a new message; its timestamp. Raises `CallFailed`."""
     quiet = {"unfurl_links": False, "unfurl_media": False}
     marked = {"metadata": metadata} if metadata else {}
     answer = await show_piece(api, location.team, "chat.postMessage", where(location) | quiet | marked, piece)
@@ -65,37 +66,37 @@ async def post_piece(
 
 
 async def replace_piece(
-    api: Api, location: SlackLocation, ts: str, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
+    api: WebApi, location: SlackLocation, ts: str, piece: SlackMessage, metadata: Mapping[str, Any] | None = None
 ) -> bool:
-    """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `ApiFailed`."""
+    """Replace what a message shows. False: it is gone, or nobody may change it any more. Raises `CallFailed`."""
     arguments = {"channel": location.channel, "ts": ts} | ({"metadata": metadata} if metadata else {})
     try:
         try:
             await show_piece(api, location.team, "chat.update", arguments, piece)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.error != "streaming_state_conflict":
                 raise
             # It was left streaming, by a crash or by a stop that did not arrive.
             await stop_stream(api, location, ts)
             await show_piece(api, location.team, "chat.update", arguments, piece)
-    except ApiFailed as failure:
+    except CallFailed as failure:
         if failure.error in GONE:
             return False
         raise
     return True
 
 
-async def remove(api: Api, location: SlackLocation, ts: str) -> None:
-    """Delete a message of ours; one that is gone already is no failure. Raises `ApiFailed`."""
+async def remove(api: WebApi, location: SlackLocation, ts: str) -> None:
+    """Delete a message of ours; one that is gone already is no failure. Raises `CallFailed`."""
     try:
         await api.call(location.team, "chat.delete", {"channel": location.channel, "ts": ts})
-    except ApiFailed as failure:
+    except CallFailed as failure:
         if failure.error not in {"message_not_found", "cant_delete_message"}:
             raise
 
 
 async def stop_stream(
-    api: Api,
+    api: WebApi,
     location: SlackLocation,
     ts: str,
     *,
@@ -103,21 +104,27 @@ async def stop_stream(
     blocks: Sequence[Mapping[str, Any]] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """End a stream, with last words and what stands below them. Raises `ApiFailed`."""
+    """End a stream, with last words and what stands below them. Raises `CallFailed`."""
     optional = {"chunks": list(chunks), "blocks": list(blocks), "metadata": metadata}
     arguments = {"channel": location.channel, "ts": ts} | {name: value for name, value in optional.items() if value}
     await api.call(location.team, "chat.stopStream", arguments)
 
 
 async def show_piece(
-    api: Api, team: str, method: str, arguments: Mapping[str, Any], piece: SlackMessage, *, patience: float = PATIENCE
+    api: WebApi,
+    team: str,
+    method: str,
+    arguments: Mapping[str, Any],
+    piece: SlackMessage,
+    *,
+    patience: float = PATIENCE,
 ) -> Mapping[str, Any]:
     """Call a method that shows blocks; if Slack does not take them, once more with the text alone, so that people get
-    something. Raises `ApiFailed`."""
+    something. Raises `CallFailed`."""
     shown = {**arguments, "text": piece.text}
     try:
         return await api.call(team, method, shown | {"blocks": list(piece.blocks)}, patience=patience)
-    except ApiFailed as failure:
+    except CallFailed as failure:
         if failure.error not in _REFUSED_BLOCKS:
             raise
         kinds = [block.get("type") for block in piece.blocks]

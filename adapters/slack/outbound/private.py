@@ -7,10 +7,11 @@ from typing import Any
 import aiohttp
 import structlog
 
-from adapters.slack.api import Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import post_piece, show_piece
 from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.web_api.client import WebApi
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +22,7 @@ PATIENCE = 8.0
 class SlackPrivateMessages:
     """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: WebApi) -> None:
         self._api = api
 
     async def tell(
@@ -35,8 +36,8 @@ class SlackPrivateMessages:
             return True
         try:
             await self.write(team, user, piece)
-        except ApiFailed as failure:
-            log.warning("slack_person_not_told", team=team, user=user, method=failure.method, error=failure.error)
+        except CallFailed as failure:
+            log.warning("slack_person_not_told", team=team, user=user, method=failure.call, error=failure.error)
             return False
         return True
 
@@ -49,18 +50,18 @@ class SlackPrivateMessages:
             arguments["thread_ts"] = location.thread_ts
         try:
             await show_piece(self._api, team, "chat.postEphemeral", arguments, piece, patience=PATIENCE)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.info("slack_ephemeral_impossible", team=team, channel=location.channel, error=failure.error)
             return False
         return True
 
     async def write(self, team: str, user: str, piece: SlackMessage) -> tuple[SlackLocation, str]:
-        """A direct message; where it stands and its timestamp. Raises `ApiFailed`."""
+        """A direct message; where it stands and its timestamp. Raises `CallFailed`."""
         location = await self.direct(team, user)
         return location, await post_piece(self._api, location, piece)
 
     async def direct(self, team: str, user: str) -> SlackLocation:
-        """Where direct messages with somebody stand. Raises `ApiFailed`."""
+        """Where direct messages with somebody stand. Raises `CallFailed`."""
         opened = await self._api.call(team, "conversations.open", {"users": user}, patience=PATIENCE)
         return SlackLocation(team, str(opened["channel"]["id"]))
 

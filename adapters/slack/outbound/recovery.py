@@ -10,11 +10,12 @@ from typing import Any
 
 import structlog
 
-from adapters.slack.api import PATIENCE, Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation, location_of
 from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post, remove, stop_stream
 from adapters.slack.render.posts import beginning
 from adapters.slack.render.splitting import streamable
+from adapters.slack.web_api.client import PATIENCE, WebApi
 from bot.clock import Clock
 from bot.domain import Post, Said
 from policies.spellings import unescaped
@@ -60,13 +61,13 @@ class Orphan:
 class Finder:
     """Looks for the messages of a post where they would be."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: WebApi) -> None:
         self._api = api
         self._ourselves: dict[str, Ourselves] = {}
 
     async def parts(self, post: Post, in_use: Container[str] = ()) -> list[str]:
         """Timestamps of the messages that show (a part of) a post, oldest first; without any, that of a draft of it
-        which a crash left behind. Drafts `in_use` belong to something else. Raises `ApiFailed` when that cannot be
+        which a crash left behind. Drafts `in_use` belong to something else. Raises `CallFailed` when that cannot be
         found out now."""
         location = location_of(post.place)
         marked, drafts = [], []
@@ -77,7 +78,7 @@ class Finder:
                     marked.append(str(message["ts"]))
                 elif owner is None and message["ts"] not in in_use and _may_be_draft(message, post):
                     drafts.append(str(message["ts"]))
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.error not in _CANNOT_LOOK:
                 raise
             log.warning(
@@ -86,7 +87,7 @@ class Finder:
         return sorted(set(marked)) or sorted(drafts)[-1:]
 
     async def unfinished(self, location: SlackLocation, oldest: float) -> list[Orphan]:
-        """The messages there that were begun and not finished, oldest first. Raises `ApiFailed`."""
+        """The messages there that were begun and not finished, oldest first. Raises `CallFailed`."""
         found = [
             Orphan(str(message["ts"]), str(message.get("text") or ""), is_streaming(message))
             async for message in self._our_messages(location, oldest, BRIEFLY)
@@ -163,7 +164,7 @@ class Orphans:
     remembered of the looks is forgotten.
     """
 
-    def __init__(self, api: Api, clock: Clock) -> None:
+    def __init__(self, api: WebApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._finder = Finder(api)
@@ -189,7 +190,7 @@ class Orphans:
         self._taken.add(orphan.ts)
         try:
             await self._stop(location, orphan)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             # Whoever replaces it stops it first.
             log.info("slack_orphan_not_stopped", team=location.team, channel=location.channel, error=failure.error)
         return orphan.ts
@@ -211,7 +212,7 @@ class Orphans:
             try:
                 await self._stop(location, orphan)
                 await remove(self._api, location, orphan.ts)
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.info("slack_orphan_not_removed", team=location.team, channel=location.channel, error=failure.error)
 
     def _is_over(self) -> bool:
@@ -227,7 +228,7 @@ class Orphans:
             if location not in self._found:
                 try:
                     found = await self._finder.unfinished(location, self._clock() - LOOK_BACK)
-                except ApiFailed as failure:
+                except CallFailed as failure:
                     log.info(
                         "slack_orphans_not_looked_for",
                         team=location.team,

@@ -11,8 +11,9 @@ from typing import Literal
 import structlog
 
 from adapters.shared.caches import Newest, Refusals
-from adapters.slack.api import AT_ONCE, Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
+from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.clock import Clock
 from bot.safe_text import visible_line
 
@@ -109,7 +110,7 @@ class _Line:
 class StatusLines:
     """One status per thread; the newest wins. It is an extra: what fails here is logged at most, once an hour."""
 
-    def __init__(self, api: Api, clock: Clock, pace: StatusPace) -> None:
+    def __init__(self, api: WebApi, clock: Clock, pace: StatusPace) -> None:
         self._api = api
         self._pace = pace
         self._refused: dict[_Way, Refusals[Where]] = {way: Refusals(clock) for way in (_SESSION, _LINE)}
@@ -200,7 +201,7 @@ class StatusLines:
         arguments = {"channel_id": location.channel, "thread_ts": location.thread_ts, "status": word}
         try:
             await self._api.call(location.team, way.method, arguments, patience=AT_ONCE)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.permanent:
                 self._refused[way].remember(place_that_refuses(location, failure.error))
                 log.info("slack_status_not_available", team=location.team, method=way.method, error=failure.error)

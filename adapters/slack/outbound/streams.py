@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, Protocol
 
-from adapters.slack.api import Api
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.splitting import cut_at_line, stable, streamable
+from adapters.slack.web_api.client import WebApi
 from bot.safe_text import visible_line
 from graph.ports import TaskState
 
@@ -68,14 +68,14 @@ class Sheet(Protocol):
     """Its timestamp; empty while there is no message yet."""
 
     async def write(self, manuscript: StreamedAnswer) -> None:
-        """Show what is new. Raises `ApiFailed`; what was not shown is tried again with the next call."""
+        """Show what is new. Raises `CallFailed`; what was not shown is tried again with the next call."""
         ...
 
 
 class SlackStream:
     """A message written by `chat.startStream` and its siblings."""
 
-    def __init__(self, api: Api, location: SlackLocation, recipient: Mapping[str, str]) -> None:
+    def __init__(self, api: WebApi, location: SlackLocation, recipient: Mapping[str, str]) -> None:
         self.ts = ""
         self._api = api
         self._location = location
@@ -84,7 +84,7 @@ class SlackStream:
         self._tasks: Mapping[str, TaskCard] = {}
 
     async def write(self, manuscript: StreamedAnswer) -> None:
-        """Append what is new. Raises `ApiFailed`."""
+        """Append what is new. Raises `CallFailed`."""
         text = self._more(manuscript.shown())
         chunks = [_task_chunk(name, task) for name, task in manuscript.tasks.items() if self._tasks.get(name) != task]
         if text:
@@ -103,7 +103,7 @@ class SlackStream:
         self._tasks = dict(manuscript.tasks)
 
     async def stop(self, ending: Ending | None) -> bool:
-        """End the stream; whether the message now is what the post is to be. Raises `ApiFailed`."""
+        """End the stream; whether the message now is what the post is to be. Raises `CallFailed`."""
         if ending is None:
             # Nothing replaces it, so that a call which still seems to run would seem so for ever.
             broken = {name: TaskCard(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
@@ -143,7 +143,7 @@ class SlackStream:
 class Updated:
     """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
 
-    def __init__(self, api: Api, location: SlackLocation, draw: Callable[[str], SlackMessage], ts: str = "") -> None:
+    def __init__(self, api: WebApi, location: SlackLocation, draw: Callable[[str], SlackMessage], ts: str = "") -> None:
         self.ts = ts
         self._api = api
         self._location = location
@@ -151,7 +151,7 @@ class Updated:
         self._shown = ""
 
     async def write(self, manuscript: StreamedAnswer) -> None:
-        """Post it, or replace it. Raises `ApiFailed`."""
+        """Post it, or replace it. Raises `CallFailed`."""
         text = cut_at_line(manuscript.shown(), MOST_STREAMED)
         if not text.strip() or text == self._shown:
             return
@@ -164,7 +164,7 @@ class Updated:
         self._shown = text
 
     async def leave(self) -> None:
-        """Nothing replaces it: it stays as it is, and is not unfinished any more. Raises `ApiFailed`."""
+        """Nothing replaces it: it stays as it is, and is not unfinished any more. Raises `CallFailed`."""
         if self._shown:
             await self._update(self._shown, {})
 

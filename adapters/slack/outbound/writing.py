@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import structlog
 
 from adapters.shared.caches import Refusals
-from adapters.slack.api import Api, ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import GONE
 from adapters.slack.outbound.status import Where, place_that_refuses, places_of
 from adapters.slack.outbound.streams import Ending, Sheet, SlackStream, StreamedAnswer, TaskCard, Updated
 from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.web_api.client import WebApi
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,7 @@ class SlackPace:
 class SlackDraftContext:
     """With what a draft is written, and where."""
 
-    api: Api
+    api: WebApi
     location: SlackLocation
     recipient: Mapping[str, str]
     """Whom a stream in a channel is for; empty in direct messages."""
@@ -171,7 +172,7 @@ class Draft:
                 return await sheet.stop(ending)
             if ending is None:
                 await sheet.leave()
-        except ApiFailed as failure:
+        except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
             log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)
         return False
@@ -203,13 +204,13 @@ class Draft:
         manuscript = StreamedAnswer("".join(self._text), self._complete, dict(self._tasks))
         try:
             await sheet.write(manuscript)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.retry_after is not None:
                 return max(pace, failure.retry_after)
             await self._after(sheet, failure)
         return pace if self._sheet is sheet else AT_ONCE
 
-    async def _after(self, sheet: Sheet, failure: ApiFailed) -> None:
+    async def _after(self, sheet: Sheet, failure: CallFailed) -> None:
         """Go on another way, or try again, or no longer."""
         if failure.may_have_acted and not sheet.ts:
             self._lost = True

@@ -8,10 +8,11 @@ from typing import Any
 import structlog
 
 from adapters.shared.caches import Remembered
+from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import parts, words
-from adapters.slack.api import Api, ApiFailed
 from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
 from adapters.slack.inbound.events import text_of
+from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
@@ -38,7 +39,7 @@ SlackMessage = Mapping[str, Any]
 class Backgrounds:
     """Introduces messages (`bot.platform.Platform.introduce`). `close` in the end."""
 
-    def __init__(self, api: Api, people: SlackPeople, *, clock: Clock = system_clock) -> None:
+    def __init__(self, api: WebApi, people: SlackPeople, *, clock: Clock = system_clock) -> None:
         self._api = api
         self._people = people
         self._channels: Remembered[tuple[str, str], str] = Remembered(keep=KEEP_CHANNELS, clock=clock)
@@ -53,7 +54,7 @@ class Backgrounds:
         user = user_of(message.author.person_id)
         try:
             author = await self._people.admitted(team, user, str(message.origin.get("user_team", "")))
-        except ApiFailed as failure:
+        except CallFailed as failure:
             raise PostFailed(
                 f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
             ) from failure
@@ -92,7 +93,7 @@ class Backgrounds:
         for _ in range(MOST_PAGES):
             try:
                 page = await self._api.call(location.team, "conversations.replies", asked)
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.warning(
                     "slack_background_not_read", team=location.team, channel=location.channel, error=failure.error
                 )
@@ -116,7 +117,7 @@ class Backgrounds:
         for channel in sorted(channels):
             try:
                 names[channel] = await self._channels.get((team, channel), self._ask_name)
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.info("slack_channel_not_named", team=team, channel=channel, error=failure.error)
         return names
 

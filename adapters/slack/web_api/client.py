@@ -7,111 +7,27 @@ import logging
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import structlog
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.shared.answers import AnswerTooLong, bounded_session
-from adapters.slack.api import PATIENCE, ApiFailed
+from adapters.shared.calls import Bursts, CallFailed, Calls, Pace, Windows
+from adapters.shared.http import bounded_session, failing, proxy_for
 
+PATIENCE = 20.0
+"""Seconds that a call may take with its waits and tries, where nobody waits for it."""
+AT_ONCE = 2.0
+"""Seconds where somebody does: a trigger lives 3 s, and so long does Slack wait for an answer to a click."""
 PACED = "chat.postMessage"
 """Slack: about one message a second in a channel, "short bursts" allowed."""
 INTERVAL = 1.0
 """Seconds between two posts in a channel, in the long run."""
 BURST = 10
 """Posts that may follow each other at once after a quiet time: the parts of a long answer and its cards."""
-_MANY = 1_000
-"""Lines remembered before those that lie idle are forgotten."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Calls that Slack counts together."""
-
-    team: str
-    method: str
-    channel: str = ""
-
-
-def line_of(team: str, method: str, channel: str) -> Line:
-    """The line in which a call stands.
-
-    Slack counts messages by channel (`chat.*`) and everything else by method and workspace, so a pause of
-    `conversations.replies` in one channel holds for all of them.
-    """
-    return Line(team, method, channel if method.startswith("chat.") else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A caller's time."""
-
-    at: float
-    pauses: int
-
-
-@dataclass(slots=True)
-class _State:
-    pauses: int = 0
-    paused_until: float = 0.0
-    full_until: float = 0.0
-    """When the posts let through so far are paid for, at one interval each."""
-
-
-class RateLimits:
-    """Gives every call its time, first come, first served. Times are seconds on the caller's clock; nothing waits."""
-
-    def __init__(self) -> None:
-        self._states: dict[Line, _State] = {}
-
-    def reserve(self, line: Line, now: float, until: float) -> Slot:
-        """The time at which the call may go out; one that is later than `until` is not kept for it."""
-        state = self._state(line, now)
-        at = max(now, state.paused_until)
-        if line.method == PACED:
-            paid = max(state.full_until, at)
-            at = max(at, paid - INTERVAL * (BURST - 1))
-            if at <= until:
-                state.full_until = paid + INTERVAL
-        return Slot(at, state.pauses)
-
-    def pause(self, line: Line, now: float, seconds: float) -> None:
-        """Slack answered 429: nobody in this line may call before that many seconds, and then without a burst.
-
-        Slots given before are void: who has one asks for another when its time has come.
-        """
-        state = self._state(line, now)
-        state.pauses += 1
-        state.paused_until = max(state.paused_until, now + seconds)
-        state.full_until = state.paused_until + INTERVAL * (BURST - 1)
-
-    def is_void(self, line: Line, slot: Slot) -> bool:
-        """Whether Slack has asked to wait since the slot was given."""
-        state = self._states.get(line)
-        return state is None or state.pauses != slot.pauses
-
-    def _state(self, line: Line, now: float) -> _State:
-        state = self._states.get(line)
-        if state is None:
-            if len(self._states) >= _MANY:
-                self._forget_idle(now)
-            state = self._states[line] = _State()
-        return state
-
-    def _forget_idle(self, now: float) -> None:
-        busy = {line: s for line, s in self._states.items() if max(s.paused_until, s.full_until) > now}
-        self._states = busy
-
-
-# ------------------------------------------------------------------------- one request and its answer
-
 log = structlog.get_logger(__name__)
 REQUEST_SECONDS = 10.0
 """What a request may take, from connecting to the last byte."""
@@ -155,28 +71,21 @@ class SlackHttpClient:
     async def request(
         self, method: str, arguments: Mapping[str, Any], *, token: str, seconds: float = REQUEST_SECONDS
     ) -> Mapping[str, Any]:
-        """What Slack answered within `seconds`. Raises `ApiFailed`."""
+        """What Slack answered within `seconds`. Raises `CallFailed`."""
         given = {name: value for name, value in arguments.items() if value is not None} | {"token": token}
         # Causes are not kept: they hold the request, and with it texts and tokens.
         try:
-            async with asyncio.timeout(min(seconds, REQUEST_SECONDS)):
-                if method in _IN_THE_ADDRESS:
-                    response = await self.client.api_call(method, http_verb="GET", params=given)
-                else:
-                    response = await self.client.api_call(method, json=given)
+            with failing(method):
+                async with asyncio.timeout(min(seconds, REQUEST_SECONDS)):
+                    if method in _IN_THE_ADDRESS:
+                        response = await self.client.api_call(method, http_verb="GET", params=given)
+                    else:
+                        response = await self.client.api_call(method, json=given)
         except SlackApiError as error:
             raise refusal_of(method, error.response) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError):
-            raise ApiFailed(method, "connection") from None
-        except TimeoutError:
-            raise ApiFailed(method, "timeout", may_have_acted=True) from None
-        except AnswerTooLong:
-            raise ApiFailed(method, "bad_answer", may_have_acted=True) from None
-        except aiohttp.ClientError:
-            raise ApiFailed(method, "connection", may_have_acted=True) from None
         except (AttributeError, ValueError, LookupError, RecursionError):
             # The SDK stumbles over answers that are no JSON objects, or nested without end.
-            raise ApiFailed(method, "bad_answer", may_have_acted=True) from None
+            raise CallFailed(method, "bad_answer", may_have_acted=True) from None
         data = response.data
         return data if isinstance(data, dict) else {}
 
@@ -189,7 +98,7 @@ class SlackHttpClient:
             self._client = AsyncWebClient(
                 base_url=self._api_url, session=self._session, retry_handlers=[], logger=QUIET
             )
-            self._client.proxy = _proxy_for(self._api_url)  # the SDK does not know NO_PROXY
+            self._client.proxy = proxy_for(self._api_url)  # the SDK does not know NO_PROXY
         return self._client
 
     async def close(self) -> None:
@@ -208,37 +117,29 @@ async def _refuse_redirects(request: aiohttp.ClientRequest, send: aiohttp.Client
     return response
 
 
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`)."""
-    parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    return getproxies().get(parts.scheme)
-
-
-def refusal_of(method: str, response: Any) -> ApiFailed:
+def refusal_of(method: str, response: Any) -> CallFailed:
     """Slack's answer as a failure. `response`: the SDK's, or aiohttp's where the SDK could not read it."""
     status: int = getattr(response, "status_code", 0) or getattr(response, "status", 0)
     data = getattr(response, "data", None)
     body = data if isinstance(data, dict) else {}
     word = body.get("error")
     if status == 429 or word in _RATE_LIMITED:
-        return ApiFailed(method, "ratelimited", retry_after=_seconds(response.headers.get("Retry-After")))
+        return CallFailed(method, "ratelimited", retry_after=_seconds(response.headers.get("Retry-After")))
     if not isinstance(word, str):
         return _without_words(method, status)
     if word in _NOTHING_DONE:
-        return ApiFailed(method, word)
+        return CallFailed(method, word)
     if word in _BROKE_OFF or status >= 500:
-        return ApiFailed(method, word, may_have_acted=True)
+        return CallFailed(method, word, may_have_acted=True)
     _log_mistakes(method, word, body)
-    return ApiFailed(method, word, permanent=True)
+    return CallFailed(method, word, permanent=True)
 
 
-def _without_words(method: str, status: int) -> ApiFailed:
+def _without_words(method: str, status: int) -> CallFailed:
     """A status without one of Slack's words: something between us and Slack, most often."""
     if status == 200:
-        return ApiFailed(method, "bad_answer", may_have_acted=True)
-    return ApiFailed(method, f"http_{status}", permanent=status < 500, may_have_acted=status >= 500)
+        return CallFailed(method, "bad_answer", may_have_acted=True)
+    return CallFailed(method, f"http_{status}", permanent=status < 500, may_have_acted=status >= 500)
 
 
 def _seconds(retry_after: str | None) -> float:
@@ -260,12 +161,20 @@ def _log_mistakes(method: str, word: str, body: Mapping[str, Any]) -> None:
 # -------------------------------------------- the client: one workspace's bot, within its rate limits
 
 REPEATABLE = READING | {"chat.update", "conversations.open", "views.publish"}
-"""Methods that may be called twice: those that read, and those that do the same the second time."""
 _BAD_TOKEN = frozenset({"token_expired", "invalid_auth", "token_revoked", "account_inactive"})
-_FIRST_PAUSE = 0.25
-_LONGEST_PAUSE = 5.0
 Tokens = Callable[[str], Awaitable[str]]
-"""team → bot token. Raises `ApiFailed`."""
+"""team → bot token. Raises `CallFailed`."""
+
+
+def line_of(team: str, method: str, channel: str) -> tuple[str, str, str]:
+    """Returns what Slack counts a call with: messages by channel (`chat.*`) and everything else by method and
+    workspace, so that a pause of `conversations.replies` in one channel holds for all of them."""
+    return team, method, channel if method.startswith("chat.") else ""
+
+
+def pace_of(line: Hashable) -> Pace:
+    """Returns how fast the calls of a line may follow each other."""
+    return Bursts(INTERVAL, BURST) if isinstance(line, tuple) and line[1] == PACED else Windows()
 
 
 def _keep(_team: str, _token: str) -> None:
@@ -273,10 +182,11 @@ def _keep(_team: str, _token: str) -> None:
 
 
 class WebApi:
-    """Calls the methods, and calls again where that is safe.
+    """Calls methods of the Web API as one workspace's bot, within Slack's rate limits. `close` in the end.
 
-    `tokens`: what to speak with; asked before each try, so it should remember.
-    `refused`: told of a token that Slack did not take, before `tokens` is asked for another.
+    Args:
+        tokens: What to speak with; asked before each try, so it should remember.
+        refused: Told of a token that Slack did not take, before `tokens` is asked for another.
     """
 
     def __init__(
@@ -291,11 +201,10 @@ class WebApi:
     ) -> None:
         self._tokens = tokens
         self._refused = refused
-        self._wire = SlackHttpClient(api_url)
-        self._clock = clock
-        self._sleep = sleep
-        self._jitter = jitter
-        self._limits = RateLimits()
+        self._http = SlackHttpClient(api_url)
+        self._calls = Calls(
+            "slack", pace_of, repeatable=REPEATABLE, pauses=(0.25, 5.0), clock=clock, sleep=sleep, jitter=jitter
+        )
 
     async def call(
         self,
@@ -305,85 +214,31 @@ class WebApi:
         *,
         patience: float = PATIENCE,
     ) -> Mapping[str, Any]:
-        """What Slack answered. Raises `ApiFailed`, and at once when the line is paused for longer than `patience`."""
+        """Returns what Slack answered. Raises `CallFailed`.
+
+        Reading methods are tried again within `patience` seconds, with jitter; those that post only where it is
+        certain that nothing was done (429, or no connection).
+        """
         given = arguments or {}
-        line = line_of(team, method, str(given.get("channel", "")))
-        deadline = self._clock() + patience
-        tries, renewed = 0, False
-        while True:
-            await self._turn(line, deadline)
-            token = await self._token(team, method, deadline)
-            try:
-                return await self._wire.request(method, given, token=token, seconds=self._left(method, deadline))
-            except ApiFailed as failure:
-                if failure.error == "ratelimited":
-                    self._pause(line, failure.retry_after or 1.0)
-                    continue
-                if failure.error in _BAD_TOKEN and not renewed and await self._has_another(team, token):
-                    renewed = True
-                    continue
-                pause = self._pause_before_retry(tries)
-                if not _may_repeat(failure) or self._clock() + pause >= deadline:
-                    raise
-                tries += 1
-                log.info("slack_call_retried", team=team, method=method, error=failure.error, tries=tries)
-            await self._sleep(pause)
+
+        async def send(token: str, seconds: float) -> Mapping[str, Any]:
+            return await self._http.request(method, given, token=token, seconds=seconds)
+
+        async def renewed(failure: CallFailed, token: str) -> bool:
+            return failure.error in _BAD_TOKEN and await self._has_another(team, token)
+
+        line, deadline = line_of(team, method, str(given.get("channel", ""))), self._calls.clock() + patience
+        return await self._calls.run(method, line, deadline, send, token=lambda: self._tokens(team), renewed=renewed)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._wire.close()
-
-    async def _turn(self, line: Line, deadline: float) -> None:
-        """Wait until this call may go out."""
-        while True:
-            now = self._clock()
-            slot = self._limits.reserve(line, now, deadline)
-            wait = slot.at - now
-            if slot.at > deadline:
-                raise ApiFailed(line.method, "ratelimited", retry_after=wait)
-            if wait > 0:
-                await self._sleep(wait)
-            if not self._limits.is_void(line, slot):
-                return
-
-    def _pause(self, line: Line, seconds: float) -> None:
-        log.info("slack_rate_limited", team=line.team, method=line.method, channel=line.channel, seconds=seconds)
-        self._limits.pause(line, self._clock(), seconds)
-
-    def _left(self, method: str, deadline: float) -> float:
-        left = deadline - self._clock()
-        if left <= 0:
-            raise ApiFailed(method, "timeout")
-        return left
-
-    async def _token(self, team: str, method: str, deadline: float) -> str:
-        try:
-            async with asyncio.timeout(self._left(method, deadline)):
-                return await self._tokens(team)
-        except TimeoutError:
-            raise ApiFailed(method, "timeout") from None
-        except ApiFailed as failure:
-            # Whatever was done to find out the token, what we were asked for was not.
-            error, permanent, retry_after = failure.error, failure.permanent, failure.retry_after
-            raise ApiFailed(method, error, permanent=permanent, retry_after=retry_after) from failure
+        await self._http.close()
 
     async def _has_another(self, team: str, token: str) -> bool:
         """Whether there is a newer token than the one that Slack did not take: it was rotated meanwhile."""
         self._refused(team, token)
         try:
             return await self._tokens(team) != token
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.warning("slack_token_not_renewed", team=team, error=failure.error)
             return False
-
-    def _pause_before_retry(self, tries: int) -> float:
-        """Seconds, doubling, half of them by chance: so that many do not come back at the same moment."""
-        longest: float = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-        return longest * (0.5 + self._jitter() / 2)
-
-
-def _may_repeat(failure: ApiFailed) -> bool:
-    """Posting twice is worse than posting late."""
-    if failure.permanent:
-        return False
-    return not failure.may_have_acted or failure.method in REPEATABLE

@@ -22,7 +22,7 @@ from slack_sdk.oauth import OAuthStateUtils
 from slack_sdk.oauth.installation_store import Installation
 from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
 
-from adapters.slack.api import ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import QUIET, SlackHttpClient
 from adapters.slack.web_api.installing import STATE_SECONDS, InstallationRecords
@@ -161,7 +161,7 @@ class InstallPages:
                 continue
             try:
                 await self._wire.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.warning("slack_token_not_revoked", **where, error=failure.error)
         return _page(403, "Nothing was installed", _NOT_ALLOWED)
 

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from adapters.shared.caches import Remembered, Shared
-from adapters.slack.api import ApiFailed
+from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
@@ -264,7 +264,7 @@ class InstalledTokens:
     async def token(self, team: str, enterprise: str) -> str | None:
         """The token for a workspace; `None`: it is not installed there.
 
-        Raises `ApiFailed` when the token has expired and Slack gives no new one.
+        Raises `CallFailed` when the token has expired and Slack gives no new one.
         """
         key = (team, enterprise)
         installation = await self._known.get(key, self._read)
@@ -318,15 +318,15 @@ class InstalledTokens:
         """A new token for the old one, kept before anybody speaks with it."""
         installation = await self._records.latest(*owner)
         if installation is None:
-            raise ApiFailed(_METHOD, "not_installed", permanent=True)
+            raise CallFailed(_METHOD, "not_installed", permanent=True)
         if installation.bot_token == old.bot_token:
             try:
                 bot = await self._exchange(installation.to_bot())
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
                 raise
             if await self._records.latest(*owner) is None:
-                raise ApiFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
+                raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
             renewed = {name: getattr(bot, name) for name in _RENEWED}
             installation = Installation(**(installation.to_dict_for_copying() | renewed))
             await self._records.async_save(installation)
@@ -335,7 +335,7 @@ class InstalledTokens:
         return installation
 
     async def _exchange(self, bot: Bot) -> Bot:
-        """Slack takes a refresh token once only. Raises `ApiFailed`."""
+        """Slack takes a refresh token once only. Raises `CallFailed`."""
         rotator = AsyncTokenRotator(
             client=self._wire.client, client_id=self._client_id, client_secret=self._client_secret
         )
@@ -345,9 +345,9 @@ class InstalledTokens:
         except SlackTokenRotationError as error:
             raise refusal_of(_METHOD, error.api_error.response) from None
         except TimeoutError:
-            raise ApiFailed(_METHOD, "timeout", may_have_acted=True) from None
+            raise CallFailed(_METHOD, "timeout", may_have_acted=True) from None
         except aiohttp.ClientError:
-            raise ApiFailed(_METHOD, "connection", may_have_acted=True) from None
+            raise CallFailed(_METHOD, "connection", may_have_acted=True) from None
         if renewed is None:
-            raise ApiFailed(_METHOD, "bad_answer", may_have_acted=True)
+            raise CallFailed(_METHOD, "bad_answer", may_have_acted=True)
         return renewed

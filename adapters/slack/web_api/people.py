@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from adapters.shared.caches import Remembered
+from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import words
-from adapters.slack.api import AT_ONCE, Api, ApiFailed
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
+from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
 from bot.safe_text import visible_line
@@ -64,7 +65,7 @@ class _UserInfo:
 class SlackPeople:
     """The users of all workspaces. `close` in the end."""
 
-    def __init__(self, api: Api, config: SlackConfig, clock: Clock = system_clock) -> None:
+    def __init__(self, api: WebApi, config: SlackConfig, clock: Clock = system_clock) -> None:
         self._api = api
         self._config = config
         self._profiles: Remembered[tuple[str, str], _UserInfo] = Remembered(keep=KEEP, clock=clock)
@@ -73,7 +74,7 @@ class SlackPeople:
     async def admitted(self, team: str, user: str, home_team: str = "") -> Person | Unwelcome:
         """The person, when they may use the bot in this workspace.
 
-        `home_team`: the workspace or organisation they come from, where the event says so. Raises `ApiFailed` when it
+        `home_team`: the workspace or organisation they come from, where the event says so. Raises `CallFailed` when it
         cannot be found out: who cannot be judged is not let in. Their address is Slack's word for who they are, which
         counts only where the workspace's own company gives out the accounts.
         """
@@ -81,7 +82,7 @@ class SlackPeople:
             return Unwelcome(MACHINE)
         try:
             profile = await self._profiles.get((team, user), self._ask)
-        except ApiFailed as failure:
+        except CallFailed as failure:
             if failure.error in _NOBODY_WE_SEE:
                 return Unwelcome(STRANGER)
             raise
@@ -92,7 +93,7 @@ class SlackPeople:
         return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale, email)
 
     async def account(self, team: str, user: str) -> AccountFacts:
-        """Whose an account is, also of somebody who may not use the bot (any more). Raises `ApiFailed`."""
+        """Whose an account is, also of somebody who may not use the bot (any more). Raises `CallFailed`."""
         profile = await self._profiles.get((team, user), self._ask)
         is_member = await self._is_member(profile, team)
         vouched = profile.email if is_member and not profile.gone and not profile.machine else ""
@@ -117,7 +118,7 @@ class SlackPeople:
             try:
                 async with gate:
                     return (await self._profiles.get((team, user), self._ask)).name
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.info("slack_name_not_found", team=team, user=user, error=failure.error)
                 return ""
 
@@ -236,7 +237,7 @@ class _Roster:
 class Members:
     """The members of channels. `close` in the end."""
 
-    def __init__(self, api: Api, clock: Clock = system_clock) -> None:
+    def __init__(self, api: WebApi, clock: Clock = system_clock) -> None:
         self._api = api
         self._members: Remembered[tuple[str, str], _Roster] = Remembered(keep=KEEP_MEMBERS, clock=clock)
 
@@ -244,12 +245,12 @@ class Members:
         """Whether somebody is in a channel. No, where that cannot be found out."""
         try:
             return user in (await self._members.get((team, channel), self._ask)).users
-        except ApiFailed as failure:
+        except CallFailed as failure:
             log.info("slack_members_not_found", team=team, channel=channel, error=failure.error)
             return False
 
     async def is_in(self, team: str, channel: str, user: str) -> bool | None:
-        """The same, but `None` where there are more members than are asked for. Raises `ApiFailed` when it cannot be
+        """The same, but `None` where there are more members than are asked for. Raises `CallFailed` when it cannot be
         found out."""
         found = await self._members.get((team, channel), self._ask)
         return user in found.users or (None if found.cut else False)
@@ -282,12 +283,12 @@ KEEP_GROUPS = 120.0
 class UserGroups:
     """The user groups of all workspaces. `close` in the end."""
 
-    def __init__(self, api: Api, clock: Clock = system_clock) -> None:
+    def __init__(self, api: WebApi, clock: Clock = system_clock) -> None:
         self._api = api
         self._members: Remembered[tuple[str, str], frozenset[str]] = Remembered(keep=KEEP_GROUPS, clock=clock)
 
     async def has(self, team: str, group: str, user: str) -> bool:
-        """Whether somebody is in a group. Raises `ApiFailed` when that cannot be found out: the group does not exist
+        """Whether somebody is in a group. Raises `CallFailed` when that cannot be found out: the group does not exist
         or is disabled, or the installation lacks `usergroups:read`."""
         return user in await self._members.get((team, group), self._ask)
 
@@ -360,7 +361,7 @@ class SlackPersonFacts:
         try:
             async with deadline(self._within):
                 return await asking
-        except ApiFailed as failure:
+        except CallFailed as failure:
             self._not_found(what, team, str(failure), forbidden=failure.error == "missing_scope")
         except TimeoutError:
             self._not_found(what, team, "timeout", forbidden=False)

@@ -13,8 +13,8 @@ import structlog
 from slack_bolt.authorization import AuthorizeResult
 
 from adapters.shared.caches import Remembered
-from adapters.slack.api import AT_ONCE, ApiFailed
-from adapters.slack.web_api.client import SlackHttpClient
+from adapters.shared.calls import CallFailed
+from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ class TokenSource(Protocol):
     """Whether people install it themselves, so that being refused by one workspace is no reason not to start."""
 
     async def token(self, team: str, enterprise: str) -> str | None:
-        """The token for a workspace; `None`: it is not installed there. Raises `ApiFailed` when it has expired and
+        """The token for a workspace; `None`: it is not installed there. Raises `CallFailed` when it has expired and
         cannot be renewed now."""
         ...
 
@@ -111,17 +111,17 @@ class Workspaces:
         self._who: Remembered[str, _Who] = Remembered(keep=inf)
 
     async def bot(self, team: str, enterprise: str = "") -> Bot:
-        """The bot of a workspace. Raises `ApiFailed`: `not_installed` (permanent), or what Slack said of its token."""
+        """The bot of a workspace. Raises `CallFailed`: `not_installed` (permanent), or what Slack said of its token."""
         token = await self._tokens.token(team, enterprise)
         if token is None:
-            raise ApiFailed(_WHO, "not_installed", permanent=True)
+            raise CallFailed(_WHO, "not_installed", permanent=True)
         who = await self._who.get(token, self._ask_who)
         if team not in ("", who.team) and not who.organisation_wide:
-            raise ApiFailed(_WHO, "not_installed", permanent=True)
+            raise CallFailed(_WHO, "not_installed", permanent=True)
         return Bot(team or who.team, token, who.bot_user, who.bot_id, who.name, who.url)
 
     async def token(self, team: str) -> str:
-        """For `WebApi`. Raises `ApiFailed`."""
+        """For `WebApi`. Raises `CallFailed`."""
         return (await self.bot(team)).token
 
     def refused(self, team: str, token: str) -> None:
@@ -134,7 +134,7 @@ class Workspaces:
         """For Bolt. A plain function, since Bolt takes the `self` of a method for an argument that it has to fill.
 
         The function returns `None` for a workspace that has not installed us (any more), so that its events are
-        dropped, and raises `ApiFailed` when that cannot be found out now, so that Slack sends the event again.
+        dropped, and raises `CallFailed` when that cannot be found out now, so that Slack sends the event again.
         """
 
         async def authorize(
@@ -144,8 +144,8 @@ class Workspaces:
                 async with asyncio.timeout(AT_ONCE):
                     bot = await self.bot(team_id or "", enterprise_id or "")
             except TimeoutError:
-                raise ApiFailed(_WHO, "timeout") from None
-            except ApiFailed as failure:
+                raise CallFailed(_WHO, "timeout") from None
+            except CallFailed as failure:
                 if not failure.permanent:
                     raise
                 log.warning("slack_workspace_unknown", team=team_id, enterprise=enterprise_id, error=failure.error)
@@ -165,7 +165,7 @@ class Workspaces:
     async def connect(self) -> tuple[Bot, ...]:
         """The workspaces we are in, asked of Slack.
 
-        Raises `NotConnected` when the configured token does not work, `ApiFailed` when Slack cannot be reached.
+        Raises `NotConnected` when the configured token does not work, `CallFailed` when Slack cannot be reached.
         An installation that does not work any more is logged and left out.
         """
         installed = (await self._tokens.installed())[:_MOST_AT_START]
@@ -175,7 +175,7 @@ class Workspaces:
             try:
                 async with gate:
                     return await self.bot(team, enterprise)
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 if not failure.permanent:
                     raise
                 if not self._tokens.many:
@@ -204,9 +204,9 @@ class Workspaces:
     async def _ask_who(self, token: str) -> _Who:
         said = await self._wire.request(_WHO, {}, token=token)
         if not said.get("bot_id"):
-            raise ApiFailed(_WHO, "not_a_bot_token", permanent=True)
+            raise CallFailed(_WHO, "not_a_bot_token", permanent=True)
         if not said.get("team_id") or not said.get("user_id"):
-            raise ApiFailed(_WHO, "bad_answer")
+            raise CallFailed(_WHO, "bad_answer")
         return _Who(
             team=said["team_id"],
             bot_user=said["user_id"],
@@ -263,7 +263,7 @@ class SlackConnectionCheck:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._find_workspaces()
-        except (ApiFailed, TimeoutError) as failure:
+        except (CallFailed, TimeoutError) as failure:
             log.warning("slack_unreachable", error=str(failure) or "timeout", note="trying again in the background")
             self._trying = asyncio.create_task(self._keep_trying(), name="slack connecting")
 
@@ -286,5 +286,5 @@ class SlackConnectionCheck:
             except NotConnected as refusal:
                 log.error("slack_not_connected", reason=refusal.sentence)  # noqa: TRY400  # the sentence says it all
                 return
-            except ApiFailed as failure:
+            except CallFailed as failure:
                 log.info("slack_still_unreachable", error=failure.error)

@@ -12,11 +12,12 @@ import jwt
 import structlog
 
 from adapters.shared.caches import Shared
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import Http
 from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local, service_url
-from adapters.teams.connector.http import Http, HttpFailed
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts
 
@@ -168,6 +169,7 @@ AGAIN_AFTER_FAILURE = 5.0
 KNOWN_WAITS = 1.0
 """Seconds for which somebody whose key is known waits for it to be confirmed once it is old: they may have clicked, and
 Teams waits 5 s for an answer."""
+_FETCH = "keys"
 MOST_KEYS = 500
 """Reading a key takes 20 µs; Microsoft publishes some twenty."""
 FETCH_SECONDS = 4.0
@@ -206,7 +208,7 @@ class Keys:
         Raises `KeysUnavailable`.
         """
         if self._should_fetch(kid):
-            fetch = self._fetches.start("keys", self._fetch)
+            fetch = self._fetches.start(_FETCH, self._fetch)
             await asyncio.wait({fetch}, timeout=KNOWN_WAITS if kid in self._keys else None)
             if fetch.done():
                 fetch.result()
@@ -229,7 +231,7 @@ class Keys:
     async def _fetch(self) -> None:
         try:
             self._keys = await self._ask()
-        except HttpFailed as failure:
+        except CallFailed as failure:
             self._failed = True
             log.warning("teams_keys_not_fetched", error=failure.error, known=len(self._keys))
         else:
@@ -239,21 +241,21 @@ class Keys:
         self._tried_at = self._clock()
 
     async def _ask(self) -> Mapping[str, Key]:
-        """Raises `HttpFailed`, also for documents without a single key: those known are better than none."""
+        """Raises `CallFailed`, also for documents without a single key: those known are better than none."""
         metadata = await self._document(self._metadata_url)
         address = service_url(metadata.get("jwks_uri")).rstrip("/")
         if not address:
-            raise HttpFailed("bad_answer")
+            raise CallFailed(_FETCH, "bad_answer")
         entries = (await self._document(address)).get("keys")
         keys = _keys(entries) if isinstance(entries, list) and len(entries) <= MOST_KEYS else {}
         if not keys:
-            raise HttpFailed("bad_answer")
+            raise CallFailed(_FETCH, "bad_answer")
         return keys
 
     async def _document(self, url: str) -> Mapping[str, Any]:
-        answer = await self._http.request("GET", url, seconds=FETCH_SECONDS)
+        answer = await self._http.request(_FETCH, "GET", url, seconds=FETCH_SECONDS)
         if answer.status != 200:
-            raise HttpFailed(f"http_{answer.status}")
+            raise CallFailed(_FETCH, f"http_{answer.status}")
         return answer.object()
 
 

@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 import structlog
 
 from adapters.shared.caches import Remembered
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import Http, HttpAnswer
 from adapters.shared.untrusted_json import words
-from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
 from adapters.teams.connector.authentication import Vouching, is_outsider
-from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
+from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.tokens import BotTokens, tokens_for
 from adapters.teams.connector.wire import refusal_of
 from adapters.teams.ids import (
@@ -79,7 +80,7 @@ class _RosterEntry:
 class TeamsPeople:
     """The people of all conversations. `close` in the end."""
 
-    def __init__(self, connector: Connector, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
+    def __init__(self, connector: BotConnector, config: TeamsConfig, *, clock: Clock = system_clock) -> None:
         self._connector = connector
         self._config = config
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
@@ -95,7 +96,7 @@ class TeamsPeople:
         """The person, when they may use the bot in this conversation; their time zone and language are the activity's.
 
         Judged are their role in the conversation and their own tenant: guests and people of other organisations are
-        let in where `allow_guests` says so, those whom nobody knows (anonymous) never. Raises `ConnectorFailed` when
+        let in where `allow_guests` says so, those whom nobody knows (anonymous) never. Raises `CallFailed` when
         it cannot be found out within `patience` seconds: who cannot be judged is not let in.
         """
         self.met(caller)
@@ -108,7 +109,7 @@ class TeamsPeople:
 
     async def is_in(self, location: TeamsLocation, user: str, *, patience: float = AT_ONCE) -> bool | None:
         """Whether somebody is in a conversation (in a channel: in its team); `None` in local clients, which have no
-        rosters. Raises `ConnectorFailed` when it cannot be found out within `patience` seconds."""
+        rosters. Raises `CallFailed` when it cannot be found out within `patience` seconds."""
         if self._config.local_unauthenticated and is_local(location.service_url or self._config.cloud.service_url):
             return None
         return bool((await self._profile(location, location.tenant, user, patience)).address)
@@ -120,7 +121,7 @@ class TeamsPeople:
         if not (self._config.local_unauthenticated and is_local(location.service_url)):
             try:
                 profile = await self._profile(location, location.tenant, user, patience)
-            except ConnectorFailed as failure:
+            except CallFailed as failure:
                 log.info("teams_colleague_not_known", error=failure.error)
         if profile and profile.refusal == GUEST:
             return Unwelcome(NO_COLLEAGUE)
@@ -150,7 +151,7 @@ class TeamsPeople:
             async with gate:
                 try:
                     return (await self._profile(location, location.tenant, user_of(person), AT_ONCE)).address
-                except ConnectorFailed as failure:
+                except CallFailed as failure:
                     log.info("teams_address_not_found", error=failure.error)
                     return ""
 
@@ -194,12 +195,12 @@ class TeamsPeople:
             async with asyncio.timeout(patience):
                 return await self._profiles.get(key, lambda _key: self._ask(whole, tenant, user, patience))
         except TimeoutError:
-            raise ConnectorFailed("member", "timeout") from None
+            raise CallFailed("member", "timeout") from None
 
     async def _ask(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
         try:
             member = await self._connector.member(location, user, patience=patience)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if failure.error in _NOBODY:
                 return _RosterEntry("", "", STRANGER)
             raise
@@ -215,7 +216,7 @@ class TeamsPeople:
             members = await self._connector.members(
                 replace(location, conversation=channel), MOST_MEMBERS, patience=AT_ONCE
             )
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.info("teams_roster_not_read", error=failure.error)
             return
         for member in members:
@@ -352,7 +353,7 @@ class TeamsPersonFacts:
         try:
             async with deadline(within or self._within):
                 return await asking
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             self._not_found(what, str(failure), forbidden=failure.error in _FORBIDDEN)
         except TimeoutError:
             self._not_found(what, "timeout", forbidden=False)
@@ -390,7 +391,7 @@ class Entra:
     """Asks as the app, with application permissions that the operator has granted (docs/teams.md). `close` in the
     end.
 
-    Every method raises `ConnectorFailed` when the answer cannot be found out: no permission, no such group, no answer
+    Every method raises `CallFailed` when the answer cannot be found out: no permission, no such group, no answer
     in time, a tenant that is not allowed.
     """
 
@@ -426,7 +427,7 @@ class Entra:
         answer = await self._call(tenant, "POST", f"/v1.0/users/{user}/checkMemberGroups", {"groupIds": [group]})
         found = answer.object().get("value")
         if not isinstance(found, list):
-            raise ConnectorFailed(VERB, "bad_answer")
+            raise CallFailed(VERB, "bad_answer")
         return group.lower() in {str(each).lower() for each in found}
 
     async def _ask_account(self, account: tuple[str, str]) -> Mapping[str, Any]:
@@ -444,10 +445,7 @@ class Entra:
             headers["Content-Type"] = "application/json"
         url = f"{self._config.cloud.graph_url.rstrip('/')}{path}"
         data = json.dumps(body).encode() if body is not None else None
-        try:
-            answer = await self._http.request(method, url, seconds=AT_ONCE, headers=headers, data=data)
-        except HttpFailed as failure:
-            raise ConnectorFailed(VERB, failure.error) from None
+        answer = await self._http.request(VERB, method, url, seconds=AT_ONCE, headers=headers, data=data)
         if answer.status == 401:
             tokens.refused(token)
         if answer.status != 200:
@@ -456,7 +454,7 @@ class Entra:
 
     def _tokens_of(self, tenant: str) -> BotTokens:
         if not self._config.app_id or tenant.lower() not in self._allowed:
-            raise ConnectorFailed(VERB, "not_our_tenant")
+            raise CallFailed(VERB, "not_our_tenant")
         if tenant not in self._tokens:
             resource = self._config.cloud.graph_url
             self._tokens[tenant] = tokens_for(self._config, tenant=tenant, resource=resource, clock=self._clock)
@@ -466,4 +464,4 @@ class Entra:
 def _check(*ids: str) -> None:
     """They become part of an address."""
     if not all(map(is_object_id, ids)):
-        raise ConnectorFailed(VERB, "no_object_id")
+        raise CallFailed(VERB, "no_object_id")

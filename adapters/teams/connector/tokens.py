@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 import structlog
 
 from adapters.shared.caches import Shared
-from adapters.teams.api import ConnectorFailed
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import Http, HttpAnswer
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
 from bot.clock import Clock, system_clock
 
 log = structlog.get_logger(__name__)
@@ -46,7 +46,7 @@ class ConnectorTokens(Protocol):
         ...
 
     async def token(self) -> str:
-        """The token; empty: this bot has none. Raises `ConnectorFailed` with the verb `token`, `permanent` when the
+        """The token; empty: this bot has none. Raises `CallFailed` with the verb `token`, `permanent` when the
         configuration has to be set right."""
         ...
 
@@ -118,7 +118,7 @@ class BotTokens:
         self._expires = self._ahead = self._too_late = 0.0
         self._refused_at = float("-inf")
         self._not_before = 0.0
-        self._failure: ConnectorFailed | None = None
+        self._failure: CallFailed | None = None
         self._requests: Shared[str, str] = Shared()
 
     @property
@@ -132,7 +132,7 @@ class BotTokens:
         return self._failure.error if self._failure else ""
 
     async def token(self) -> str:
-        """The token, from memory most of the time. Raises `ConnectorFailed`."""
+        """The token, from memory most of the time. Raises `CallFailed`."""
         now, grant = self._clock(), self._usable()
         if grant is not None and now < self._ahead:
             return grant.token
@@ -143,7 +143,7 @@ class BotTokens:
             return grant.token
         try:
             return await self._fresh(now)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if grant is None:
                 # Each caller gets an exception of its own: one that many raise would gather all their traces.
                 raise _again(failure) from None
@@ -169,7 +169,7 @@ class BotTokens:
     async def _renew(self) -> str:
         try:
             grant = await self._ask()
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             self._failure = failure
             again = AGAIN_AFTER_FAILURE if self._usable() is None else AGAIN_AFTER
             self._not_before = self._clock() + again
@@ -189,8 +189,8 @@ class BotTokens:
         return self._grant if self._grant is not None and self._clock() < last else None
 
 
-def _again(failure: ConnectorFailed) -> ConnectorFailed:
-    return ConnectorFailed(failure.verb, failure.error, status=failure.status, permanent=failure.permanent)
+def _again(failure: CallFailed) -> CallFailed:
+    return CallFailed(failure.call, failure.error, status=failure.status, permanent=failure.permanent)
 
 
 # --------------------------------------------------------------------------- where a token comes from
@@ -221,7 +221,7 @@ class TimedToken:
 
 
 Ask = Callable[[], Awaitable[TimedToken]]
-"""Gets a token. Raises `ConnectorFailed` with the verb `token`; its causes are not kept, since they hold the secret."""
+"""Gets a token. Raises `CallFailed` with the verb `token`; its causes are not kept, since they hold the secret."""
 
 
 def bots_tenant(config: TeamsConfig) -> str:
@@ -241,7 +241,9 @@ def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) 
     }
 
     async def ask() -> TimedToken:
-        answer = await _answer(http, "POST", url, {"Accept": "application/json"}, form)
+        answer = await http.request(
+            VERB, "POST", url, seconds=REQUEST_SECONDS, headers={"Accept": "application/json"}, data=form
+        )
         return _granted(answer, lives=_seconds(answer.object().get("expires_in")))
 
     return ask
@@ -265,20 +267,11 @@ def with_managed_identity(
         headers = {"Metadata": "true"}
 
     async def ask() -> TimedToken:
-        answer = await _answer(http, "GET", url, headers, None)
+        answer = await http.request(VERB, "GET", url, seconds=REQUEST_SECONDS, headers=headers)
         until = _seconds(answer.object().get("expires_on"))
         return _granted(answer, lives=until - clock())
 
     return ask
-
-
-async def _answer(
-    http: Http, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None
-) -> HttpAnswer:
-    try:
-        return await http.request(method, url, seconds=REQUEST_SECONDS, headers=headers, data=form)
-    except HttpFailed as failure:
-        raise ConnectorFailed(VERB, failure.error) from None
 
 
 def _granted(answer: HttpAnswer, lives: float) -> TimedToken:
@@ -287,17 +280,17 @@ def _granted(answer: HttpAnswer, lives: float) -> TimedToken:
     if answer.status != 200:
         raise _refusal(answer.status, said)
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
-        raise ConnectorFailed(VERB, "bad_answer", status=200)
+        raise CallFailed(VERB, "bad_answer", status=200)
     return TimedToken(token, max(_SHORTEST_LIFE, lives))
 
 
-def _refusal(status: int, said: Mapping[str, Any]) -> ConnectorFailed:
+def _refusal(status: int, said: Mapping[str, Any]) -> CallFailed:
     error = said.get("error")
     # IMDS and Entra put a word here, App Service an object or nothing.
     word = error if isinstance(error, str) and _WORD.fullmatch(error) else ""
     code = _ENTRA_CODE.match(str(said.get("error_description", "")))
     shown = code.group() if code else word or f"http_{status}"
-    return ConnectorFailed(VERB, shown, status=status, permanent=status < 500 and word in _REFUSED)
+    return CallFailed(VERB, shown, status=status, permanent=status < 500 and word in _REFUSED)
 
 
 def _seconds(value: object) -> float:

@@ -27,8 +27,8 @@ from msrest.authentication import Authentication
 from msrest.pipeline import Request as SdkRequest
 from msrest.pipeline.async_abc import AsyncHTTPSender, AsyncPipeline
 
-from adapters.teams.api import ConnectorFailed
-from adapters.teams.connector.http import Http, HttpAnswer, HttpFailed
+from adapters.shared.calls import CallFailed
+from adapters.shared.http import Http, HttpAnswer
 
 Operation = Callable[[ConversationsOperations, Mapping[str, Any]], Awaitable[Any]]
 """Calls one of the SDK's operations with what it is to hand on to `_Sender`."""
@@ -61,7 +61,7 @@ class ConnectorHttpClient:
         self._services: dict[str, ConversationsOperations] = {}
 
     async def exchange(self, service_url: str, call: CallOptions, operation: Operation) -> Any:
-        """The JSON that was answered; `None`: none was. Raises `ConnectorFailed`."""
+        """The JSON that was answered; `None`: none was. Raises `CallFailed`."""
         headers = {"Authorization": f"Bearer {call.token}"} if call.token else {}
         return await operation(self._service(service_url), {"custom_headers": headers, "call": call})
 
@@ -115,15 +115,12 @@ class _Sender(AsyncHTTPSender[Any, Any]):
         """Connections are closed by `Wire`."""
 
     async def send(self, request: SdkRequest[Any], **options: Any) -> Any:
-        """Raises `ConnectorFailed`."""
+        """Raises `CallFailed`."""
         asked, call = request.http_request, cast(CallOptions, options["call"])
         url = f"{asked.url}?{urlencode(call.query)}" if call.query else asked.url
-        try:
-            answer = await self._http.request(
-                asked.method, url, seconds=call.seconds, headers=asked.headers, data=asked.data
-            )
-        except HttpFailed as failure:
-            raise ConnectorFailed(call.verb, failure.error, may_have_acted=failure.may_have_acted) from None
+        answer = await self._http.request(
+            call.verb, asked.method, url, seconds=call.seconds, headers=asked.headers, data=asked.data
+        )
         if not 200 <= answer.status < 300:
             raise refusal_of(call.verb, answer)
         read = _Answered(answer.json())
@@ -131,10 +128,10 @@ class _Sender(AsyncHTTPSender[Any, Any]):
         return read
 
 
-def refusal_of(verb: str, answer: HttpAnswer) -> ConnectorFailed:
+def refusal_of(verb: str, answer: HttpAnswer) -> CallFailed:
     """An answer that says no, as a failure."""
     status = answer.status
-    return ConnectorFailed(
+    return CallFailed(
         verb,
         _code(answer) if status != 429 else "ratelimited",
         status=status,

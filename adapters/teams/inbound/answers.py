@@ -9,9 +9,10 @@ from typing import Any
 
 import structlog
 
-from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.shared.calls import CallFailed
+from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople
-from adapters.teams.ids import person_id
+from adapters.teams.ids import Activity, person_id
 from adapters.teams.inbound.visitors import TeamsVisitor
 from adapters.teams.outbound.private import TeamsPrivateMessages
 from adapters.teams.render.dialogs import Dialog, note_dialog
@@ -28,7 +29,7 @@ NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me
 class TeamsAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, connector: Connector, people: TeamsPeople, private: TeamsPrivateMessages) -> None:
+    def __init__(self, connector: BotConnector, people: TeamsPeople, private: TeamsPrivateMessages) -> None:
         self._connector = connector
         self._people = people
         self._private = private
@@ -38,7 +39,7 @@ class TeamsAnswers:
         caller = visitor.caller
         try:
             return await self._people.admitted(visitor.location, caller)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
             return Unwelcome(NOT_FOUND_OUT)
 
@@ -70,7 +71,7 @@ class TeamsAnswers:
         """A message where they are, for everybody there."""
         try:
             await self._connector.send(visitor.location, activity)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.warning("teams_person_not_told", tenant=visitor.location.tenant, error=failure.error)
 
 

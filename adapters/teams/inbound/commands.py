@@ -3,7 +3,7 @@ alone."""
 
 from __future__ import annotations
 
-from adapters.teams.api import Activity
+from adapters.teams.ids import Activity
 from adapters.teams.inbound.answers import TeamsAnswers
 from adapters.teams.inbound.visitors import TeamsOverviews, TeamsVisitor
 from adapters.teams.render.posts import connections_activity, help_activity, note, overview_activity

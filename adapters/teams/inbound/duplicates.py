@@ -13,8 +13,9 @@ from typing import Any
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.calls import CallFailed
 from adapters.teams import actions
-from adapters.teams.api import Connector, ConnectorFailed
+from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import channel_of, place_of
 from adapters.teams.inbound.gestures import TeamsClick
 from bot.platform import Reference
@@ -43,7 +44,7 @@ _ON_CARDS = frozenset(
 class Duplicates:
     """Removes cards that the records know nothing of."""
 
-    def __init__(self, queries: Queries, connector: Connector, background: BackgroundTasks, *, grace: float) -> None:
+    def __init__(self, queries: Queries, connector: BotConnector, background: BackgroundTasks, *, grace: float) -> None:
         self._queries = queries
         self._connector = connector
         self._background = background
@@ -64,7 +65,7 @@ class Duplicates:
             return  # the latter: what a client says may be made up, also on which message something was clicked
         try:
             await self._connector.delete(location, message)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.info("teams_duplicate_not_removed", tenant=location.tenant, error=failure.error)
         else:
             log.info("teams_duplicate_removed", tenant=location.tenant, subject=click.subject)

@@ -10,10 +10,10 @@ from aiohttp import web
 
 from adapters.shared.json_bodies import LONG
 from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
-from adapters.teams.api import Activity
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
 from adapters.teams.connector.turns import ActivityAnswer, Turns
+from adapters.teams.ids import Activity
 from adapters.teams.inbound.activities import MalformedActivityError, decode
 from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.messages import TeamsMessageHandler

@@ -13,8 +13,9 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from adapters.shared.calls import CallFailed
 from adapters.shared.untrusted_json import part, parts, words
-from adapters.teams.api import AT_ONCE, Connector, ConnectorFailed
+from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import (
     PLATFORM,
@@ -190,7 +191,7 @@ async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unw
     )
     try:
         person = await people.admitted(location, caller, patience=PATIENCE)
-    except ConnectorFailed as failure:
+    except CallFailed as failure:
         raise PostFailed(
             f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
         ) from failure
@@ -218,7 +219,7 @@ MOST_CONVERSATIONS = 40
 class TeamsOverviews:
     """What waits for a person, and what came of what they asked."""
 
-    def __init__(self, queries: Queries, connector: Connector) -> None:
+    def __init__(self, queries: Queries, connector: BotConnector) -> None:
         self._queries = queries
         self._connector = connector
 
@@ -238,7 +239,7 @@ class TeamsOverviews:
         """Whether they are in a conversation; not, where that cannot be found out."""
         try:
             await self._connector.member(location, visitor.caller.address or visitor.caller.user, patience=AT_ONCE)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.info("teams_not_shown", tenant=location.tenant, error=failure.error)
             return False
         return True

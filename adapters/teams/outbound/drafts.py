@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from adapters.shared.caches import Newest, Refusals
-from adapters.teams.api import AT_ONCE, Activity, Connector, ConnectorFailed
-from adapters.teams.ids import TeamsLocation, location_of
+from adapters.shared.calls import CallFailed
+from adapters.teams.connector.client import AT_ONCE, BotConnector
+from adapters.teams.ids import Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
@@ -92,7 +93,7 @@ class ConversationLock:
 class TeamsDraftContext:
     """With what it is shown, and where."""
 
-    connector: Connector
+    connector: BotConnector
     location: TeamsLocation
     thread_id: str
     pace: TeamsPace
@@ -205,13 +206,13 @@ class TeamsLiveAnswer:
             return self._setting.pace.chunk
         try:
             await self._stream(line)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             self._take_note(line, failure)
             return max(self._setting.pace.chunk, failure.retry_after or 0.0)
         return self._setting.pace.chunk
 
     async def _stream(self, line: ConversationLock) -> None:
-        """One update at most. Raises `ConnectorFailed`."""
+        """One update at most. Raises `CallFailed`."""
         answer = next((a for a in self._answers.values() if not a.is_over), None)
         shown = streamable(answer.text) if answer is not None else ""
         if line.stream is not None and line.stream.age >= self._setting.pace.longest_stream:
@@ -257,7 +258,7 @@ class TeamsLiveAnswer:
         elif stream is not None:
             await stream.vanish()
 
-    def _take_note(self, line: ConversationLock, failure: ConnectorFailed) -> None:
+    def _take_note(self, line: ConversationLock, failure: CallFailed) -> None:
         """Go on, or show nothing more of this turn."""
         stream = line.stream
         if stream is None or stream.is_open or not (failure.permanent or stream.lost):
@@ -275,7 +276,7 @@ class TeamsLiveAnswer:
         self._type_at = _now() + self._setting.pace.typing
         try:
             await self._setting.connector.send(self._setting.location, {"type": "typing"}, patience=AT_ONCE)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             self._type_at = _now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
 
     async def _wind_up(self, line: ConversationLock) -> None:
@@ -326,7 +327,7 @@ CLOSING = 5.0
 class TeamsDrafts:
     """The drafts of all conversations."""
 
-    def __init__(self, connector: Connector, *, clock: Clock = system_clock, pace: TeamsPace | None = None) -> None:
+    def __init__(self, connector: BotConnector, *, clock: Clock = system_clock, pace: TeamsPace | None = None) -> None:
         self._connector = connector
         self._pace = pace or TeamsPace()
         # Teams says the same where a stream of ours is still open, which it is for as long at most.
@@ -363,7 +364,7 @@ class TeamsDrafts:
 
     async def show(self, post: Post, location: TeamsLocation, activity: Activity) -> str:
         """While `posting`: turn what was shown of a post, or of its turn so far, into the post's first message; its
-        id. Empty: there is nothing, and it has to be posted. Raises `ConnectorFailed`."""
+        id. Empty: there is nothing, and it has to be posted. Raises `CallFailed`."""
         for live in self._working.values():
             if (live.thread_id, live.location.conversation) == (post.thread_id, location.conversation):
                 live.posted()

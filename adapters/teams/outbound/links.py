@@ -7,7 +7,8 @@ from typing import Any
 
 import structlog
 
-from adapters.teams.api import Connector, ConnectorFailed
+from adapters.shared.calls import CallFailed
+from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.posting import post_part, reference_to
 from adapters.teams.outbound.private import TeamsPrivateMessages
@@ -28,7 +29,7 @@ class SignInLinkMessages:
     """Sees to it that exactly the owners of open sign-ins have their links. Failing is no failure of the card: its
     button gives the link again."""
 
-    def __init__(self, connector: Connector, private: TeamsPrivateMessages, link_of: SignInLink) -> None:
+    def __init__(self, connector: BotConnector, private: TeamsPrivateMessages, link_of: SignInLink) -> None:
         self._connector = connector
         self._private = private
         self._link_of = link_of
@@ -61,7 +62,7 @@ class SignInLinkMessages:
         """For everybody there to read, so without the link."""
         try:
             note = await post_part(self._connector, location, open_a_chat_first(view.owner))
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.warning("teams_owner_not_told", sign_in=view.sign_in_id, error=failure.error)
             return {}
         return reference_to(location.conversation, [note])

@@ -9,8 +9,9 @@ from dataclasses import replace
 import structlog
 
 from adapters.shared.caches import Newest
-from adapters.teams.api import Activity, Connector, ConnectorFailed
-from adapters.teams.ids import TeamsLocation, channel_of, location_of, user_of
+from adapters.shared.calls import CallFailed
+from adapters.teams.connector.client import BotConnector
+from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.links import SignInLink, SignInLinkMessages
@@ -42,7 +43,7 @@ class TeamsPostSender:
 
     def __init__(
         self,
-        connector: Connector,
+        connector: BotConnector,
         people: Addresses,
         drafts: TeamsDrafts,
         private: TeamsPrivateMessages,
@@ -130,7 +131,7 @@ class TeamsPostSender:
     async def _send_privately(self, post: Post, location: TeamsLocation, person: str) -> Reference:
         try:
             return await self._private.write(location, person, activities(post, Audience("personal")))
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if not failure.permanent:
                 raise
             log.warning("teams_person_not_told", tenant=location.tenant, user=user_of(person), error=failure.error)
@@ -156,5 +157,5 @@ def _teams_failing() -> Iterator[None]:
     """Teams' failures as those of the port."""
     try:
         yield
-    except ConnectorFailed as failure:
+    except CallFailed as failure:
         raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure

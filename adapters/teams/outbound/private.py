@@ -9,9 +9,10 @@ from typing import Any, Literal
 import structlog
 
 from adapters.shared.caches import Refusals, Remembered
-from adapters.teams.api import Activity, Connector, ConnectorFailed
+from adapters.shared.calls import CallFailed
 from adapters.teams.config import TeamsConfig
-from adapters.teams.ids import TeamsLocation, user_of
+from adapters.teams.connector.client import BotConnector
+from adapters.teams.ids import Activity, TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
 from adapters.teams.outbound.posting import location_of_reference, post_part, reference_to, remove
 from bot.clock import Clock, system_clock
@@ -32,7 +33,7 @@ class TeamsPrivateMessages:
     """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
 
     def __init__(
-        self, connector: Connector, people: Addresses, config: TeamsConfig, *, clock: Clock = system_clock
+        self, connector: BotConnector, people: Addresses, config: TeamsConfig, *, clock: Clock = system_clock
     ) -> None:
         self._connector = connector
         self._people = people
@@ -49,12 +50,12 @@ class TeamsPrivateMessages:
         that is logged here."""
         try:
             return await self.write(location, person, [activity], address=address)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.warning(
                 "teams_person_not_told",
                 tenant=location.tenant,
                 user=user_of(person),
-                verb=failure.verb,
+                verb=failure.call,
                 error=failure.error,
             )
             return None
@@ -62,7 +63,7 @@ class TeamsPrivateMessages:
     async def write(
         self, location: TeamsLocation, person: str, activities: Sequence[Activity], *, address: str = ""
     ) -> dict[str, Any]:
-        """The same for several messages, all by the same way; what is needed to change them. Raises `ConnectorFailed`
+        """The same for several messages, all by the same way; what is needed to change them. Raises `CallFailed`
         where the last way failed."""
         user = user_of(person)
         if is_chat_with(location, person):
@@ -76,7 +77,7 @@ class TeamsPrivateMessages:
         return _private(chat, parts, "chat")
 
     async def chat_with(self, location: TeamsLocation) -> TeamsLocation:
-        """The 1:1 chat with `location.user`, opened where it was not. Raises `ConnectorFailed` (403: they have not
+        """The 1:1 chat with `location.user`, opened where it was not. Raises `CallFailed` (403: they have not
         installed the app)."""
         if location.conversation:
             return location
@@ -93,7 +94,7 @@ class TeamsPrivateMessages:
         for part in reference["parts"]:
             try:
                 await remove(self._connector, where, part, targeted=reference.get("way") == "targeted")
-            except ConnectorFailed as failure:
+            except CallFailed as failure:
                 log.info("teams_private_message_not_removed", tenant=location.tenant, error=failure.error)
 
     async def close(self) -> None:
@@ -113,7 +114,7 @@ class TeamsPrivateMessages:
         try:
             for activity in activities:
                 posted.append(await self._connector.send(location, activity, only_for=address, patience=PATIENCE))  # noqa: PERF401  # those before a failure count
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.info("teams_targeted_message_impossible", tenant=location.tenant, error=failure.error)
             if _says_never(failure):
                 self._untargeted.remember(location.tenant)
@@ -128,7 +129,7 @@ def is_chat_with(location: TeamsLocation, person: str) -> bool:
     return location.kind == "personal" and bool(location.conversation) and location.user == user_of(person)
 
 
-def _says_never(failure: ConnectorFailed) -> bool:
+def _says_never(failure: CallFailed) -> bool:
     """Whether a tenant has no targeted messages: Teams knows neither the verb nor the address then. A conversation that
     we are not in (403) says nothing about its tenant."""
     return failure.permanent and failure.status in {400, 404, 405, 501} and "NotFound" not in failure.error

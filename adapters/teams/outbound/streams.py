@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import structlog
 
-from adapters.teams.api import AT_ONCE, PATIENCE, Activity, Connector, ConnectorFailed
-from adapters.teams.ids import TeamsLocation
+from adapters.shared.calls import CallFailed
+from adapters.teams.connector.client import AT_ONCE, PATIENCE, BotConnector
+from adapters.teams.ids import Activity, TeamsLocation
 from adapters.teams.outbound.posting import instead_of, remove, replace_part
 from bot.safe_text import visible_line
 
@@ -29,7 +30,7 @@ class TeamsStream:
     """A message that grows. Only what Teams has taken counts as shown. Whoever uses it sees to it that its calls are
     made one after the other."""
 
-    def __init__(self, connector: Connector, location: TeamsLocation) -> None:
+    def __init__(self, connector: BotConnector, location: TeamsLocation) -> None:
         self.id = ""
         """Activity id of the message; empty while Teams has taken nothing."""
         self.text = ""
@@ -56,12 +57,12 @@ class TeamsStream:
         return bool(self._sequence) and not self._is_over and self.age < LIVES
 
     async def inform(self, status: str) -> None:
-        """Say in one line what the bot is doing, while there is no text yet. Raises `ConnectorFailed`."""
+        """Say in one line what the bot is doing, while there is no text yet. Raises `CallFailed`."""
         await self._show("informative", status)
         self.status = status
 
     async def write(self, text: str) -> None:
-        """Show the text so far, which begins with what is shown. Raises `ConnectorFailed`."""
+        """Show the text so far, which begins with what is shown. Raises `CallFailed`."""
         await self._show("streaming", text)
         self.text = text
 
@@ -69,7 +70,7 @@ class TeamsStream:
         """End it as this message; once it has become one, become another. False: Teams has ended it already, and the
         message has to be posted anew.
 
-        Raises `ConnectorFailed` when that cannot be said now: to be tried again.
+        Raises `CallFailed` when that cannot be said now: to be tried again.
         """
         is_continuation = str(activity.get("text", "")).startswith(self.text)
         ended = await self._end(activity if is_continuation else _alone(self.text, "markdown"))
@@ -86,7 +87,7 @@ class TeamsStream:
                 await self._end(_alone(self.text or self.status, "plain"), AT_ONCE)
             if self._may_be_message:
                 await remove(self._connector, self._location, self.id)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             log.info("teams_stream_not_removed", tenant=self._location.tenant, error=failure.error)
         self._is_over = True
 
@@ -99,7 +100,7 @@ class TeamsStream:
         activity = {"type": "typing", "text": text, "entities": [info]}
         try:
             given = await self._connector.send(self._location, activity, patience=AT_ONCE)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if failure.may_have_acted:
                 self._sequence, self._began_at = sequence, began_at
                 self.lost = not self.id
@@ -109,7 +110,7 @@ class TeamsStream:
         self._sequence, self._began_at = sequence, began_at
 
     async def _end(self, activity: Activity, patience: float = PATIENCE) -> bool:
-        """Finish it with a message; false: it is over already. Raises `ConnectorFailed` to be tried again."""
+        """Finish it with a message; false: it is over already. Raises `CallFailed` to be tried again."""
         if not self.id or not self.is_open:
             self._is_over = True
             return False
@@ -117,7 +118,7 @@ class TeamsStream:
         entities: list[Any] = [*activity.get("entities", ()), info]
         try:
             await self._connector.send(self._location, {**activity, "entities": entities}, patience=patience)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             words = instead_of(activity, failure)
             if words is not None:
                 return await self._end(words, patience)
@@ -133,7 +134,7 @@ class TeamsStream:
     async def _replaced(self, activity: Activity) -> bool:
         try:
             return await replace_part(self._connector, self._location, self.id, activity)
-        except ConnectorFailed as failure:
+        except CallFailed as failure:
             if not failure.permanent:
                 raise
             # A person who has stopped it keeps what they saw: nobody can change it.

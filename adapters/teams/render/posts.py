@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
-from adapters.teams.api import Activity
+from adapters.teams.ids import Activity
 from adapters.teams.render.answers import Page, pages
 from adapters.teams.render.cards import approval_card, is_open, summary_of
 from adapters.teams.render.citations import Citations

@@ -1,0 +1,172 @@
+"""Requests to services outside: bounded in time and size, and with one failure. Nothing here blocks (rule 13)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from adapters.shared.calls import CallFailed
+from adapters.shared.json_bodies import has_too_many_values
+
+CONNECT_SECONDS = 5.0
+LONGEST_ANSWER = 4 * 1024 * 1024
+"""Bytes, decompressed: 200 messages of a thread with all their blocks."""
+MOST_VALUES = 50_000
+"""Of a JSON answer, which takes up to 30 ms to be read: 200 messages with 250 each. Teams' pages of 500 members have
+some 5,000."""
+_READ = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An answer, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Looked up case-insensitively."""
+    body: bytes
+
+    def json(self) -> Any:
+        """Returns what the body says; `None` when it is not JSON, or too much to be read."""
+        if has_too_many_values(self.body, MOST_VALUES):
+            return None
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    def object(self) -> Mapping[str, Any]:
+        """Returns the JSON object that the body is; an empty one when it is none."""
+        read = self.json()
+        return read if isinstance(read, dict) else {}
+
+
+class Http:
+    """Connections, kept and shared. `close` in the end.
+
+    Redirects are not followed: they would take our tokens along.
+    """
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def request(
+        self,
+        call: str,
+        method: str,
+        url: str,
+        *,
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | str | Mapping[str, str] | None = None,
+    ) -> HttpAnswer:
+        """Returns the answer. Raises `CallFailed`, of the name `call`, where there is none.
+
+        Args:
+            seconds: From connecting to the last byte.
+            data: A mapping is sent as a form.
+        """
+        try:
+            with failing(call):
+                async with (
+                    asyncio.timeout(seconds),
+                    self._opened().request(
+                        method,
+                        URL(url, encoded=True),
+                        headers=headers,
+                        data=data,
+                        allow_redirects=False,
+                        proxy=proxy_for(url),
+                    ) as response,
+                ):
+                    return HttpAnswer(response.status, response.headers, await response.read())
+        except ValueError:
+            raise CallFailed(call, "bad_address") from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+        self._session = None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Made in the running loop, at its first use."""
+        if self._session is None:
+            self._session = bounded_session(aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS))
+        return self._session
+
+
+@contextmanager
+def failing(call: str) -> Iterator[None]:
+    """aiohttp's failures, and time-outs, as `CallFailed`. Causes are not kept: they hold the request, and with it
+    texts, secrets and tokens."""
+    try:
+        yield
+    except aiohttp.InvalidURL:
+        raise CallFailed(call, "bad_address") from None
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError):
+        raise CallFailed(call, "connection") from None
+    except TimeoutError:
+        raise CallFailed(call, "timeout", may_have_acted=True) from None
+    except AnswerTooLong:
+        raise CallFailed(call, "bad_answer", may_have_acted=True) from None
+    except aiohttp.ClientError:
+        raise CallFailed(call, "connection", may_have_acted=True) from None
+
+
+def proxy_for(url: str) -> str | None:
+    """Returns the proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`)."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+class AnswerTooLong(aiohttp.ClientPayloadError):
+    """An answer longer than `LONGEST_ANSWER`."""
+
+
+class BoundedAnswer(aiohttp.ClientResponse):
+    """An answer whose body is counted while it comes, and is UTF-8 whatever it says itself: Python knows encodings
+    (`punycode`) that take seconds for 200 kB."""
+
+    async def read(self) -> bytes:
+        """The whole body. Raises `AnswerTooLong`."""
+        if self._body is None:
+            body = bytearray()
+            async for chunk in self.content.iter_chunked(_READ):
+                body += chunk
+                if len(body) > LONGEST_ANSWER:
+                    self.close()
+                    raise AnswerTooLong
+            self._body = bytes(body)
+        return self._body
+
+    async def json(self, **how: Any) -> Any:
+        """As aiohttp's. Raises `json.JSONDecodeError` also where there is too much to be read."""
+        if has_too_many_values(await self.read(), MOST_VALUES):
+            raise json.JSONDecodeError("too many values", "", 0)
+        return await super().json(**how)
+
+    def get_encoding(self) -> str:
+        """As JSON is written."""
+        return "utf-8"
+
+
+def bounded_session(
+    timeout: aiohttp.ClientTimeout, *middlewares: aiohttp.ClientMiddlewareType
+) -> aiohttp.ClientSession:
+    """Returns a session for a service outside, without cookies; to be made in the running loop."""
+    return aiohttp.ClientSession(
+        timeout=timeout,
+        response_class=BoundedAnswer,
+        middlewares=middlewares,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
