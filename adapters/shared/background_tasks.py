@@ -1,9 +1,10 @@
-"""Small tasks that nobody waits for: kept from the garbage collector, and drained at shutdown."""
+"""Tasks that nobody waits for: kept from the garbage collector, and drained at shutdown."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Collection, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -30,11 +31,7 @@ class BackgroundTasks:
 
     async def drain(self, within: float) -> None:
         """Wait until all are done, `within` seconds at most; the rest is cancelled."""
-        if self._running:
-            _, late = await asyncio.wait(set(self._running), timeout=within)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        await drained(self._running, within)
 
     async def _guarded(self, work: Awaitable[object], name: str) -> None:
         try:
@@ -42,3 +39,18 @@ class BackgroundTasks:
         except Exception:
             # Nobody awaits the task, so this is the last place where its failure can be noticed.
             log.exception("background_task_failed", platform=self._platform, task=name)
+
+
+async def drained(tasks: Collection[asyncio.Task[Any]], within: float) -> None:
+    """Wait until these tasks are done, `within` seconds at most; the rest is cancelled."""
+    if tasks:
+        _, late = await asyncio.wait(set(tasks), timeout=within)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+
+async def happens(event: asyncio.Event, seconds: float) -> None:
+    """Wait for it, so many seconds at most."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)

@@ -9,6 +9,7 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.connecting import ConnectionCheck
 from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.clicks import SlackClickHandler
@@ -21,7 +22,7 @@ from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, Slack
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.outbound.private import SlackPrivateMessages
 from adapters.slack.sender import SlackSender
-from adapters.slack.web_api.workspaces import SlackConnectionCheck
+from adapters.slack.web_api.workspaces import Bot
 from bot.services import Services
 
 log = structlog.get_logger(__name__)
@@ -67,7 +68,9 @@ class SlackReceiver:
             SocketMode(self._inbound, config.app_token, config.api_url, background) if config.app_token else None
         )
         self._mode = "socket" if config.socket_mode else "http"
-        self._connecting = SlackConnectionCheck(workspaces, self._mode)
+        self._workspaces = workspaces
+        self._bots: tuple[Bot, ...] | None = None
+        self._connecting = ConnectionCheck(PLATFORM, self._connect)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. In Socket Mode Slack sends no events here."""
@@ -90,11 +93,10 @@ class SlackReceiver:
 
     def facts(self) -> Mapping[str, Any]:
         """For `/health-check`."""
-        bots = self._connecting.bots
         return {
             "mode": self._mode,
-            "connected": bots is not None and (self._socket is None or self._socket.connected),
-            "workspaces": len(bots or ()),
+            "connected": self._bots is not None and (self._socket is None or self._socket.connected),
+            "workspaces": len(self._bots or ()),
         }
 
     async def stop(self) -> None:
@@ -105,3 +107,7 @@ class SlackReceiver:
         if self._socket:
             await self._socket.close()
             await self._background.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again
+
+    async def _connect(self) -> None:
+        self._bots = await self._workspaces.connect()
+        log.info("slack_connected", workspaces=[bot.name for bot in self._bots], mode=self._mode)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapters.shared.sending import SignInLink
 from adapters.slack.config import SlackConfig, config_from
 from adapters.slack.ids import PLATFORM, named_place
 from adapters.slack.outbound.drafts import SlackDrafts
-from adapters.slack.outbound.outbox import SignInLink, SlackPostSender
+from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.install_pages import InstallPages
 from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
-from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts, UserGroups
+from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
@@ -57,7 +58,7 @@ class SlackSender:
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
         self.people = SlackPeople(self.api, config, clock=clock)
         self.members = Members(self.api, clock=clock)
-        self._groups = UserGroups(self.api, clock=clock)
+        self._facts = facts = SlackPersonFacts(self.api, self.people, self.members, clock=clock)
         self._backgrounds = Backgrounds(self.api, self.people, clock=clock)
         self._drafts = SlackDrafts(self.api, clock=clock)
 
@@ -65,16 +66,15 @@ class SlackSender:
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = self._backgrounds.introduce
         self.live = self._drafts.live
-        standing = SlackPersonFacts(self.people, self.members, self._groups)
-        self.in_group, self.in_channel = standing.in_group, standing.in_channel
-        self.account_of, self.name_of = standing.account_of, standing.name_of
+        self.in_group, self.in_channel = facts.in_group, facts.in_channel
+        self.account_of, self.name_of = facts.account_of, facts.name_of
         self.named_place = named_place
 
     async def close(self) -> None:
         """Disconnect."""
         await self._drafts.close()
         await self._backgrounds.close()
-        await self._groups.close()
+        await self._facts.close()
         await self.members.close()
         await self.people.close()
         await self.api.close()

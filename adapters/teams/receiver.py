@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.teams.connecting import TeamsConnectionCheck
+from adapters.shared.connecting import ConnectionCheck
 from adapters.teams.connector.authentication import Authentication
+from adapters.teams.connector.tokens import connect
 from adapters.teams.connector.turns import Turns
 from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import TeamsAnswers
@@ -49,7 +51,7 @@ class TeamsReceiver:
         self.name = sender.name
         self._connector = connector = sender.connector
         self._background = background = BackgroundTasks(PLATFORM)
-        self._connecting = TeamsConnectionCheck(sender.config, sender.tokens)
+        self._connecting = ConnectionCheck(PLATFORM, partial(connect, sender.config, sender.tokens))
         self._authentication = Authentication(sender.config, clock=sender.clock)
         queries, people = services.queries, sender.people
         answers = TeamsAnswers(connector, people, sender.private)
@@ -70,16 +72,16 @@ class TeamsReceiver:
             services.connections,
             answers=answers,
             clicks=clicks,
-            dialogs=Dialogs(services, answers, sender.standing.colleague),
+            dialogs=Dialogs(services, answers, sender.facts.colleague),
             listening=listening,
             background=background,
             within=patience.answer,
         )
-        self._door = ActivityVerifier(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
+        self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application."""
-        return [web.post(MESSAGES_PATH, self._door.handle)]
+        return [web.post(MESSAGES_PATH, self._verifier.handle)]
 
     async def start(self) -> None:
         """Get the bot's token once. Raises `NotConnected` when Microsoft refuses us; when it cannot be reached, this

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from adapters.shared.sending import SignInLink
 from adapters.teams.config import TeamsConfig, config_from
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople, TeamsPersonFacts
@@ -11,7 +12,6 @@ from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import PLATFORM, named_place
 from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import TeamsDrafts
-from adapters.teams.outbound.links import SignInLink
 from adapters.teams.outbound.outbox import TeamsPostSender
 from adapters.teams.outbound.private import TeamsPrivateMessages
 from bot.clock import Clock, system_clock
@@ -33,7 +33,7 @@ class TeamsSender:
         self.tokens = tokens_of(config, clock=clock)
         self.connector = BotConnector(config, self.tokens)
         self.people = TeamsPeople(self.connector, config, clock=clock)
-        self.standing = TeamsPersonFacts(self.people, config, clock=clock)
+        self.facts = TeamsPersonFacts(self.people, config, clock=clock)
         self.private = TeamsPrivateMessages(self.connector, self.people, config, clock=clock)
         self._drafts = TeamsDrafts(self.connector, clock=clock)
 
@@ -41,15 +41,15 @@ class TeamsSender:
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
         self.introduce = partial(introduce, self.people)
         self.live = self._drafts.live
-        self.in_group, self.in_channel = self.standing.in_group, self.standing.in_channel
-        self.account_of, self.name_of = self.standing.account_of, self.standing.name_of
+        self.in_group, self.in_channel = self.facts.in_group, self.facts.in_channel
+        self.account_of, self.name_of = self.facts.account_of, self.facts.name_of
         self.named_place = named_place
 
     async def close(self) -> None:
         """Disconnect."""
         await self._drafts.close()
         await self.private.close()
-        await self.standing.close()
+        await self.facts.close()
         await self.people.close()
         await self.connector.close()
         await self.tokens.close()

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from adapters.shared.connecting import ConnectionCheck
 from adapters.teams.config import Cloud, TeamsConfig
-from adapters.teams.connecting import TeamsConnectionCheck
-from adapters.teams.connector.tokens import tokens_of
+from adapters.teams.connector.tokens import connect, tokens_of
 from adapters.teams.ids import person_id
 from adapters.teams.receiver import TeamsReceiver
 from adapters.teams.sender import TeamsSender
@@ -74,7 +74,7 @@ async def test_a_wrong_secret_stops_the_start(teams: FakeTeams) -> None:
 async def test_when_microsoft_cannot_be_reached_it_starts_and_goes_on_trying(teams: FakeTeams) -> None:
     now = [1000.0]
     tokens = tokens_of(teams.config(), clock=lambda: now[0])
-    connecting = TeamsConnectionCheck(teams.config(), tokens, first_pause=0.01)
+    connecting = ConnectionCheck("teams", lambda: connect(teams.config(), tokens), first_pause=0.01)
     teams.fail("token", status=503, times=1)
     try:
         with capture_logs() as logs:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import structlog
-
-from adapters.shared.calls import CallFailed
+from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, message_id_of, still_waits
 from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
 from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
@@ -22,13 +19,8 @@ from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.splitting import streamable
 from adapters.slack.web_api.client import WebApi
-from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, Refused, Said, SignInView, Unknown
-from bot.platform import PostFailed, Reference
-
-log = structlog.get_logger(__name__)
-
-SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
-"""The link of a sign-in (its id) for its owner (a person id)."""
+from bot.domain import Post, Said, SignInView
+from bot.platform import Reference
 
 EPHEMERAL: Reference = {"ephemeral": True}
 """The reference of what one person saw once: it cannot be updated."""
@@ -48,7 +40,7 @@ class SlackPostSender:
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
         shown = pieces(post)
-        with _slack_failing():
+        with as_post_failures():
             if post.only_for is not None:
                 return await self._send_privately(post, shown, user_of(post.only_for))
             location = await self._location(post)
@@ -67,7 +59,7 @@ class SlackPostSender:
             return reference
         location, shown = _location_of_reference(post, reference), pieces(post)
         old: Sequence[str] = reference["parts"]
-        with _slack_failing():
+        with as_post_failures():
             parts = [await self._replace(post, location, n, shown[n], ts) for n, ts in enumerate(old[: len(shown)])]
             parts += await self._post_from(len(parts), post, location, shown)
             for surplus in old[len(shown) :]:
@@ -80,11 +72,11 @@ class SlackPostSender:
         found out now."""
         if post.only_for is not None:
             return None
-        with _slack_failing():
+        with as_post_failures():
             location = await self._location(post)
             at = replace(post, place=place_of(location, direct=post.place.direct))
             found = await self._finder.parts(at, self._drafts.in_use())
-        left = self._drafts.left_for(_message_id(post))
+        left = self._drafts.left_for(message_id_of(post))
         parts = sorted({*found, left} - {""})
         self._drafts.taken(parts)
         return _reference(location, parts) if parts else None
@@ -100,7 +92,7 @@ class SlackPostSender:
         """The draft's message, turned into the post's first; empty when there is none."""
         if not isinstance(post.content, Said):
             return []
-        message_id = _message_id(post)
+        message_id = message_id_of(post)
         draft = await self._drafts.finish(message_id, _ending(post, post.content, shown))
         if draft is not None and draft.whole:
             return [draft.ts]
@@ -128,13 +120,13 @@ class SlackPostSender:
     async def _replace(self, post: Post, location: SlackLocation, part: int, piece: SlackMessage, ts: str) -> str:
         """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
         marked = mark(post.post_id, part)
-        if await replace_piece(self._api, location, ts, piece, marked) or not _still_waits(post.content):
+        if await replace_piece(self._api, location, ts, piece, marked) or not still_waits(post.content):
             return ts
         return await post_piece(self._api, location, piece, marked)
 
     def _shown(self, post: Post, location: SlackLocation) -> None:
         self._drafts.posted(location)
-        self._drafts.forget(_message_id(post))
+        self._drafts.forget(message_id_of(post))
 
     # ------------------------------------------------------------------------------------------- in private
 
@@ -149,19 +141,8 @@ class SlackPostSender:
 
     async def _hand_over_link(self, view: SignInView, location: SlackLocation) -> None:
         """Give the link to its owner. Failing is no failure of the post: its button gives the link again."""
-        try:
-            link = await self._sign_in_link(view.sign_in_id, view.owner_id)
-        except Exception as defect:  # noqa: BLE001  # whatever the records raise, the card is shown
-            # Without the traceback: its words could hold the link.
-            log.error("sign_in_link_not_made", sign_in=view.sign_in_id, cause=type(defect).__name__)  # noqa: TRY400
-            return
-        if isinstance(link, str):
+        if link := await link_for_owner(self._sign_in_link, view):
             await self._private.tell(location.team, user_of(view.owner_id), location, sign_in_piece(view, link))
-
-
-def _message_id(post: Post) -> str:
-    """The id under which the model wrote what a post says."""
-    return post.post_id.removeprefix("said:")
 
 
 def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
@@ -178,16 +159,6 @@ def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
     return Ending(said.text if as_streamed else "", below, mark(post.post_id, 0))
 
 
-def _still_waits(content: Content) -> bool:
-    """Whether it is a card that people have to act on."""
-    match content:
-        case ApprovalView(status="pending"):
-            return True
-        case ClarificationView(status="open") | SignInView(status="open") | OutcomeView(status="open"):
-            return True
-    return False
-
-
 def _reference(location: SlackLocation, parts: Sequence[str]) -> dict[str, Any]:
     return {"team": location.team, "channel": location.channel, "parts": list(parts)}
 
@@ -198,12 +169,3 @@ def _location_of_reference(post: Post, reference: Mapping[str, Any]) -> SlackLoc
     if (reference["team"], reference["channel"]) == (place.team, place.channel):
         return place
     return SlackLocation(reference["team"], reference["channel"])
-
-
-@contextmanager
-def _slack_failing() -> Iterator[None]:
-    """Slack's failures as those of the port."""
-    try:
-        yield
-    except CallFailed as failure:
-        raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure

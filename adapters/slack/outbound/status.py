@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
 
+from adapters.shared.background_tasks import drained, happens
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
@@ -146,12 +146,7 @@ class StatusLines:
         for location in [location for location, line in self._lines.items() if line.wanted.state == "processing"]:
             self.rest(location, waiting=False)
         self._closing.set()
-        if not self._keepers:
-            return
-        _, late = await asyncio.wait(self._keepers, timeout=CLOSING)
-        for keeper in late:
-            keeper.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        await drained(self._keepers, CLOSING)
 
     def _want(self, location: SlackLocation, wanted: _Wanted) -> None:
         if self._closing.is_set() or not location.thread_ts or self._way(location) is None:
@@ -181,17 +176,17 @@ class StatusLines:
                 if way.word(line.wanted) == line.shown:
                     if line.wanted.state != "processing":
                         return
-                    await _happens(line.changed, self._pace.refresh)
+                    await happens(line.changed, self._pace.refresh)
                     if not line.changed.is_set():
                         line.shown = ""  # by the time that Slack takes it away
                     continue
                 if line.wanted.state != "processing" or not way.word(line.wanted):
-                    await _happens(line.changed, 0.0 if self._closing.is_set() else self._pace.clear)
+                    await happens(line.changed, 0.0 if self._closing.is_set() else self._pace.clear)
                     if line.changed.is_set() and not self._closing.is_set():
                         continue
                     if way.word(line.wanted) == line.shown:
                         continue
-                await _happens(self._closing, await self._call(location, line))
+                await happens(self._closing, await self._call(location, line))
         finally:
             del self._lines[location]
 
@@ -212,9 +207,3 @@ class StatusLines:
             return max(self._pace.between * 2.0**line.failures, failure.retry_after or 0.0)
         line.shown, line.failures = word, 0
         return self._pace.between
-
-
-async def _happens(event: asyncio.Event, seconds: float) -> None:
-    """Wait for it, so many seconds at most."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
+from adapters.shared.background_tasks import happens
 from adapters.shared.caches import Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
@@ -181,7 +181,7 @@ class Draft:
 
     async def _write_on(self, legacy: Legacy | None) -> None:
         try:
-            await self._until_over(self._setting.pace.before)
+            await happens(self._over, self._setting.pace.before)
             if legacy is not None and (ts := await legacy("".join(self._text))):
                 self._sheet = self._updated(ts)
             while self._sheet is not None and not self._over.is_set():
@@ -189,7 +189,7 @@ class Draft:
                     await self._close(None)
                     return
                 may_write = self._sheet.ts or self._may_begin()
-                await self._until_over(await self._write(self._sheet) if may_write else WHILE_POSTING)
+                await happens(self._over, await self._write(self._sheet) if may_write else WHILE_POSTING)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())
@@ -238,10 +238,6 @@ class Draft:
 
     def _is_left_behind(self) -> bool:
         return asyncio.get_running_loop().time() >= self._left_until
-
-    async def _until_over(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), seconds)
 
     def _whereabouts(self) -> dict[str, str]:
         return {"team": self._setting.location.team, "channel": self._setting.location.channel}

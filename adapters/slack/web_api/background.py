@@ -9,6 +9,7 @@ import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
+from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
 from adapters.slack.inbound.events import text_of
@@ -17,7 +18,6 @@ from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, with_names
 from bot.clock import Clock, system_clock
 from bot.domain import Arrival, Introduction, Quote, Unwelcome
-from bot.platform import PostFailed
 from bot.safe_text import shorten, visible_line
 
 log = structlog.get_logger(__name__)
@@ -52,12 +52,8 @@ class Backgrounds:
         message = arrival.message
         team = location_of(message.place).team
         user = user_of(message.author.person_id)
-        try:
+        with as_post_failures("cannot find out who wrote"):
             author = await self._people.admitted(team, user, str(message.origin.get("user_team", "")))
-        except CallFailed as failure:
-            raise PostFailed(
-                f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
-            ) from failure
         if isinstance(author, Unwelcome):
             return author
         quoted = await self._said_before(arrival)

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import re
-from asyncio import timeout as deadline
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
+from adapters.shared.people import EMAIL, Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
-from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
 KEEP = 3600.0
 """Seconds that we believe what Slack said of somebody, unless it tells us of a change."""
-LONGEST_NAME = 80
-"""Slack: display names have 80 characters at most."""
 _SLACKBOT = "USLACKBOT"
 _AT_A_TIME = 5
 """Names looked up at the same time."""
 _MOST_NAMES = 100
 """Names looked up for one message."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
 GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
@@ -184,7 +180,7 @@ def _profile(user: Mapping[str, Any]) -> _UserInfo:
     names = (shown.get("display_name"), shown.get("real_name"), user.get("real_name"), user.get("name"))
     locale = str(user.get("locale") or "")
     return _UserInfo(
-        name=next((name for name in map(_name, names) if name), ""),
+        name=next((name for name in (shown_name(str(each or "")) for each in names) if name), ""),
         time_zone=_zone(user.get("tz")),
         locale=locale if _LOCALE.fullmatch(locale) else "en",
         team=str(user.get("team_id") or ""),
@@ -199,14 +195,9 @@ def _profile(user: Mapping[str, Any]) -> _UserInfo:
     )
 
 
-def _name(name: object) -> str:
-    """People choose their names: one line, nothing invisible in it."""
-    return visible_line(str(name or ""), LONGEST_NAME)
-
-
 def _address(email: object) -> str:
     found = email.strip().lower() if isinstance(email, str) else ""
-    return found if _EMAIL.fullmatch(found) else ""
+    return found if EMAIL.fullmatch(found) else ""
 
 
 def _zone(name: object) -> str:
@@ -274,112 +265,72 @@ class Members:
         return _Roster(frozenset(found), cut=True)
 
 
-# ------------------------------------------------------- members of user groups (`slack-group:T1:S1`)
+# --------------------------------------------- groups, channels and address of a person, for policies
 
 KEEP_GROUPS = 120.0
 """Seconds that we believe who is in a group; what is decided with it cannot be undone, so not for longer."""
-
-
-class UserGroups:
-    """The user groups of all workspaces. `close` in the end."""
-
-    def __init__(self, api: WebApi, clock: Clock = system_clock) -> None:
-        self._api = api
-        self._members: Remembered[tuple[str, str], frozenset[str]] = Remembered(keep=KEEP_GROUPS, clock=clock)
-
-    async def has(self, team: str, group: str, user: str) -> bool:
-        """Whether somebody is in a group. Raises `CallFailed` when that cannot be found out: the group does not exist
-        or is disabled, or the installation lacks `usergroups:read`."""
-        return user in await self._members.get((team, group), self._ask)
-
-    async def close(self) -> None:
-        """End the questions that are under way."""
-        await self._members.close()
-
-    async def _ask(self, key: tuple[str, str]) -> frozenset[str]:
-        team, group = key
-        answer = await self._api.call(team, "usergroups.users.list", {"usergroup": group}, patience=AT_ONCE)
-        return frozenset(map(str, answer.get("users") or ()))
-
-
-# --------------------------------------------- groups, channels and address of a person, for policies
-
-Found = TypeVar("Found")
 GROUP = f"{PLATFORM}-group"
 REINSTALL = "the app was installed before its manifest asked for that scope: reinstall it (docs/slack.md)"
 
 
 class SlackPersonFacts:
-    """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises."""
+    """Answers of `bot.platform.Platform`: `None` is "could not find out", which refuses; nothing here raises. `close`
+    in the end."""
 
-    def __init__(self, people: SlackPeople, members: Members, groups: UserGroups, *, within: float = AT_ONCE) -> None:
+    def __init__(
+        self,
+        api: WebApi,
+        people: SlackPeople,
+        members: Members,
+        *,
+        clock: Clock = system_clock,
+        within: float = AT_ONCE,
+    ) -> None:
+        self._api = api
         self._people = people
         self._members = members
-        self._groups = groups
-        self._within = within
-        self._forbidden: set[tuple[str, str]] = set()
-        """What was asked for, of which workspace, without its scope."""
+        self._groups: Remembered[tuple[str, str], frozenset[str]] = Remembered(keep=KEEP_GROUPS, clock=clock)
+        self._lookups = Lookups(PLATFORM, within, frozenset({"missing_scope"}), REINSTALL)
 
     async def in_group(self, person_id: str, group: str) -> bool | None:
-        """Whether somebody is in a user group of their own workspace."""
-        person, named = _parts(person_id, PLATFORM), _parts(group, GROUP)
+        """Whether somebody is in a user group (`slack-group:T1:S1`) of their own workspace."""
+        person, named = parts_of_id(person_id, PLATFORM), parts_of_id(group, GROUP)
         if person is None or named is None or person[0] != named[0]:
             return None
-        (team, user), (_, group_id) = person, named
-        return await self._found(self._groups.has(team, group_id, user), "usergroup", team)
+        team, user = person
+        users = await self._lookups.found(self._groups.get(named, self._ask_group), "usergroup", team)
+        return None if users is None else user in users
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         """Whether somebody is in a channel of their own workspace."""
-        person, place = _parts(person_id, PLATFORM), _parts(channel, PLATFORM)
+        person, place = parts_of_id(person_id, PLATFORM), parts_of_id(channel, PLATFORM)
         if person is None or place is None or person[0] != place[0]:
             return None
-        (team, user), (_, channel_id) = person, place
-        return await self._found(self._members.is_in(team, channel_id, user), "channel", team)
+        team, user = person
+        return await self._lookups.found(self._members.is_in(team, place[1], user), "channel", team)
 
     async def account_of(self, person_id: str) -> AccountFacts:
         """Whose an account is. Where that cannot be looked up and only members may use the bot, it is a member's."""
-        person = _parts(person_id, PLATFORM)
+        person = parts_of_id(person_id, PLATFORM)
         if person is None:
             return AccountFacts()
-        found = await self._found(self._people.account(*person), "account", person[0])
+        found = await self._lookups.found(self._people.account(*person), "account", person[0])
         return found or AccountFacts(is_member=True if self._people.only_members else None)
 
     async def name_of(self, person_id: str) -> str | None:
         """The name of somebody who may use the bot."""
-        found = await self._person(person_id, "name")
-        return found.name if found else None
-
-    async def _person(self, person_id: str, what: str) -> Person | None:
-        person = _parts(person_id, PLATFORM)
+        person = parts_of_id(person_id, PLATFORM)
         if person is None:
             return None
-        team, user = person
-        found = await self._found(self._people.admitted(team, user), what, team)
-        return found if isinstance(found, Person) else None
+        found = await self._lookups.found(self._people.admitted(*person), "name", person[0])
+        return found.name if isinstance(found, Person) else None
 
-    async def _found(self, asking: Awaitable[Found], what: str, team: str) -> Found | None:
-        try:
-            async with deadline(self._within):
-                return await asking
-        except CallFailed as failure:
-            self._not_found(what, team, str(failure), forbidden=failure.error == "missing_scope")
-        except TimeoutError:
-            self._not_found(what, team, "timeout", forbidden=False)
-        return None
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._groups.close()
 
-    def _not_found(self, what: str, team: str, error: str, *, forbidden: bool) -> None:
-        """In the log; what stays so until the app is installed anew, once per workspace."""
-        if forbidden and (what, team) in self._forbidden:
-            return
-        if forbidden:
-            self._forbidden.add((what, team))
-        hint = {"hint": REINSTALL} if forbidden else {}
-        log.warning("slack_not_found_out", what=what, team=team, error=error, **hint)
-
-
-def _parts(reference: str, kind: str) -> tuple[str, str] | None:
-    """Workspace and id of `{kind}:{team}:{id}`; `None`: it is none."""
-    match reference.split(":"):
-        case [begin, team, name] if begin == kind and team and name:
-            return team, name
-    return None
+    async def _ask_group(self, key: tuple[str, str]) -> frozenset[str]:
+        """Raises `CallFailed` also where the group does not exist or is disabled, and without `usergroups:read`."""
+        team, group = key
+        answer = await self._api.call(team, "usergroups.users.list", {"usergroup": group}, patience=AT_ONCE)
+        return frozenset(map(str, answer.get("users") or ()))

@@ -15,6 +15,7 @@ from adapters.shared.caches import Shared
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http
 from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
+from adapters.shared.people import EMAIL
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local, service_url
@@ -305,7 +306,6 @@ def why_not_local(headers: Mapping[str, str], remote: str | None, activity: Mapp
 
 # Whose address counts: who has the same one in Teams and in Slack is taken for one human, so nobody may choose it.
 
-_EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _OUTSIDERS = frozenset({"guest", "anonymous"})
 
 
@@ -325,7 +325,7 @@ class Vouching:
         address = _mail(account)
         name = words(account, "userPrincipalName").lower()
         own = (words(account, "tenantId") or tenant).lower()
-        if not _EMAIL.fullmatch(address) or is_outsider(account):
+        if not EMAIL.fullmatch(address) or is_outsider(account):
             return ""
         if own != tenant.lower() or own not in self._allowed:
             return ""
@@ -337,7 +337,7 @@ class Vouching:
         own = (words(account, "tenantId") or tenant).lower()
         vouched = self.email(tenant, account)
         said = dict.fromkeys((_mail(account), _named(words(account, "userPrincipalName").lower())))
-        claimed = tuple(address for address in said if _EMAIL.fullmatch(address) and address != vouched)
+        claimed = tuple(address for address in said if EMAIL.fullmatch(address) and address != vouched)
         return AccountFacts(vouched, claimed, not is_outsider(account) and own == tenant.lower())
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from asyncio import timeout as deadline
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer
+from adapters.shared.people import Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local
@@ -35,7 +35,6 @@ from adapters.teams.ids import (
 )
 from bot.clock import Clock, system_clock
 from bot.domain import AccountFacts, Person, Unwelcome
-from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
 KEEP = 600.0
@@ -45,8 +44,6 @@ KEEP_REFUSED = 60.0
 KEEP_MET = 24 * 3600.0
 """Seconds that an address is remembered, which stays the same for as long as the app is the same, and whether somebody
 is a guest: whoever asked for something may have to be told from others hours later."""
-LONGEST_NAME = 80
-"""Characters."""
 MOST_MEMBERS = 500
 """Members looked through at once for addresses."""
 _ONE_BY_ONE = 3
@@ -268,14 +265,8 @@ def _person(caller: TeamsCaller, name: str = "", email: str = "") -> Person:
     return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale, email)
 
 
-def shown_name(name: str) -> str:
-    """People choose their names: one line, nothing invisible in it."""
-    return visible_line(name, LONGEST_NAME)
-
-
 # --------------------------------------------- groups, channels and address of a person, for policies
 
-Found = TypeVar("Found")
 GROUP = "entra-group"
 NAME_WITHIN = 0.6
 """Seconds, of the 5 that Teams waits for the answer to a dialog, for the name of whom it names."""
@@ -293,46 +284,46 @@ class TeamsPersonFacts:
         self._people = people
         self._entra = Entra(config, clock=clock)
         self._vouching = Vouching(config)
-        self._within = within
-        self._forbidden: set[str] = set()
-        """What was asked for without permission."""
+        self._lookups = Lookups(PLATFORM, within, _FORBIDDEN, CONSENT)
 
     async def in_group(self, person_id: str, group: str) -> bool | None:
         """Whether somebody is in an Entra group (`entra-group:{tenant}:{id}`) of their own tenant."""
-        person, named = _parts(person_id, PLATFORM), _parts(group, GROUP)
+        person, named = parts_of_id(person_id.lower(), PLATFORM), parts_of_id(group.lower(), GROUP)
         if person is None or named is None or person[0] != named[0]:
             return None
         (tenant, user), (_, group_id) = person, named
-        return await self._found(self._entra.is_in(tenant, user, group_id), "group")
+        return await self._lookups.found(self._entra.is_in(tenant, user, group_id), "group")
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         """Whether somebody is in a conversation."""
-        person, place = _parts(person_id, PLATFORM), named_place(channel)
+        person, place = parts_of_id(person_id.lower(), PLATFORM), named_place(channel)
         if person is None or place is None or place.direct:
             return None
         location = location_of(place)
         if person[0] != location.tenant:
             return None
-        return await self._found(self._people.is_in(location, person[1], patience=self._within), "channel")
+        return await self._lookups.found(
+            self._people.is_in(location, person[1], patience=self._lookups.within), "channel"
+        )
 
     async def account_of(self, person_id: str) -> AccountFacts:
         """Whose an account is, from a roster that was seen lately, else from Graph."""
-        person = _parts(person_id, PLATFORM)
+        person = parts_of_id(person_id.lower(), PLATFORM)
         if person is None:
             return AccountFacts()
         known = self._people.known_account(person_id)
         if known.email or known.is_member is False:
             return known
         tenant, user = person
-        account = await self._found(self._entra.account(tenant, user), "account")
+        account = await self._lookups.found(self._entra.account(tenant, user), "account")
         return self._vouching.account(tenant, account) if account else known
 
     async def name_of(self, person_id: str) -> str | None:
         """The name of somebody of an allowed tenant, as Graph knows them."""
-        person = _parts(person_id, PLATFORM)
+        person = parts_of_id(person_id.lower(), PLATFORM)
         if person is None:
             return None
-        account = await self._found(self._entra.account(*person), "name")
+        account = await self._lookups.found(self._entra.account(*person), "name")
         return (shown_name(words(account, "displayName")) or None) if account else None
 
     async def colleague(self, location: TeamsLocation, user: str) -> Person | Unwelcome:
@@ -340,7 +331,9 @@ class TeamsPersonFacts:
         person = await self._people.colleague(location, user, patience=NAME_WITHIN)
         if isinstance(person, Unwelcome) or person.name:
             return person
-        account = await self._found(self._entra.account(location.tenant, user), "name", NAME_WITHIN) or {}
+        account = (
+            await self._lookups.found(self._entra.account(location.tenant, user), "name", within=NAME_WITHIN) or {}
+        )
         if is_outsider(account):
             return Unwelcome(NO_COLLEAGUE)
         return replace(person, name=shown_name(words(account, "displayName")))
@@ -348,33 +341,6 @@ class TeamsPersonFacts:
     async def close(self) -> None:
         """End the questions that are under way."""
         await self._entra.close()
-
-    async def _found(self, asking: Awaitable[Found], what: str, within: float | None = None) -> Found | None:
-        try:
-            async with deadline(within or self._within):
-                return await asking
-        except CallFailed as failure:
-            self._not_found(what, str(failure), forbidden=failure.error in _FORBIDDEN)
-        except TimeoutError:
-            self._not_found(what, "timeout", forbidden=False)
-        return None
-
-    def _not_found(self, what: str, error: str, *, forbidden: bool) -> None:
-        """In the log; what stays so until an administrator consents, once."""
-        if forbidden and what in self._forbidden:
-            return
-        if forbidden:
-            self._forbidden.add(what)
-        hint = {"hint": CONSENT} if forbidden else {}
-        log.warning("teams_not_found_out", what=what, error=error, **hint)
-
-
-def _parts(reference: str, kind: str) -> tuple[str, str] | None:
-    """Tenant and id of `{kind}:{tenant}:{id}`, in lower case; `None`: it is none."""
-    match reference.lower().split(":"):
-        case [begin, tenant, name] if begin == kind and tenant and name:
-            return tenant, name
-    return None
 
 
 # ------------------------------------------ Microsoft Graph: members of groups, addresses of accounts

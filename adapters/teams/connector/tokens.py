@@ -16,6 +16,7 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer
 from adapters.teams.config import TeamsConfig
 from bot.clock import Clock, system_clock
+from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
 AHEAD = 900.0
@@ -299,3 +300,32 @@ def _seconds(value: object) -> float:
         return float(value) if isinstance(value, str | int | float) else 0.0
     except ValueError:
         return 0.0
+
+
+# ------------------------------------------------------------------- whether Microsoft lets us in
+
+_WHAT_TO_DO = {
+    "AADSTS7000215": "MICROSOFT_APP_PASSWORD is not a secret of this app. Copy the secret's value, not its id.",
+    "AADSTS7000222": "MICROSOFT_APP_PASSWORD has expired. Make a new secret for the app in Entra.",
+    "AADSTS700016": "MICROSOFT_APP_ID is not known in the tenant. Compare it, and MICROSOFT_APP_TENANT_ID, with Entra.",
+    "AADSTS90002": "MICROSOFT_APP_TENANT_ID is not a tenant that Entra knows.",
+    "AADSTS900023": "MICROSOFT_APP_TENANT_ID is not a tenant that Entra knows.",
+    "identity_not_found": "This machine has no managed identity with the client id MICROSOFT_APP_ID.",
+}
+"""What Microsoft's codes mean for the operator."""
+_OTHERWISE = (
+    "Compare MICROSOFT_APP_ID, MICROSOFT_APP_PASSWORD, MICROSOFT_APP_TENANT_ID and MICROSOFT_APP_TYPE with Entra."
+)
+
+
+async def connect(config: TeamsConfig, tokens: ConnectorTokens) -> None:
+    """Get the bot's token once. Raises `NotConnected`, with what to do, when Microsoft refuses us, and `CallFailed`
+    when it cannot be reached."""
+    try:
+        await tokens.token()
+    except CallFailed as failure:
+        if not failure.permanent:
+            raise
+        sentence = _WHAT_TO_DO.get(failure.error, _OTHERWISE)
+        raise NotConnected(f"Microsoft refuses the bot ({failure.error}): {sentence}") from failure
+    log.info("teams_connected", app_id=config.app_id or "(local)", tenants=sorted(config.allowed_tenants))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import structlog
 
+from adapters.shared.background_tasks import drained, happens
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
+from adapters.shared.sending import SAID, message_id_of
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.ids import Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
@@ -186,13 +188,13 @@ class TeamsLiveAnswer:
     async def show(self, line: ConversationLock) -> None:
         """Show the turn until it is at rest and what it has begun is ended."""
         until = _now() + self._setting.pace.longest_turn
-        await _happens(self._rested, self._setting.pace.before)
+        await happens(self._rested, self._setting.pace.before)
         while not self._rested.is_set() and _now() < until:
             async with line.lock:
                 pause = 0.0 if self._rested.is_set() else await self._step(line)
-            await _happens(self._rested, pause)
+            await happens(self._rested, pause)
         if self._is_mine(line) or self._left_behind():
-            await _happens(self._closing, self._setting.pace.grace)
+            await happens(self._closing, self._setting.pace.grace)
             async with line.lock:
                 await self._wind_up(line)
 
@@ -304,12 +306,6 @@ class TeamsLiveAnswer:
         return line.stream is not None and line.owner is self
 
 
-async def _happens(event: asyncio.Event, seconds: float) -> None:
-    """Wait for it, so many seconds at most."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
-
-
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
@@ -319,7 +315,6 @@ def _now() -> float:
 
 MOST_REMEMBERED = 1_000
 """Answers whose drafts are kept in mind; far more than are ever written at once."""
-_SAID = "said:"
 CLOSING = 5.0
 """Seconds that ending the open drafts may take when the process ends, and taking away what was ended before."""
 
@@ -345,7 +340,7 @@ class TeamsDrafts:
         location = location_of(place)
 
         def draw(message_id: str, text: str) -> Activity:
-            post = Post(f"{_SAID}{message_id}", thread_id, place, 0, 0.0, Said(text, final=False))
+            post = Post(f"{SAID}{message_id}", thread_id, place, 0, 0.0, Said(text, final=False))
             return activities(post, Audience("personal"))[0]
 
         setting = TeamsDraftContext(
@@ -391,10 +386,10 @@ class TeamsDrafts:
         self._closed = True
         for live in self._working.values():
             live.close()
-        await _ended(self._working)
+        await drained(self._working, CLOSING)
         for answer in self._answers.values():
             self._sweep(answer)
-        await _ended(self._sweeps)
+        await drained(self._sweeps, CLOSING)
 
     # ------------------------------------------------------------------------------------------- for the turns
 
@@ -435,24 +430,11 @@ class TeamsDrafts:
                 self._lines.pop(location.conversation, None)
 
 
-def message_id_of(post: Post) -> str:
-    """The id under which the model wrote what a post says; of other posts, nobody's."""
-    return post.post_id.removeprefix(_SAID) if isinstance(post.content, Said) else ""
-
-
 def _status_of(line: ConversationLock, post: Post) -> TeamsStream | None:
     """The stream that says what the post's own turn is doing, and nothing else yet."""
     stream, owner = line.stream, line.owner
     is_its_own = stream is not None and owner is not None and owner.thread_id == post.thread_id
     return stream if is_its_own and stream is not None and stream.is_open and not stream.text else None
-
-
-async def _ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    if tasks:
-        _, late = await asyncio.wait(set(tasks), timeout=CLOSING)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
 
 
 async def _guarded(showing: Coroutine[None, None, None]) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.sending import SignInLink, link_for_owner
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import TeamsLocation
 from adapters.teams.outbound.posting import post_part, reference_to
 from adapters.teams.outbound.private import TeamsPrivateMessages
 from adapters.teams.render.posts import open_a_chat_first, sign_in_link
-from bot.domain import Content, Refused, SignInView, Unknown
+from bot.domain import Content, SignInView
 from bot.platform import Reference
 
 log = structlog.get_logger(__name__)
-
-SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
-"""The link of a sign-in (its id) for its owner (a person id)."""
 
 LINK = "link"
 """Where a card's reference keeps that of the message with its link; empty: it was given to nobody."""
@@ -47,13 +45,8 @@ class SignInLinkMessages:
         return {name: value for name, value in reference.items() if name != LINK}
 
     async def _give(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
-        try:
-            link = await self._link_of(view.sign_in_id, view.owner_id)
-        except Exception as defect:  # noqa: BLE001  # whatever the records raise, the card is shown
-            # Without the traceback: its words could hold the link.
-            log.error("sign_in_link_not_made", sign_in=view.sign_in_id, cause=type(defect).__name__)  # noqa: TRY400
-            return {}
-        if not isinstance(link, str):
+        link = await link_for_owner(self._link_of, view)
+        if not link:
             return {}
         told = await self._private.tell(location, view.owner_id, sign_in_link(view, link))
         return told if told is not None else await self._say_what_to_do(view, location)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
 
 from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
+from adapters.shared.sending import SignInLink, as_post_failures, still_waits
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
 from adapters.teams.outbound.drafts import TeamsDrafts
-from adapters.teams.outbound.links import SignInLink, SignInLinkMessages
+from adapters.teams.outbound.links import SignInLinkMessages
 from adapters.teams.outbound.posting import (
     location_of_reference,
     open_thread,
@@ -25,8 +25,8 @@ from adapters.teams.outbound.posting import (
 )
 from adapters.teams.outbound.private import TeamsPrivateMessages, is_chat_with
 from adapters.teams.render.posts import Audience, activities
-from bot.domain import ApprovalView, ClarificationView, Content, OutcomeView, Post, SignInView
-from bot.platform import PostFailed, Reference
+from bot.domain import Post
+from bot.platform import Reference
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class TeamsPostSender:
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""
         location = location_of(post.place)
-        with _teams_failing():
+        with as_post_failures():
             if post.only_for is not None and not is_chat_with(location, post.only_for):
                 return await self._send_privately(post, location, post.only_for)
             location = await self._private.chat_with(location)
@@ -80,7 +80,7 @@ class TeamsPostSender:
             return reference  # a notice, which does not change
         location = location_of_reference(location_of(post.place), reference)
         old: Sequence[str] = reference["parts"]
-        with _teams_failing():
+        with as_post_failures():
             shown = await self._drawn(post, location)
             async with self._drafts.posting(location):
                 parts = [
@@ -120,7 +120,7 @@ class TeamsPostSender:
 
     async def _replace(self, post: Post, location: TeamsLocation, activity: Activity, part: str) -> str:
         """Replace one message. Somebody has deleted it: it stays gone, unless it is a card that still waits."""
-        if await replace_part(self._connector, location, part, activity) or not _still_waits(post.content):
+        if await replace_part(self._connector, location, part, activity) or not still_waits(post.content):
             return part
         return await post_part(self._connector, location, activity)
 
@@ -140,22 +140,3 @@ class TeamsPostSender:
     def _keep_in_mind(self, post: Post, location: TeamsLocation, parts: Sequence[str]) -> None:
         if parts:
             self._begun[post.post_id] = reference_to(location.conversation, parts)
-
-
-def _still_waits(content: Content) -> bool:
-    """Whether it is a card that people have to act on."""
-    match content:
-        case ApprovalView(status="pending"):
-            return True
-        case ClarificationView(status="open") | SignInView(status="open") | OutcomeView(status="open"):
-            return True
-    return False
-
-
-@contextmanager
-def _teams_failing() -> Iterator[None]:
-    """Teams' failures as those of the port."""
-    try:
-        yield
-    except CallFailed as failure:
-        raise PostFailed(str(failure), permanent=failure.permanent, retry_after=failure.retry_after) from failure
