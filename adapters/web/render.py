@@ -6,10 +6,11 @@ HTML: the page builds its nodes from text and never parses HTML.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, assert_never
 
+from adapters.shared.arguments import page_of
 from adapters.web.config import PageFacts
 from bot.characters import before_suspicious
 from bot.domain import (
@@ -327,23 +328,17 @@ def hidden_json(hidden: Hidden) -> Json:
 def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:
     """All arguments, whole, on pages: one of them, its number from 0, and how many there are. `page` that does not
     exist is the nearest that does."""
-    pages: list[list[tuple[str, str]]] = [[]]
-    room = PAGE_CHARACTERS
+    made = page_of(_boxes(arguments), page, PAGE_CHARACTERS)
+    shown = [{"name": visible(name), "text": visible(text)} for name, text in made.boxes]
+    return {"page": made.number, "pages": made.count, "arguments": shown}
+
+
+def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     for name, written in written_arguments(arguments):
-        for part, size in (
-            cut_by_size(written, PAGE_CHARACTERS, widest_in(written), longest=PAGE_CHARACTERS) if written else [("", 0)]
-        ):
-            if pages[-1] and size > room:
-                pages.append([])
-                room = PAGE_CHARACTERS
-            pages[-1].append((name, part))
-            room -= size
-    page = min(max(page, 0), len(pages) - 1)
-    return {
-        "page": page,
-        "pages": len(pages),
-        "arguments": [{"name": visible(name), "text": visible(text)} for name, text in pages[page]],
-    }
+        if not written:
+            yield name, "", 0
+        for text, size in cut_by_size(written, PAGE_CHARACTERS, widest_in(written), longest=PAGE_CHARACTERS):
+            yield name, text, size
 
 
 def first_part(text: str) -> str:

@@ -16,17 +16,15 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from adapters.shared.arguments import excerpt
 from adapters.slack.actions import Origin
-from adapters.slack.render import arguments as slack_arguments
 from adapters.slack.render import cards as slack_cards
 from adapters.slack.render import forms as slack_forms
 from adapters.slack.render.cards import outcome_card as slack_outcome
 from adapters.slack.render.home import home_view
-from adapters.teams.render import arguments as teams_arguments
 from adapters.teams.render import cards as teams_cards
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import questions as teams_questions
-from adapters.teams.render.elements import Room
 from adapters.teams.render.overview import overview_card
 from adapters.web.render import content_json, grants_json
 from bot.characters import reads_one_way
@@ -252,17 +250,14 @@ plain_texts = st.text(st.sampled_from("ab c\n"), max_size=40).map(lambda text: f
 @given(st.lists(plain_texts | st.just("short"), min_size=1, max_size=14))
 def test_what_is_left_out_is_counted(texts: list[str]) -> None:
     arguments = {f"n{number}": text for number, text in enumerate(texts)}
-    for excerpt in (
-        slack_arguments.excerpt(arguments),
-        teams_arguments.excerpt(teams_arguments.spelled(arguments), Room()),
-    ):
-        cut = 0
-        for (_, part), text in zip(excerpt.pairs, texts, strict=False):
-            counted = re.search(r"… \(([0-9,]+) more characters\)\Z", part)
-            kept = part[: counted.start()] if counted else part
-            assert text.startswith(kept)
-            assert len(kept) + (int(counted[1].replace(",", "")) if counted else 0) == len(text)
-            cut += counted is not None
-        left_out = len(texts) - len(excerpt.pairs)
-        assert (f"{cut} argument" in excerpt.unseen) is (cut > 0)
-        assert (f"{left_out} more argument" in excerpt.unseen) is (left_out > 0)
+    shown = excerpt(arguments)
+    cut = 0
+    for (_, part), text in zip(shown.pairs, texts, strict=False):
+        counted = re.search(r"… \(([0-9,]+) more characters\)\Z", part)
+        kept = part[: counted.start()] if counted else part
+        assert text.startswith(kept)
+        assert len(kept) + (int(counted[1].replace(",", "")) if counted else 0) == len(text)
+        cut += counted is not None
+    left_out = len(texts) - len(shown.pairs)
+    assert (f"{cut} argument" in shown.unseen) is (cut > 0)
+    assert (f"{left_out} more argument" in shown.unseen) is (left_out > 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.safe_text import visible_line, visible_passage
+from bot.safe_text import visible_passage
 
 LONGEST_FALLBACK = 3_900
 """Characters of a message's fallback text (Slack advises 4,000)."""
@@ -21,18 +21,6 @@ _GROUP = re.compile(r"slack-group:(?P<team>[TE][A-Z0-9]{0,30}):(?P<id>S[A-Z0-9]{
 def escape(text: str) -> str:
     """The text with Slack's three control characters as entities, so that none of it is markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def line(text: str, limit: int, unseen: int = 0) -> str:
-    """One visible line of at most `limit` characters; "(empty)" for nothing, since Slack refuses empty text. `unseen`:
-    how many characters follow that are not in `text`."""
-    return visible_line(text, limit, unseen) or "(empty)"[:limit]
-
-
-def passage(text: str, limit: int) -> str:
-    """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
-    shown = visible_passage(text, limit)
-    return shown if shown.strip() else "(empty)"[:limit]
 
 
 def fallback(text: str) -> str:
@@ -137,7 +125,7 @@ def context(*texts: Block) -> Block:
     return {"type": "context", "elements": list(texts)}
 
 
-def actions(*elements: Block) -> Block:
+def button_row(*elements: Block) -> Block:
     """A row of buttons (Slack: 25), each with an action_id of its own."""
     return {"type": "actions", "elements": list(elements)}
 

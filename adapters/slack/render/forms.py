@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from adapters.shared.wording import HIDDEN_MEANS, TOO_LONG_FOR_A_LIST, more_not_listed
+from adapters.shared import wording
+from adapters.shared.arguments import Excerpt, excerpt
+from adapters.shared.wording import call_name, line, passage
 from adapters.slack import actions
 from adapters.slack.actions import INPUT, Origin, block_of
-from adapters.slack.render.arguments import Excerpt, argument_page, excerpt, summary
+from adapters.slack.render.arguments import argument_page, summary
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
     button,
     context,
     flow,
-    line,
-    passage,
     plain,
     quote,
     rich_text,
@@ -27,7 +27,7 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import call_name, where_to
+from adapters.slack.render.cards import where_to
 from adapters.slack.render.inputs import SlackInputs, input_blocks, text_input, wall_clock, zone_of
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
@@ -60,10 +60,6 @@ _CALL_VALUE = 150
 _NAME = 150
 _LONGEST_CODE = 40
 """Characters: a code has nine, and people paste spaces and quotes with it."""
-ALWAYS_MEANS = (
-    "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
-    "asking. It holds for nobody else, and you can revoke it in the Home tab."
-)
 
 
 def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
@@ -113,7 +109,7 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
     blocks = [
         rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)])),
         {"type": "input", "block_id": actions.block_of(actions.DURATION), "label": plain("For"), "element": menu},
-        context(plain(ALWAYS_MEANS)),
+        context(plain(f"{wording.ALWAYS_MEANS} in the Home tab.")),
     ]
     return _modal("Always allow", blocks, actions.ALWAYS_FORM, origin, "Approve")
 
@@ -148,10 +144,10 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     """Everything that one click would approve. Its origin's subjects are exactly those that are listed."""
     listed = _fitting(together.listed, origin)
     if not listed:
-        return note_modal("Approve all", TOO_LONG_FOR_A_LIST)
+        return note_modal("Approve all", wording.TOO_LONG_FOR_A_LIST)
     fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
-        blocks.append(context(plain(more_not_listed(left))))
+        blocks.append(context(plain(wording.more_not_listed(left))))
     return _modal("Approve all", blocks, actions.APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
 
 
@@ -165,7 +161,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
-    told = [HIDDEN_MEANS, fingerprint_in_words(hidden)]
+    told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
     blocks = _paged(name, told, hidden.secrets, page, action=actions.LOOK_PAGE, approval_id=hidden.approval_id)
     return _modal("What is hidden", blocks, actions.NOTE, origin)
@@ -175,8 +171,8 @@ def _paged(
     name: str, told: Sequence[str], arguments: Mapping[str, Any], page: int, *, action: str, approval_id: str
 ) -> list[Block]:
     shown, page, pages = argument_page(arguments, page)
-    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
-    blocks = [sentence(f"{line(name, _NAME)}{place}"), *(context(plain(text)) for text in told if text)]
+    title = wording.page_name(line(name, _NAME), page, pages)
+    blocks = [sentence(title), *(context(plain(text)) for text in told if text)]
     # Two rows of buttons, since the two have the same action_id, which is to be unique in a row (Slack).
     if page > 0:
         blocks.append(_turn("Previous", action, page - 1, approval_id))

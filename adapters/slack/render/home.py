@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
+from adapters.shared import wording
+from adapters.shared.arguments import excerpt
+from adapters.shared.wording import call_name, line
 from adapters.slack.actions import DISCONNECT, OPEN_THREAD, REVOKE
-from adapters.slack.render.arguments import excerpt, summary
+from adapters.slack.render.arguments import summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
     Block,
     SlackMessage,
-    actions,
     button,
+    button_row,
     confirmed,
     context,
     divider,
     flow,
     header,
-    line,
     link_button,
     moment,
     mrkdwn,
@@ -30,15 +32,12 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.blocks import link as link_element
 from adapters.slack.render.cards import (
+    SIGNS,
     answer_buttons,
-    call_name,
     decision_buttons,
-    heading,
     in_their_words,
-    outcome,
     outcome_buttons,
     rarer_buttons,
-    result_line,
     sign_in_buttons,
     take_back_button,
     unseen_note,
@@ -57,7 +56,6 @@ from bot.domain import (
 )
 from bot.safe_text import link_host
 
-_NAME = 100
 _SCOPES = 300
 _IN_A_QUESTION = 60
 """Characters of a name where Slack has room for 300 in all."""
@@ -68,16 +66,16 @@ NONE = "No account of yours is connected. When a tool needs one, I send you a li
 
 def connection_blocks(view: ConnectionView) -> list[Block]:
     """One account, with the button to disconnect it."""
-    account = [run(f" as {line(view.account, _NAME)}")] if view.account.strip() else []
+    account = [run(f" as {line(view.account, wording.NAME)}")] if view.account.strip() else []
     ended = [] if view.working else [run("\nIt does not work any more: the next call asks you to sign in again.")]
     times = f"Connected {moment(view.since)}"
     if view.used_at is not None:
         times += f", last used {moment(view.used_at)}"
     allowed = [plain(line(f"Allowed: {', '.join(view.scopes)}", _SCOPES))] if view.scopes else []
     return [
-        rich_text(flow([run(line(view.service, _NAME), "bold"), *account, *ended])),
+        rich_text(flow([run(line(view.service, wording.NAME), "bold"), *account, *ended])),
         context(mrkdwn(times), *allowed),
-        actions(_disconnect(view)),
+        button_row(_disconnect(view)),
     ]
 
 
@@ -90,7 +88,7 @@ def connections_piece(views: Sequence[ConnectionView]) -> SlackMessage:
         blocks += connection_blocks(view)
     if (more := len(views) - _LISTED) > 0:
         blocks.append(context(plain(f"… and {more:,} more")))
-    return piece(blocks, f"Connected: {', '.join(line(view.service, _NAME) for view in views[:_LISTED])}.")
+    return piece(blocks, f"Connected: {', '.join(line(view.service, wording.NAME) for view in views[:_LISTED])}.")
 
 
 def _disconnect(view: ConnectionView) -> Block:
@@ -118,7 +116,6 @@ _ARGUMENTS = 5
 _VALUE = 200
 _QUESTION = 300
 _DETAIL = 500
-"""Entries of a group in the list of the slash command."""
 
 
 def home_view(
@@ -129,9 +126,8 @@ def home_view(
     connections: Sequence[ConnectionView] = (),
 ) -> Block:
     """The App Home of a person, with buttons that work there."""
-    decide, recent = overview.to_decide, overview.recent
-    waiting = overview.waiting
-    to_decide, that_wait = len(decide) + overview.more_to_decide, len(waiting) + overview.more_waiting
+    decide, waiting, recent = overview.to_decide, overview.waiting, overview.recent
+    to_decide, that_wait = wording.counts(overview)
     blocks = [
         *_group("Waiting for your decision", (_to_decide(shown, link) for shown in decide), to_decide, _TO_DECIDE),
         *_group("You asked, and it waits", (_waiting(shown, link) for shown in waiting), that_wait, _WAITING),
@@ -144,35 +140,33 @@ def home_view(
 
 def overview_piece(overview: Overview, link: Link) -> SlackMessage:
     """What waits, as a list with links."""
-    to_decide = len(overview.to_decide) + overview.more_to_decide
-    that_wait = len(overview.waiting) + overview.more_waiting
+    to_decide, that_wait = wording.counts(overview)
     blocks = [
         *_listed("Waiting for your decision", overview.to_decide, to_decide, link),
         *_listed("You asked, and it waits", overview.waiting, that_wait, link),
     ]
-    text = f"{to_decide} wait for your decision; {that_wait} of your requests wait."
-    return piece(blocks or [sentence("Nothing waits for you, and nothing that you asked for waits.")], text)
+    return piece(blocks or [sentence(wording.NOTHING_WAITS)], wording.overview_summary(overview))
 
 
 def title_of(shown: Shown) -> str:
     """What a post is about, on one line."""
     match shown.post.content:
         case ApprovalView() as view:
-            return heading(view)
+            return wording.heading(view)
         case ClarificationView() as view:
-            asker = f" from {line(view.server, _NAME)}" if view.server else ""
+            asker = f" from {line(view.server, wording.NAME)}" if view.server else ""
             return line(f"A question{asker}: {view.question}", _QUESTION)
         case SignInView() as view:
             return line(f"A sign-in at {where_to(view)}", _QUESTION)
         case OutcomeView() as view:
-            return line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
+            return line(wording.outcome_title(view), _QUESTION)
         case content:
             return line(content.text, _QUESTION)
 
 
 def _nothing(person: Person) -> str:
     return (
-        f"Hello {line(person.name, _NAME)}. Nothing waits for you. "
+        f"Hello {line(person.name, wording.NAME)}. Nothing waits for you. "
         "Mention me in a channel, or write to me directly, and I will get to work."
     )
 
@@ -201,7 +195,7 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
     part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    asks = [run(f"{line(view.requester, _NAME)} asks for this."), *summary(part.pairs)]
+    asks = [run(f"{line(view.requester, wording.NAME)} asks for this."), *summary(part.pairs)]
     small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
     if view.expires_at is not None:
         small.append(mrkdwn(f"Open until {moment(view.expires_at)}"))
@@ -210,8 +204,8 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
         *in_their_words(view),
         context(*small),
         *unseen_note(view, part),
-        actions(*decision_buttons(view)),
-        *([actions(*rarer)] if (rarer := [*rarer_buttons(view), *_open_thread(shown, link)]) else []),
+        button_row(*decision_buttons(view)),
+        *([button_row(*rarer)] if (rarer := [*rarer_buttons(view), *_open_thread(shown, link)]) else []),
     ]
 
 
@@ -233,12 +227,12 @@ def _waiting(shown: Shown, link: Link) -> list[Block]:
 
 def _granted(grant: GrantView) -> list[Block]:
     part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
-    name = run(line(call_name(grant.server, grant.tool), _NAME), "bold")
+    name = run(line(call_name(grant.server, grant.tool), wording.NAME), "bold")
     return [
         rich_text(flow([name, *summary(part.pairs)])),
         context(mrkdwn(f"Runs without asking you until {moment(grant.until)}")),
         *unseen_note(grant, part, ""),
-        actions(button("Revoke", REVOKE, grant.grant_id)),
+        button_row(button("Revoke", REVOKE, grant.grant_id)),
     ]
 
 
@@ -249,18 +243,19 @@ def _recent(shown: Shown, link: Link) -> list[Block]:
 
 def _result(view: ApprovalView) -> str:
     """What came of it; where nothing ran, what it would have been, and why not."""
-    if (result := result_line(view)) or view.status == "pending":
+    if (result := wording.result(view, SIGNS)) or view.status == "pending":
         return result
     part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
     told = [*(f"{label} {value}" for label, value in part.pairs), view.fingerprint]
     arguments = ", ".join(filter(None, told))
     reason = f" {view.reason}" if view.reason.strip() else ""
-    return line(f"{outcome(view)}{reason} ({arguments})" if arguments else f"{outcome(view)}{reason}", _DETAIL)
+    ended = f"{wording.outcome(view)}{reason}"
+    return line(f"{ended} ({arguments})" if arguments else ended, _DETAIL)
 
 
 def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:
     words = [flow([run(title_of(shown), "bold")]), *([flow([run(detail)])] if detail else [])]
-    return [rich_text(*words), *([actions(*buttons)] if buttons else [])]
+    return [rich_text(*words), *([button_row(*buttons)] if buttons else [])]
 
 
 def _open_thread(shown: Shown, link: Link) -> list[Block]:

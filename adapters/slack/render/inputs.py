@@ -11,8 +11,9 @@ from datetime import date, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from adapters.shared.wording import line
 from adapters.slack.actions import INPUT, block_of
-from adapters.slack.render.blocks import Block, line, plain
+from adapters.slack.render.blocks import Block, plain
 from bot.domain import Form, Person
 from bot.safe_text import beginning_of_list, holds_unseen
 from graph.fields import FieldType, FormField

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from adapters.shared.wording import NAME, line, passage
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
@@ -16,9 +17,7 @@ from adapters.slack.render.blocks import (
     SlackMessage,
     flow,
     header,
-    line,
     mrkdwn,
-    passage,
     piece,
     plain,
     quote,
@@ -49,7 +48,6 @@ __all__ = [
 LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
 _TONES = {"info": "", "warning": "⚠️ ", "error": "❗ "}
-_NAME = 100
 _HELP = (
     f"*Countersign* works with your tools and asks before it changes anything.\n"
     f"• `{COMMAND} ask …` starts a thread with your question\n"
@@ -89,7 +87,7 @@ def note(text: str) -> SlackMessage:
 
 def opening(name: str, text: str, quoted: str = "") -> SlackMessage:
     """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
-    who, question = line(name, _NAME), passage(text, LONGEST_TEXT)
+    who, question = line(name, NAME), passage(text, LONGEST_TEXT)
     said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
     about = [flow([run("About this message:")]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
     return piece([rich_text(*said, *about)], f"{who} asks: {question}")

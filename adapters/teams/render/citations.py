@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.teams.render.elements import line
+from adapters.shared.wording import line
 from bot.safe_text import link_host
 
 MOST_CITATIONS = 20

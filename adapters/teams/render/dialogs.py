@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.shared.wording import HIDDEN_MEANS, TOO_LONG_FOR_A_LIST, more_not_listed
+from adapters.shared import wording
+from adapters.shared.arguments import Excerpt, excerpts
+from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name
 from adapters.teams import actions
-from adapters.teams.render.arguments import Excerpt, argument_page, excerpt, spelled
-from adapters.teams.render.cards import LONGEST_REASON, call_name, in_their_words, is_open, reason_input
+from adapters.teams.render.arguments import argument_page
+from adapters.teams.render.cards import in_their_words, reason_input
 from adapters.teams.render.elements import (
     MAX_CARD_BYTES,
     Card,
     Element,
-    Room,
     Words,
     bold,
     card,
@@ -52,10 +53,6 @@ _CALL_VALUE = 150
 _ADDRESS = 320
 """Characters of an e-mail address (RFC 3696)."""
 _WHOLE_FORM = ""
-ALWAYS_MEANS = (
-    "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
-    "asking. It holds for nobody else, and you can revoke it: write “approvals” to me."
-)
 _SEEN_AT_ONCE = 3
 """Inputs that fit into a dialog of medium height."""
 
@@ -79,29 +76,28 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     they asked for it, and may withdraw it.
     """
     shown, page, pages = argument_page(view.arguments, page)
-    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
     name = label(_name_of(view), _NAME)
+    is_open = view.status == "pending"
     buttons = [
         *_turns(page, pages, actions.PAGE, view.approval_id),
-        *(_decision_buttons(view) if decides and is_open(view) else [_close()]),
-        *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open(view) else []),
-        *(_look_button(view) if decides and is_open(view) else []),
+        *(_decision_buttons(view) if decides and is_open else [_close()]),
+        *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open else []),
+        *(_look_button(view) if decides and is_open else []),
     ]
-    quoted = in_their_words(view, Room()) if page == 0 else []
+    quoted = in_their_words(view, WHOLE) if page == 0 else []
     unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
     told = [small(escape(unseen))] if unseen else []
-    body = [rich(bold(f"{name}{place}")), *told, *quoted, *shown]
+    body = [rich(bold(wording.page_name(name, page, pages))), *told, *quoted, *shown]
     return Dialog("Show all", card(body, buttons, summary=name), "large", "large")
 
 
 def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `show_all_dialog`."""
     shown, page, pages = argument_page(hidden.secrets, page)
-    place = f" (page {page + 1:,} of {pages:,})" if pages > 1 else ""
     name = label(call_name(hidden.server, hidden.tool), _NAME)
-    told = [small(HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
+    told = [small(wording.HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
     buttons = [*_turns(page, pages, actions.LOOK_PAGE, hidden.approval_id), _close()]
-    body = [rich(bold(f"{name}{place}")), *told, *shown]
+    body = [rich(bold(wording.page_name(name, page, pages))), *told, *shown]
     return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
 
 
@@ -132,13 +128,13 @@ def edit_dialog(
 
 def always_dialog(view: ApprovalView) -> Dialog:
     """The form to approve a call with, and always to allow the same one for a while."""
-    arguments = spelled(view.arguments)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE)
 
-    def build(room: Room) -> Element:
+    def build(space: Space) -> Element:
         body = [
-            _call_in(view, bold(room.line(_name_of(view), _NAME)), excerpt(arguments, room, _CALL_VALUE)),
+            _call_in(view, bold(space.line(_name_of(view), _NAME)), shown(space)),
             menu(actions.DURATION, "For", DURATIONS),
-            small(ALWAYS_MEANS),
+            small(f"{wording.ALWAYS_MEANS}: write “approvals” to me."),
         ]
         return card(
             body, [submit("Approve", actions.ALWAYS, view.approval_id, style="positive")], summary="Always allow"
@@ -168,10 +164,10 @@ def approve_all_dialog(together: Together) -> Dialog:
     """Everything that one click would approve: what its button carries is exactly what is listed."""
     listed = _listed(together.listed)
     if not listed:
-        return note_dialog(TOO_LONG_FOR_A_LIST)
+        return note_dialog(wording.TOO_LONG_FOR_A_LIST)
     body = [call for _, call in listed]
     if left := len(together.listed) - len(listed) + together.more:
-        body.append(small(more_not_listed(left)))
+        body.append(small(wording.more_not_listed(left)))
     subject = " ".join(approval_id for approval_id, _ in listed)
     buttons = [submit(f"Approve {len(listed)}", actions.APPROVE_ALL, subject, style="positive")]
     return Dialog("Approve all", card(body, buttons, summary=f"Approve {len(listed)}"), "large", "large")
@@ -199,7 +195,7 @@ def answer_dialog(
 
 def note_dialog(text: str) -> Dialog:
     """A dialog that only says something."""
-    made = fitted(lambda room: card([rich(words(room.passage(text, _TEXT)))], [_close()], summary=text))
+    made = fitted(lambda space: card([rich(words(space.passage(text, _TEXT)))], [_close()], summary=text))
     return Dialog("Countersign", made, "small", "small")
 
 
@@ -221,32 +217,32 @@ def _form_dialog(
     drawn = filled(made, values)
     names = {each.field.name: field_label(each.field) for each in drawn}
 
-    def build(room: Room) -> Element:
+    def build(space: Space) -> Element:
         body = [
-            *([rich(words(room.line(above, _NAME)))] if above else []),
-            rich(bold(room.passage(form.title, _HEADING))),
-            *mistakes(errors, names, room),
+            *([rich(words(space.line(above, _NAME)))] if above else []),
+            rich(bold(space.passage(form.title, _HEADING))),
+            *mistakes(errors, names, space),
             *(element for each in drawn for element in each.elements),
-            *_notes(made, drawn, values, room),
+            *_notes(made, drawn, values, space),
         ]
         return card(body, buttons, summary=title)
 
     return Dialog(title, fitted(build), "large" if len(drawn) > _SEEN_AT_ONCE else "medium")
 
 
-def mistakes(errors: Mapping[str, str], names: Mapping[str, str], room: Room | None = None) -> list[Element]:
+def mistakes(errors: Mapping[str, str], names: Mapping[str, str], space: Space | None = None) -> list[Element]:
     """What is wrong and how to mend it, above the inputs, where it is read first; `names`: what fields are called."""
-    room = room or Room()
+    space = space or WHOLE
     told = []
     for field, sentence in list(errors.items())[:_MOST_ERRORS]:
-        where = "" if field == _WHOLE_FORM else f"{room.line(names.get(field, field), _NAME)}: "
-        told.append(rich(bold(where), words(room.line(sentence, _ERROR)), spacing="Small"))
+        where = "" if field == _WHOLE_FORM else f"{space.line(names.get(field, field), _NAME)}: "
+        told.append(rich(bold(where), words(space.line(sentence, _ERROR)), spacing="Small"))
     if left := len(errors) - len(told):
         told.append(small(f"And {left:,} more."))
     return [container("attention", *told)] if told else []
 
 
-def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any], room: Room) -> list[Element]:
+def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any], space: Space) -> list[Element]:
     """What the form does not show."""
     lost = [
         field_label(now.field)
@@ -255,10 +251,10 @@ def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any],
     ]
     notes = []
     if made.kept:
-        names = room.line(", ".join(made.kept), _KEPT)
+        names = space.line(", ".join(made.kept), _KEPT)
         notes.append(f"These stay as they are, being more than a form in Teams can show: {names}")
     if lost:
-        names = room.line(", ".join(lost), _KEPT)
+        names = space.line(", ".join(lost), _KEPT)
         notes.append(f"What you typed here was too long to be shown again, so that it has to be typed anew: {names}")
     return [small(escape(note)) for note in notes]
 
@@ -299,11 +295,11 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
 
 
 def _call(number: int, view: ApprovalView) -> Element:
-    arguments = spelled(view.arguments)
+    shown = excerpts(view.arguments, longest=_CALL_VALUE)
 
-    def build(room: Room) -> Element:
-        name = bold(f"{number}. {room.line(_name_of(view), _NAME)}")
-        return _call_in(view, name, excerpt(arguments, room, _CALL_VALUE)) | {"separator": number > 1}
+    def build(space: Space) -> Element:
+        name = bold(f"{number}. {space.line(_name_of(view), _NAME)}")
+        return _call_in(view, name, shown(space)) | {"separator": number > 1}
 
     return fitted(build, MAX_CARD_BYTES // 3)
 
@@ -330,13 +326,13 @@ def code_dialog(view: SignInView, mistake: str = "") -> Dialog:
     """The form for the code that a browser shows. What was typed is never shown again. `mistake`: what was wrong."""
     typed = {**text_line(actions.CODE, "Code", longest=_LONGEST_CODE), **needed(required=True)}
 
-    def build(room: Room) -> Element:
-        service = room.line(view.service or view.server, _LONGEST_SERVICE)
+    def build(space: Space) -> Element:
+        service = space.line(view.service or view.server, _LONGEST_SERVICE)
         told = (
             f"Enter the code that your browser shows since you have signed in at {service}. It has to be your own "
             "browser, and a link that I gave to you."
         )
-        body = [rich(words(told)), *mistakes({"": mistake} if mistake else {}, {}, room), typed]
+        body = [rich(words(told)), *mistakes({"": mistake} if mistake else {}, {}, space), typed]
         connect = submit("Connect", actions.ENTER_CODE, view.sign_in_id, style="positive")
         return card(body, [connect], summary="Enter the code")
 
@@ -346,14 +342,14 @@ def code_dialog(view: SignInView, mistake: str = "") -> Dialog:
 def disconnect_dialog(view: ConnectionView) -> Dialog:
     """Whether a connection is really to be ended."""
 
-    def build(room: Room) -> Element:
+    def build(space: Space) -> Element:
         told = (
             "It is of no use to me from then on, and what I keep of it is deleted. When a tool needs it again, I ask "
             "you to sign in anew."
         )
         end = submit("Disconnect", actions.DISCONNECT, view.connection_id, inputs="none", style="destructive")
         keep = submit("Keep it", actions.CLOSE, "", inputs="none")
-        body = [rich(bold(f"Disconnect {account_name(view, room)}?")), rich(words(told))]
+        body = [rich(bold(f"Disconnect {account_name(view, space)}?")), rich(words(told))]
         return card(body, [end, keep], summary="Disconnect?")
 
     return Dialog("Disconnect", fitted(build), "small")

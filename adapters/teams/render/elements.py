@@ -6,11 +6,10 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from adapters.shared.wording import Space, line
 from adapters.teams.actions import action_data, dialog_data
-from bot.safe_text import beginning_of_list, visible_line, visible_passage
 
 _NBSP = "\u00a0"
 _BLANKS = re.compile(r"(?<=\n) +| {2,}")
@@ -28,18 +27,6 @@ _LINE_START = re.compile(
 _FUNCTION = re.compile(r"\{(?=\{)")
 _LOST = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MENTION = re.compile(r"<(?=\s*+/?\s*+at\b)", re.IGNORECASE)
-
-
-def line(text: str, limit: int, unseen: int = 0) -> str:
-    """One visible line of at most `limit` characters; "(empty)" for nothing, since Teams leaves empty text out.
-    `unseen`: how many characters follow that are not in `text`."""
-    return visible_line(text, limit, unseen) or "(empty)"[:limit]
-
-
-def passage(text: str, limit: int) -> str:
-    """Visible text of at most `limit` characters with its lines kept; "(empty)" for nothing."""
-    shown = visible_passage(text, limit)
-    return shown if shown.strip() else "(empty)"[:limit]
 
 
 def label(text: str, limit: int, unseen: int = 0) -> str:
@@ -254,39 +241,13 @@ def needed(*, required: bool) -> Element:
 MAX_CARD_BYTES = 28 * 1024
 """Of a card or a dialog as JSON (Teams: 28 KB)."""
 _SHARES = (1.0, 0.5, 0.25, 0.12, 0.05)
-_LEAST = 24
-"""Characters that a text has at least, so that something of it is left beside the count of what is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """A share of the usual limits. Characters take from 1 to 12 bytes, so that what fits is known only afterwards."""
-
-    share: float = 1.0
-
-    def of(self, limit: int) -> int:
-        """That share of a limit in characters."""
-        return min(limit, max(int(limit * self.share), _LEAST))
-
-    def line(self, text: str, limit: int) -> str:
-        """`text.line` within the room there is."""
-        return line(text, self.of(limit))
-
-    def list(self, texts: Sequence[str], limit: int) -> str:
-        """The texts as one such line, with commas in between."""
-        text, unseen = beginning_of_list(texts, ", ", self.of(limit))
-        return line(text, self.of(limit), unseen)
-
-    def passage(self, text: str, limit: int) -> str:
-        """`text.passage` within the room there is."""
-        return passage(text, self.of(limit))
-
-
-def fitted(build: Callable[[Room], Element], most: int = MAX_CARD_BYTES) -> Element:
+def fitted(build: Callable[[Space], Element], most: int = MAX_CARD_BYTES) -> Element:
     """The largest of the card's sizes that is at most `most` bytes; the smallest where none is."""
     made: Element = {}
     for share in _SHARES:
-        made = build(Room(share))
+        made = build(Space(share))
         if weight(made) <= most:
             break
     return made

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from urllib.parse import quote, urlencode
 
+from adapters.shared import wording
+from adapters.shared.arguments import Excerpt, excerpts
+from adapters.shared.wording import Space, call_name
 from adapters.teams.actions import DISCONNECT_DIALOG, GET_LINK, REVOKE, SHOW_ALL
 from adapters.teams.ids import channel_of, location_of
-from adapters.teams.render.arguments import Excerpt, excerpt, spelled
-from adapters.teams.render.cards import call_name, outcome, result_line, title_of, unseen_note
+from adapters.teams.render.cards import SIGNS, unseen_note
 from adapters.teams.render.elements import (
     MAX_CARD_BYTES,
     Element,
-    Room,
     action_set,
     bold,
     card,
@@ -65,7 +66,7 @@ def overview_card(
 ) -> Element:
     """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, and
     what was settled lately."""
-    to_decide, waiting = _counts(overview)
+    to_decide, waiting = wording.counts(overview)
     body = [
         *_group("Waiting for your decision", map(_entry, overview.to_decide), to_decide, _TO_DECIDE),
         *_group("You asked, and it waits", map(_entry, overview.waiting), waiting, _WAITING),
@@ -73,19 +74,7 @@ def overview_card(
         *_group("Your accounts", map(connection_entry, connections), len(connections), _CONNECTED),
         *_group("Settled lately", map(_entry, overview.recent), len(overview.recent), _RECENT),
     ]
-    nothing = rich(words("Nothing waits for you, and nothing that you asked for waits."))
-    return card(body or [nothing], summary=overview_summary(overview))
-
-
-def overview_summary(overview: Overview) -> str:
-    """It in a sentence."""
-    to_decide, waiting = _counts(overview)
-    return f"{to_decide:,} wait for your decision; {waiting:,} of your requests wait."
-
-
-def _counts(overview: Overview) -> tuple[int, int]:
-    """How many they may decide, and how many wait, listed or not."""
-    return len(overview.to_decide) + overview.more_to_decide, len(overview.waiting) + overview.more_waiting
+    return card(body or [rich(words(wording.NOTHING_WAITS))], summary=wording.overview_summary(overview))
 
 
 def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
@@ -103,14 +92,14 @@ def _group(title: str, entries: Iterable[Element], count: int, share: float) -> 
 
 
 def _granted(grant: GrantView) -> Element:
-    arguments = spelled(grant.arguments, _ARGUMENTS)
-    return fitted(lambda room: _granted_in(grant, excerpt(arguments, room, _VALUE), room), _ENTRY_BYTES)
+    shown = excerpts(grant.arguments, _ARGUMENTS, _VALUE)
+    return fitted(lambda space: _granted_in(grant, shown(space), space), _ENTRY_BYTES)
 
 
-def _granted_in(grant: GrantView, arguments: Excerpt, room: Room) -> Element:
+def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
     pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-    told = [rich(words(room.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
-    name = rich(bold(room.line(call_name(grant.server, grant.tool), _QUESTION)))
+    told = [rich(words(space.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
+    name = rich(bold(space.line(call_name(grant.server, grant.tool), _QUESTION)))
     until = small(f"Runs without asking you until {moment(grant.until)}")
     revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
     return container("default", name, *told, until, *_unseen(grant, arguments), revoke, separator=True)
@@ -123,12 +112,12 @@ def _unseen(view: ApprovalView | GrantView, arguments: Excerpt) -> list[Element]
 
 def _entry(shown: Shown) -> Element:
     content = shown.post.content
-    arguments = spelled(content.arguments if isinstance(content, ApprovalView) else {}, _ARGUMENTS)
-    return fitted(lambda room: _entry_in(shown, excerpt(arguments, room, _VALUE), room), _ENTRY_BYTES)
+    arguments = excerpts(content.arguments if isinstance(content, ApprovalView) else {}, _ARGUMENTS, _VALUE)
+    return fitted(lambda space: _entry_in(shown, arguments(space), space), _ENTRY_BYTES)
 
 
-def _entry_in(shown: Shown, arguments: Excerpt, room: Room) -> Element:
-    title, detail, buttons = _said(shown, arguments, room)
+def _entry_in(shown: Shown, arguments: Excerpt, space: Space) -> Element:
+    title, detail, buttons = _said(shown, arguments, space)
     told = [rich(words(detail), spacing="Small")] if detail else []
     buttons = [*buttons, *_open(shown)]
     row = [action_set(*buttons)] if buttons else []
@@ -137,28 +126,28 @@ def _entry_in(shown: Shown, arguments: Excerpt, room: Room) -> Element:
     return container("default", rich(bold(title)), *told, *unseen, *row, separator=True)
 
 
-def _said(shown: Shown, arguments: Excerpt, room: Room) -> tuple[str, str, list[Element]]:
+def _said(shown: Shown, arguments: Excerpt, space: Space) -> tuple[str, str, list[Element]]:
     """Title, detail and buttons of an entry."""
     match shown.post.content:
         case ApprovalView(status="pending") as view:
             pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
-            detail = room.line(f"{view.requester} asks. {pairs}", _DETAIL)
-            return title_of(view, room), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
+            detail = space.line(f"{view.requester} asks. {pairs}", _DETAIL)
+            return wording.heading(view, space), detail, [opens_dialog("Look and decide…", SHOW_ALL, view.approval_id)]
         case ApprovalView() as view:
-            return title_of(view, room), result_line(view, room) or outcome(view, room), []
+            return wording.heading(view, space), wording.result(view, SIGNS, space) or wording.outcome(view, space), []
         case ClarificationView() as view:
             asker = f"From the tool server {view.server}" if view.server else "A question"
-            title = room.line(f"{asker}: {view.question}", _QUESTION)
+            title = space.line(f"{asker}: {view.question}", _QUESTION)
             return title, "It waits for your answer.", answer_button(view)
         case SignInView() as view:
             link = execute("Get my link", GET_LINK, view.sign_in_id)
-            title = room.line(sign_in_title(view), _QUESTION)
+            title = space.line(sign_in_title(view), _QUESTION)
             return title, "It waits for you to sign in.", [*code_button(view), link]
         case OutcomeView() as view:
-            title = room.line(f"What came of it? {call_name(view.server, view.tool)}", _QUESTION)
+            title = space.line(wording.outcome_title(view), _QUESTION)
             return title, "Nobody knows what came of it: its card asks.", []
         case content:
-            return room.line(content.text, _QUESTION), "", []
+            return space.line(content.text, _QUESTION), "", []
 
 
 def _open(shown: Shown) -> list[Element]:
@@ -182,10 +171,9 @@ def message_link(shown: Shown) -> str:
 
 # ------------------------------------------------------------- connected accounts; never their tokens
 
-_NAME = 100
 _SCOPES = 300
 _LIST_BYTES = MAX_CARD_BYTES - 2_000
-"""Of all entries, so that there is room around them."""
+"""Of all entries, so that there is space around them."""
 NONE = "You have connected no account. I ask you for one when a tool needs it."
 
 
@@ -214,19 +202,19 @@ def connections_summary(connections: Sequence[ConnectionView]) -> str:
 
 def connection_entry(view: ConnectionView) -> Element:
     """One of them, with a way to end it."""
-    return fitted(lambda room: _account_entry(view, room), _ENTRY_BYTES)
+    return fitted(lambda space: _account_entry(view, space), _ENTRY_BYTES)
 
 
-def account_name(view: ConnectionView, room: Room) -> str:
+def account_name(view: ConnectionView, space: Space) -> str:
     """The service, and whose account it is there, where the service says so."""
-    service = room.line(view.service, _NAME)
-    return f"{service}: {room.line(view.account, _NAME)}" if view.account.strip() else service
+    service = space.line(view.service, wording.NAME)
+    return f"{service}: {space.line(view.account, wording.NAME)}" if view.account.strip() else service
 
 
-def _account_entry(view: ConnectionView, room: Room) -> Element:
-    scopes = [rich(words(room.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
+def _account_entry(view: ConnectionView, space: Space) -> Element:
+    scopes = [rich(words(space.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
     used = f"last used {moment(view.used_at)}" if view.used_at is not None else "not used yet"
     broken = [] if view.working else [small("It does not work any more: I will ask you to sign in again.")]
     end = action_set(opens_dialog("Disconnect…", DISCONNECT_DIALOG, view.connection_id))
     since = small(f"Connected {moment(view.since)}, {used}")
-    return container("default", rich(bold(account_name(view, room))), *scopes, since, *broken, end, separator=True)
+    return container("default", rich(bold(account_name(view, space))), *scopes, since, *broken, end, separator=True)

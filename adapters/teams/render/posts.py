@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
+from adapters.shared.wording import NAME, approval_summary, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
 from adapters.teams.render.answers import Page, pages
-from adapters.teams.render.cards import approval_card, is_open, summary_of
+from adapters.teams.render.cards import LONGEST_IN_SUMMARY, approval_card
 from adapters.teams.render.citations import Citations
-from adapters.teams.render.elements import Card, Element, label, passage
+from adapters.teams.render.elements import Card, Element, label
 from adapters.teams.render.markdown import Run, paragraph
 from adapters.teams.render.mentions import CardMention
-from adapters.teams.render.overview import connections_card, connections_summary, overview_card, overview_summary
+from adapters.teams.render.overview import connections_card, connections_summary, overview_card
 from adapters.teams.render.questions import (
     clarification_card,
     outcome_card,
@@ -57,7 +58,6 @@ _CARD = "application/vnd.microsoft.card.adaptive"
 _TONES = {"info": "", "warning": "⚠ ", "error": "❗ "}
 _LONGEST_TEXT = 3_000
 _SUMMARY = 300
-_NAME = 100
 _HINT = "Who may decide has buttons here. If yours do not appear, “Show all” has them."
 _HELP = {
     "approvals": "lists what waits for you",
@@ -159,7 +159,7 @@ def sign_in_link(view: SignInView, url: str) -> Activity:
 
 def open_a_chat_first(owner: str) -> Activity:
     """Said in the conversation when a link can reach its owner by no private way."""
-    name = label(owner, _NAME)
+    name = label(owner, NAME)
     return note(
         f"{name}, I cannot reach you privately. Please open a chat with me, say hello, then press “Get my link”."
     )
@@ -188,7 +188,7 @@ def _posted_card(content: _Card, audience: Audience) -> Element:
 def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:
     """For whom Teams is to ask what they see of the card, and with what; empty: for nobody."""
     users = list(dict.fromkeys(user_ids))[:MOST_REFRESHED]
-    if not users or not is_open(view):
+    if not users or view.status != "pending":
         return {}
     # It is no button, so that it has no title, and older clients need nothing in its place.
     action = {"type": "Action.Execute", "verb": REFRESH, "data": action_data(REFRESH, view.approval_id)}
@@ -198,7 +198,7 @@ def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:
 def _summary(content: _Card) -> str:
     match content:
         case ApprovalView():
-            return summary_of(content)
+            return approval_summary(content, LONGEST_IN_SUMMARY)
         case ClarificationView():
             return question_summary(content)
         case SignInView():
