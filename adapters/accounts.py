@@ -13,8 +13,8 @@ from adapters.tool_servers.config import HttpTransport, ToolServersConfig
 from bot.accounts.flow import SignInFlow
 from bot.accounts.tokens import CatalogueStore, ClientStore, Safe, TokenStore
 from bot.accounts.unconfigured import AccountServices
-from bot.clock import Clock
 from bot.crypto import Sealer
+from bot.domain import Clock
 from bot.records.database import Database
 from bot.settings import Settings
 

@@ -5,15 +5,15 @@ Times are seconds since the epoch, UTC, as floats; platforms show them in the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from graph.fields import FormField
 
+
 # ---------------------------------------------------------------------------------- people and places
-
-
 @dataclass(frozen=True, slots=True)
 class Person:
     """A user on a platform."""
@@ -60,8 +60,6 @@ class Place:
 
 
 # ------------------------------------------------------------- what comes in: messages, clicks, forms
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """Something a person wrote."""
@@ -208,8 +206,6 @@ class Feedback:
 
 
 # ----------------------------------------------------------------- what is shown: posts, cards, forms
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """What the bot says, in Markdown from a model: to be escaped by every renderer."""
@@ -398,8 +394,6 @@ class Form:
 
 
 # --------------------------------------------------------------------------------------- what is read
-
-
 @dataclass(frozen=True, slots=True)
 class MessageView:
     """A person's message in a thread, for platforms that show the thread themselves."""
@@ -513,8 +507,6 @@ class ConnectionView:
 
 
 # --------------------------------------------------------------------------------- answers to a click
-
-
 @dataclass(frozen=True, slots=True)
 class Settled:
     """The click settled it, or was counted."""
@@ -555,3 +547,10 @@ class Invalid:
 
 
 ClickResult = Settled | AlreadySettled | Refused | Unknown | Invalid
+
+
+# ---------------------------------------- the present moment, in one place so that tests can set it
+
+Clock = Callable[[], float]
+"""Seconds since the epoch, UTC."""
+system_clock: Clock = time.time

@@ -8,11 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes
-from bot.clock import Clock
-from bot.domain import ClickResult, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
+from bot.domain import ClickResult, Clock, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
 from bot.outbox import Outbox, notice
-from bot.records import deliveries, overviews, places, posts, threads
-from bot.records import feedback as feedback_rows
+from bot.records import deliveries, posts, threads, waiting
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.waiting import is_with_us, requesters
@@ -125,7 +123,7 @@ class Inbox:
             if await posts.get(tx, feedback.post_id) is None:
                 return Unknown("This answer does not exist (any more).")
             kept = replace(feedback, comment=storable(feedback.comment)[:COMMENT_LIMIT])
-            await feedback_rows.keep(tx, kept, self._clock())
+            await threads.keep_feedback(tx, kept, self._clock())
         return Settled("Thank you for telling.")
 
     # ------------------------------------------------------------------------------------------- places
@@ -134,7 +132,7 @@ class Inbox:
         """The bot was brought to a place: greet there, once until it has left. `key` names the event. Returns False
         when it was there already."""
         async with self._database.writing_urgently() as tx:
-            is_new = await places.add(tx, place, self._clock())
+            is_new = await threads.note_place(tx, place, self._clock())
             if is_new:
                 hello = notice(f"greeting:{key}", place.key, Notice(greeting), place=place)
                 await self._outbox.say(tx, hello)
@@ -144,8 +142,8 @@ class Inbox:
         """The bot was removed from a place: what waits there is given up, cards of it elsewhere show that, and nothing
         more is posted there."""
         async with self._database.writing_urgently() as tx:
-            await places.remove(tx, place)
-            here = await places.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
+            await threads.forget_place(tx, place)
+            here = await threads.threads_at(tx, place, await _unfinished(tx, f"{place.platform}:"))
             for thread_id in here:
                 await self._open_requests.supersede(tx, thread_id, f"left:{place.key}", REMOVED)
             await posts.give_up_lanes(tx, [place.key, *here])
@@ -164,8 +162,8 @@ class Inbox:
 async def _unfinished(tx: Transaction, within: str) -> set[str]:
     """The threads, whose ids begin with `within`, in which anything waits for people, for us, or to be shown: few of
     all that there ever were."""
-    waiting = [*await overviews.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
-    return {*waiting, *await posts.lanes_with_unsent(tx)}
+    busy = [*await waiting.threads_of_questions(tx, within), *await deliveries.threads_waiting(tx, within)]
+    return {*busy, *await posts.lanes_with_unsent(tx)}
 
 
 @dataclass(frozen=True, slots=True)

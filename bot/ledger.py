@@ -6,8 +6,8 @@ Each outcome is written into the audit log in the transaction that records it.
 from __future__ import annotations
 
 from bot.audit.log import AuditLog, judgement_of
-from bot.clock import Clock
 from bot.crypto import NewId
+from bot.domain import Clock
 from bot.outbox import Outbox
 from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow

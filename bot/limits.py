@@ -7,8 +7,8 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bot.clock import Clock
-from bot.records import threads, usage
+from bot.domain import Clock
+from bot.records import threads
 from bot.records.database import Database
 
 WINDOW = 60.0
@@ -103,7 +103,7 @@ class TokenBudget:
         if self._most == NO_LIMIT:
             return None
         async with self._database.reading() as tx:
-            used = await usage.tokens_on(tx, await threads.accounts_of(tx, person_id), self._today())
+            used = await threads.tokens_on(tx, await threads.accounts_of(tx, person_id), self._today())
         if used < self._most:
             return None
         return (
@@ -116,7 +116,7 @@ class TokenBudget:
         if self._most == NO_LIMIT or not tokens:
             return
         async with self._database.writing() as tx:
-            await usage.add(tx, person_id, self._today(), tokens)
+            await threads.add_tokens(tx, person_id, self._today(), tokens)
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).date().isoformat()

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from bot.clock import Clock
-from bot.domain import Notice, Place
+from bot.domain import Clock, Notice, Place
 from bot.masking import PLAIN, redacted_post
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads

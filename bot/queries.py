@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import is_shown_within, permission_of
-from bot.clock import Clock
 from bot.domain import (
     ApprovalView,
     AskedToDecide,
+    Clock,
     GrantView,
     MessageView,
     Overview,
@@ -26,7 +26,7 @@ from bot.domain import (
 )
 from bot.masking import redacted_card, redacted_post
 from bot.platform import Reference
-from bot.records import approvals, deliveries, grants, overviews, posts, threads
+from bot.records import approvals, deliveries, grants, posts, threads, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
@@ -126,30 +126,30 @@ class Queries:
         decide, so there it is shown to whoever may.
         """
         async with self._database.reading() as tx:
-            pending = await overviews.pending_approvals(tx, within)
+            pending = await waiting.pending_approvals(tx, within)
             mine = [row.approval_id for row in pending if row.asked.requesters[0] == person.person_id]
-            mine += await overviews.open_questions(tx, person.person_id, within)
-            settled = await overviews.settled_lately(tx, person.person_id, within, RECENT)
+            mine += await waiting.open_questions(tx, person.person_id, within)
+            settled = await waiting.settled_lately(tx, person.person_id, within, RECENT)
         theirs = await self._to_decide(pending, person)
-        waiting = [subject for subject in mine if subject not in set(theirs)]
+        own = [subject for subject in mine if subject not in set(theirs)]
         async with self._database.reading() as tx:
-            cards = await self._cards(tx, [*theirs, *waiting, *settled], within)
+            cards = await self._cards(tx, [*theirs, *own, *settled], within)
         hidden = await self._hidden(pending, cards, set(theirs) - set(mine), among)
         theirs = [subject for subject in theirs if subject in cards and subject not in hidden]
-        waiting = [subject for subject in waiting if subject in cards]
+        own = [subject for subject in own if subject in cards]
         return Overview(
             to_decide=await self._listed(cards, theirs[:LISTED]),
-            waiting=await self._listed(cards, waiting[:LISTED]),
+            waiting=await self._listed(cards, own[:LISTED]),
             recent=await self._listed(cards, settled),
             more_to_decide=max(0, len(theirs) - LISTED),
-            more_waiting=max(0, len(waiting) - LISTED),
+            more_waiting=max(0, len(own) - LISTED),
         )
 
     async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         """The approvals that others have asked this person, where they are reached directly, to decide, and that they
         may decide now; of many the newest. Cheap enough to be read whenever anything has changed."""
         async with self._database.reading() as tx:
-            pending = await overviews.asked_at(tx, person.person_id)
+            pending = await waiting.asked_at(tx, person.person_id)
             names = await threads.names(tx, [each for row in pending for each in row.asked.requesters])
         theirs = set(await self._to_decide(pending, person)) if pending else set()
         return tuple(

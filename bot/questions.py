@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bot.clock import Clock
 from bot.crypto import NewId
 from bot.domain import (
     AlreadySettled,
     ClickResult,
+    Clock,
     Dismissal,
     Form,
     FormAnswer,

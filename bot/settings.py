@@ -26,8 +26,6 @@ __all__ = ["Settings", "SettingsError", "load_settings", "plain"]
 MODEL_WITH_A_KEY = "gpt-5.4-mini"
 """OpenAI's small model of 2026 that takes tools at `/v1/chat/completions`, where every compatible service is."""
 _SQLITE = "sqlite:///"
-
-
 OPENAI = "https://api.openai.com/v1"
 DEMO = "demo"
 """Name of the built-in, rule-based model."""

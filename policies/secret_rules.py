@@ -39,8 +39,6 @@ _WORDS = compiled(
 )
 """Words as people read them in a token: `Delete-All-Customers-1`, `DeleteEveryCustomerFromThe1`. Of random tokens of
 forty characters one in a thousand has as much."""
-
-
 Span = tuple[int, int, str, bool]
 """A secret in the UTF-8 of a text: where it begins and ends, its kind in a few lower-case words, and whether it is
 certain: recognised by its own shape or value; otherwise by the name before it, or by what surrounds it.
@@ -159,24 +157,14 @@ _PLACEHOLDER_WORDS = """
     protected encrypted hashed enabled disabled updated failed weak strong length min max the a an is was must should
     input prompt example placeholder unchanged n/a not and or to of for in
 """
-
-
 _HARMLESS = frozenset(_PLACEHOLDER_WORDS.encode().split())
-
-
 _TEMPLATE = compiled(
     r"\$\{.*\}|\$\(.*\)?|\$[A-Z_][A-Z0-9_]*|%[A-Za-z_]+%|\{+[^{}]*\}+|<[A-Za-z][^<>]*>|\.*|…|[*•xX#]+|https?://.*"
     r"|\[[A-Za-z][A-Za-z0-9 :_-]*\]"
 )
-
-
 _BEGINS_TEMPLATE = frozenset(byte for begins in ("$%{<.*xX#hH[", "…", "•") for byte in begins.encode())
 """How a template can begin: looked at first, since most values are none."""
-
-
 _NAME_OF_ONE = "[A-Za-z_]*(?:passw|secret|token|key|pwd)[A-Za-z_]*"
-
-
 _REFERENCE = compiled(
     r"(?:self|this|os|process|env|config|settings|options|args|props|data|request|req|secrets|var|local)\.[\w.\[\]]*"
     rf"|[\w.]+\.{_NAME_OF_ONE}|[A-Za-z]*_{_NAME_OF_ONE}|(?:passw|secret|token|key|pwd)[A-Za-z]*_[A-Za-z_]*"

@@ -8,11 +8,7 @@ from itertools import pairwise
 # ------------------------------------------------------------------------------------- verbs in names
 READ_VERBS = frozenset({"get", "list", "show", "search", "read", "status", "export"})
 """Words that say that nothing is changed. Believed only of the names of trusted servers' tools."""
-
-
 _NAMED = "remove delete set add grant revoke update create disable enable"
-
-
 _WRITING = """
     move copy rename send post run exec execute import restore approve reject install uninstall start stop restart
     new make mkdir touch rm rmdir mv cp del ln dd tee chmod chown kill eval source sudo
@@ -24,28 +20,16 @@ _WRITING = """
     connect disconnect sync flush mount umount unmount shutdown reboot halt poweroff suspend resume pause unpause renew
     ban unban block unblock mute unmute unlink bind unbind join leave accept decline abort retry reply forward save
 """
-
-
 _DESTROYING = """
     remove delete rm rmdir del dd drop truncate wipe erase destroy purge clear reset revoke kill terminate uninstall
 """
-
-
 WRITE_VERBS = frozenset(_NAMED.split()) | frozenset(_WRITING.split())
 """Words of a command any of which makes it a write, unless a rule says otherwise."""
-
-
 DESTROYING = frozenset(_DESTROYING.split())
 """Words after which something is gone."""
-
-
 UNMISTAKABLE = frozenset(_NAMED.split()) | DESTROYING | {"write", "replace"}
 """Words that write wherever they stand: in an option (`--delete`), or beside a word that reads (`read_write_file`)."""
-
-
 _JOINING = frozenset({"and", "or", "then"})
-
-
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 

@@ -17,7 +17,7 @@ from adapters.oauth import grants
 from adapters.oauth.grants import OAuthGrant
 from adapters.oauth.http import OAuthHttpClient, host_of
 from bot.accounts.ports import BegunAuthorization, GrantRefused, Unreachable
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.settings import Settings, plain
 
 _SLACK_ID = re.compile(r"[A-Z0-9]{2,40}")

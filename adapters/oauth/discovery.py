@@ -29,7 +29,7 @@ from adapters.oauth.connections import OAuthServer
 from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of, may_follow
 from bot.accounts.ports import Unreachable
 from bot.accounts.tokens import ClientStore
-from bot.clock import Clock
+from bot.domain import Clock
 
 _VERSION = {"MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}
 _PROBE = (

@@ -26,7 +26,7 @@ from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
 from adapters.oauth.http import OAuthHttpClient
 from bot.accounts.ports import Account, BegunAuthorization, GrantRefused, Service, TokenSet, Unreachable
 from bot.accounts.tokens import ClientStore
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)

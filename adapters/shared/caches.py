@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from bot.clock import Clock
+from bot.domain import Clock
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -23,8 +23,6 @@ SCOPES = (
     "users:read.email",
 )
 """Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""
-
-
 ALL_TEAMS = "*"
 """In `SLACK_INSTALL_TEAMS`: whoever wants to."""
 

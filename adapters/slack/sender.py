@@ -16,8 +16,8 @@ from adapters.slack.web_api.install_pages import InstallPages
 from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
 from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
-from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
+from bot.domain import Clock, system_clock
 from bot.settings import Settings
 
 

@@ -14,7 +14,7 @@ from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.outbox import TeamsPostSender
 from adapters.teams.outbound.private import TeamsPrivateMessages
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.settings import Settings
 
 

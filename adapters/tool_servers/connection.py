@@ -61,8 +61,6 @@ MOST_QUESTIONS = 50
 and the time of the call runs on."""
 MOST_UNREAD = 4
 """Questions of a call that nobody has taken up yet: a call may wait for half an hour, and a question be 4 MB."""
-
-
 CONNECT_TIMEOUT = 10.0
 """Seconds for connecting and for sending a request; the answer has the server's own timeout."""
 LONGEST_LOG = 500

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
 
 log = structlog.get_logger(__name__)
-
-
 INVALID_PARAMS = -32602
 """Code of JSON-RPC's error."""
 

@@ -38,10 +38,10 @@ from adapters.web.render import (
 )
 from adapters.web.request_checks import PageVisitor, json_answer
 from bot.accounts.codes import codes_among
-from bot.clock import Clock
 from bot.domain import (
     AlreadySettled,
     ClickResult,
+    Clock,
     CodeEntry,
     Decision,
     Dismissal,

@@ -10,7 +10,7 @@ from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
 from adapters.web.sessions import Sessions
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 
 
 def visitor_of(config: WebConfig, clock: Clock = system_clock) -> Callable[[web.Request], str | None]:

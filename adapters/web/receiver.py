@@ -15,7 +15,7 @@ from adapters.web.reception import Reception
 from adapters.web.request_checks import RequestChecks
 from adapters.web.sender import WebSender
 from adapters.web.sessions import Sessions
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.services import Services
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from adapters.web.config import WebConfig
-from bot.clock import Clock
+from bot.domain import Clock
 
 SESSION_SECONDS = 7 * 24 * 3600
 """How long a browser stays signed in: a week."""

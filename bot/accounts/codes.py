@@ -11,9 +11,8 @@ import structlog
 
 from bot.accounts.connecting import ConnectionWriter, account_label
 from bot.accounts.tokens import Safe
-from bot.clock import Clock
 from bot.crypto import hashed
-from bot.domain import ClickResult, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
+from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
 from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow

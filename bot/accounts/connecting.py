@@ -9,8 +9,8 @@ import structlog
 
 from bot.accounts.ports import OutsideServices
 from bot.accounts.tokens import GrantedAccount, Safe
-from bot.clock import Clock
 from bot.crypto import NewId
+from bot.domain import Clock
 from bot.outbox import Outbox
 from bot.records import connections, sign_ins
 from bot.records.authorizations import AuthorizationRow

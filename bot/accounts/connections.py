@@ -11,11 +11,11 @@ from bot.accounts.codes import Codes
 from bot.accounts.connecting import Changes
 from bot.accounts.ports import OutsideServices, Unreachable
 from bot.accounts.tokens import Safe
-from bot.clock import Clock
 from bot.crypto import Sealer
 from bot.domain import (
     AlreadySettled,
     ClickResult,
+    Clock,
     CodeEntry,
     ConnectionView,
     Person,
@@ -25,7 +25,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.outbox import Outbox
-from bot.records import authorizations, connections, oauth_clients, sign_ins
+from bot.records import authorizations, connections, sign_ins
 from bot.records.connections import ConnectionRow
 from bot.records.database import Database
 from bot.turns.engine import Engine, resume_thread
@@ -192,9 +192,9 @@ class Connections:
                         renewed += await connections.reseal(tx, row, tokens)
             after = rows[-1].connection_id if rows else None
         async with self._database.writing() as tx:
-            for of, sealed in await oauth_clients.all_sealed(tx):
+            for of, sealed in await connections.sealed_registrations(tx):
                 if (client := self._sealer.renewed(sealed)) is not None:
-                    await oauth_clients.put(tx, of, client, self._clock())
+                    await connections.keep_registration(tx, of, client, self._clock())
             for waiting in await sign_ins.with_links(tx):
                 if (link := self._sealer.renewed(waiting.sealed_link)) is not None:
                     await sign_ins.reseal(tx, waiting, link)

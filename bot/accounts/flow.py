@@ -21,8 +21,8 @@ from bot.accounts.connecting import ConnectionWriter, account_label
 from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import callback
 from bot.accounts.tokens import GrantedAccount, Safe
-from bot.clock import Clock
 from bot.crypto import hashed, random_token
+from bot.domain import Clock
 from bot.limits import Windows
 from bot.platform import Platform
 from bot.records import authorizations, threads

@@ -10,8 +10,8 @@ from bot.accounts.connections import Connections
 from bot.accounts.flow import SignInFlow
 from bot.accounts.tokens import Safe
 from bot.accounts.unconfigured import AccountServices
-from bot.clock import Clock
 from bot.crypto import NewId, Sealer
+from bot.domain import Clock
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.records.database import Database

@@ -8,9 +8,8 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from bot.accounts.ports import OutsideServices
-from bot.clock import Clock
 from bot.crypto import NewId, Sealer, hashed, random_token
-from bot.domain import Refused, Unknown
+from bot.domain import Clock, Refused, Unknown
 from bot.limits import Windows
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, authorizations, connections, sign_ins

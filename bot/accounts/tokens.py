@@ -12,12 +12,11 @@ from typing import Any
 import structlog
 
 from bot.accounts.ports import Account, GrantRefused, OutsideServices, TokenSet, Unreachable
-from bot.clock import Clock
 from bot.crypto import Sealer
-from bot.records import catalogues, connections, oauth_clients
-from bot.records.connections import ConnectionRow
+from bot.domain import Clock
+from bot.records import connections
+from bot.records.connections import ConnectionRow, Registration
 from bot.records.database import Database
-from bot.records.oauth_clients import Registration
 
 log = structlog.get_logger(__name__)
 AHEAD = 120.0
@@ -246,7 +245,7 @@ class ClientStore:
     async def get(self, connection: str, issuer: str, redirect_uri: str) -> Mapping[str, Any] | None:
         """The registration; `None`: there is none, or it cannot be opened any more."""
         async with self._database.reading() as tx:
-            sealed = await oauth_clients.get(tx, Registration(connection, issuer, redirect_uri))
+            sealed = await connections.registration(tx, Registration(connection, issuer, redirect_uri))
         text = self._sealer.unseal(sealed) if sealed is not None else None
         client: Mapping[str, Any] | None = json.loads(text) if text is not None else None
         return client
@@ -256,9 +255,9 @@ class ClientStore:
         of = Registration(connection, issuer, redirect_uri)
         async with self._database.writing_urgently() as tx:
             if client:
-                await oauth_clients.put(tx, of, self._sealer.seal(json.dumps(dict(client))), self._clock())
+                await connections.keep_registration(tx, of, self._sealer.seal(json.dumps(dict(client))), self._clock())
             else:
-                await oauth_clients.forget(tx, of)
+                await connections.forget_registration(tx, of)
 
 
 class CatalogueStore:
@@ -271,9 +270,9 @@ class CatalogueStore:
     async def load(self, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
         """The tools as they were seen last under this configuration; `None`: nobody has seen them."""
         async with self._database.reading() as tx:
-            return await catalogues.get(tx, server, fingerprint)
+            return await connections.catalogue(tx, server, fingerprint)
 
     async def keep(self, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]]) -> None:
         """Keep the tools for the time when nobody is signed in, and for after a restart."""
         async with self._database.writing() as tx:
-            await catalogues.put(tx, server, fingerprint, tools, self._clock())
+            await connections.keep_catalogue(tx, server, fingerprint, tools, self._clock())

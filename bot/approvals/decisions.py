@@ -15,10 +15,10 @@ from bot.approvals.permissions import Known, authority_of, outsider_refusal, per
 from bot.approvals.requests import ApprovalRequests, has_expired, is_open
 from bot.approvals.standing_approvals import StandingApprovals, is_offered, name_of
 from bot.audit.log import AuditLog
-from bot.clock import Clock
 from bot.domain import (
     AlreadySettled,
     ClickResult,
+    Clock,
     Decision,
     Form,
     Handover,

@@ -14,8 +14,7 @@ from typing import Literal
 import structlog
 
 from bot.approvals.permissions import Known, needs_of
-from bot.clock import Clock
-from bot.domain import AccountFacts, Person
+from bot.domain import AccountFacts, Clock, Person
 from bot.platform import Platform
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow

@@ -11,9 +11,8 @@ from typing import Literal
 
 import structlog
 
-from bot.clock import Clock
 from bot.crypto import NewId
-from bot.domain import Notice, Place
+from bot.domain import Clock, Notice, Place
 from bot.outbox import Outbox, notice, said
 from bot.platform import Platform
 from bot.records import approvals, deliveries, posts, threads

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.clock import Clock
 from bot.crypto import NewId
+from bot.domain import Clock
 from bot.records import grants
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction

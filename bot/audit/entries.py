@@ -299,8 +299,6 @@ def _schema(command: str | None) -> dict[str, Any]:
 # (`python app.py audit verify --anchor`). The ledger shows it for calls that were made.
 BEGINNING = "0" * 64
 """What stands for the hash before the first entry."""
-
-
 FURTHEST = 10_000
 """Places that a moved entry is looked for in, on either side of where it stands."""
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.audit.entries import LOOKED, CallEnd, entry_of, in_utc, judgement, key_of, link, looker_of
-from bot.clock import Clock
-from bot.domain import Person
+from bot.domain import Clock, Person
 from bot.records import approvals, audit
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from bot.clock import Clock
 from bot.commands import audit, policy
 from bot.commands.arguments import CommandError, parser
+from bot.domain import Clock
 from policies.model import Mode, Tool
 from policies.rules import PolicyError
 

@@ -22,40 +22,20 @@ from bot.schemas.validating import Format, TooMuchError, errors_in
 #
 # Imported only when a form is checked: jsonschema takes 0.2 s to load.
 _MOST_ERRORS = 50
-
-
 _LONGEST_SENTENCE = 300
-
-
 _LONGEST_REPEATED = 190
 """Characters of a sentence with the value itself in it, so that it is not cut."""
-
-
 _LONGEST_PLACE = 100
-
-
 _LONGEST_READ = 2_000
 """Characters of a message or a list of options that are looked at."""
-
-
 _MOST_OPTIONS = 50
-
-
 _MOST_NAMES = 100
-
-
 _UNCHECKABLE = (
     "The tool's own description of its arguments is not valid, so changes cannot be checked. "
     "Approve it as it is, or reject it."
 )
-
-
 _TOO_MUCH = "This is too large to be checked against the tool's own description of its arguments. Make it smaller."
-
-
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-
-
 _BOUNDS = {
     "minimum": "Must be at least {}.",
     "maximum": "Must be at most {}.",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, insert, unless_longer
+from bot.records.database import Transaction, insert_new, reader, unless_longer, upsert
 from bot.records.tables import APPROVED, PENDING, approvals, attempts, votes
 from graph.calls import storable
 from graph.interrupts import ApprovalAsked
@@ -58,6 +58,9 @@ class VoteRow:
     """Addresses of the account for which nobody vouches."""
 
 
+_vote = reader(VoteRow, claimed=lambda claimed: tuple(claimed or ()))
+
+
 PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "approved_arguments"})
 """What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
 
@@ -75,27 +78,18 @@ async def add(
     tx: Transaction, approval_id: str, thread_id: str, asked: ApprovalAsked, *, now: float, expires_at: float | None
 ) -> bool:
     """Record that a call waits; false when this round of it was recorded before."""
-    statement = insert(tx, approvals).values(
-        approval_id=approval_id,
-        call_id=asked.call_id,
-        round=asked.round,
-        thread_id=thread_id,
-        server=asked.server,
-        tool=asked.tool,
-        title=asked.title,
-        arguments=asked.arguments,
-        digest=asked.digest,
-        risk=[r.value for r in asked.risk],
-        ask=asked.ask.model_dump(mode="json"),
-        requesters=list(asked.requesters),
-        requester=asked.requesters[0],
-        quote=asked.quote,
-        handed_to=[],
-        status="pending",
-        asked_at=now,
-        expires_at=expires_at,
-    )
-    return await tx.one(statement.on_conflict_do_nothing().returning(approvals.c.approval_id)) is not None
+    row = {
+        **asked.model_dump(mode="json", exclude={"kind", "arguments"}),
+        "arguments": asked.arguments,
+        "approval_id": approval_id,
+        "thread_id": thread_id,
+        "requester": asked.requesters[0],
+        "handed_to": [],
+        "status": "pending",
+        "asked_at": now,
+        "expires_at": expires_at,
+    }
+    return await insert_new(tx, approvals, row)
 
 
 async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
@@ -185,7 +179,7 @@ async def settle(
             edited_by=edited_by,
         )
     )
-    return await tx.one(statement.returning(approvals.c.approval_id)) is not None
+    return await tx.changes(statement)
 
 
 async def void_unused(tx: Transaction, call_id: str, before_round: int) -> Sequence[str]:
@@ -230,9 +224,7 @@ async def cast(tx: Transaction, approval_id: str, vote: VoteRow, key: str) -> No
     if vote.human is not None:
         earlier = sa.delete(votes).where(votes.c.approval_id == approval_id, votes.c.human == vote.human)
         await tx.run(earlier.where(votes.c.person_id != vote.person_id))
-    values = {**asdict(vote), "claimed": list(vote.claimed), "key": key}
-    statement = insert(tx, votes).values(approval_id=approval_id, **values)
-    await tx.run(statement.on_conflict_do_update(index_elements=["approval_id", "person_id"], set_=values))
+    await upsert(tx, votes, {"approval_id": approval_id, **asdict(vote), "claimed": list(vote.claimed), "key": key})
 
 
 async def void_votes(tx: Transaction, approval_id: str) -> None:
@@ -243,9 +235,7 @@ async def void_votes(tx: Transaction, approval_id: str) -> None:
 async def votes_on(tx: Transaction, approval_id: str) -> Sequence[VoteRow]:
     """The votes on an approval, oldest first."""
     rows = await tx.all(sa.select(votes).where(votes.c.approval_id == approval_id).order_by(votes.c.at))
-    return [
-        VoteRow(r.person_id, r.name, r.verb, r.reason, r.at, r.human, r.authority, tuple(r.claimed or ())) for r in rows
-    ]
+    return [_vote(r) for r in rows]
 
 
 async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> bool:
@@ -255,7 +245,7 @@ async def hand_to(tx: Transaction, approval_id: str, people: Sequence[str]) -> b
         .where(approvals.c.approval_id == approval_id, approvals.c.status == "pending")
         .values(handed_to=list(people))
     )
-    return await tx.one(statement.returning(approvals.c.approval_id)) is not None
+    return await tx.changes(statement)
 
 
 def _newest_approved(thread_id: str) -> sa.Select[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, unless_longer
+from bot.records.database import Transaction, reader, unless_longer
 from bot.records.tables import UNKNOWN, attempts
 from graph.ports import CallRecord
 
@@ -42,6 +42,7 @@ class AttemptRow:
     """How it was judged when it began (`bot.audit.entries`); `None`: nobody said."""
 
 
+_row = reader(AttemptRow, text=lambda text: text or "")
 _LATEST = (
     sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
 )
@@ -133,12 +134,9 @@ async def end(
 async def move(tx: Transaction, attempt_id: str, before: str, after: str) -> bool:
     """Give an attempt that has not ended another status; false when it was not `before`."""
     statement = (
-        sa.update(attempts)
-        .where(attempts.c.attempt_id == attempt_id, attempts.c.status == before)
-        .values(status=after)
-        .returning(attempts.c.attempt_id)
+        sa.update(attempts).where(attempts.c.attempt_id == attempt_id, attempts.c.status == before).values(status=after)
     )
-    return await tx.one(statement) is not None
+    return await tx.changes(statement)
 
 
 async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, *, key: str) -> bool:
@@ -148,7 +146,7 @@ async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, 
         .where(attempts.c.attempt_id == attempt_id, attempts.c.status == "unknown", attempts.c.choice.is_(None))
         .values(choice=choice, choice_by=by, settled_key=key)
     )
-    return await tx.one(statement.returning(attempts.c.attempt_id)) is not None
+    return await tx.changes(statement)
 
 
 async def undecided_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
@@ -157,27 +155,3 @@ async def undecided_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
         attempts.c.thread_id == thread_id, attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)
     )
     return [_row(r) for r in await tx.all(query)]
-
-
-def _row(r: Any) -> AttemptRow:
-    return AttemptRow(
-        r.attempt_id,
-        r.call_id,
-        r.number,
-        r.thread_id,
-        r.requester,
-        r.server,
-        r.tool,
-        r.title,
-        r.arguments,
-        r.digest,
-        r.status,
-        r.text or "",
-        r.owner,
-        r.choice,
-        r.choice_by,
-        r.settled_key,
-        r.approval_id,
-        r.started_at,
-        r.judged,
-    )

@@ -5,20 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from bot.audit.entries import Link, VoteCast
-from bot.records.database import Transaction, insert
+from bot.records.database import Transaction, reader
 from bot.records.tables import approvals, attempts, audit, votes
 
 AT_A_TIME = 500
 """Entries that are read at once: a log of millions never has to fit into memory."""
 
+_link = reader(Link)
 _NEWEST = sa.select(audit).order_by(audit.c.seq.desc()).limit(1)
 _EXISTS = sa.select(audit.c.seq).where(audit.c.key == sa.bindparam("of"))
 _VOTES = (
@@ -42,21 +43,13 @@ async def exists(tx: Transaction, key: str) -> bool:
 
 async def add(tx: Transaction, link: Link, *, at: float) -> None:
     """Write the next link down. Raises `IntegrityError` where it is not the next: two writers must not both be."""
-    await tx.run(
-        insert(tx, audit).values(
-            seq=link.seq, key=link.key, at=at, entry=link.entry, previous=link.previous, hash=link.hash
-        )
-    )
+    await tx.run(sa.insert(audit), {**asdict(link), "at": at})
 
 
 async def votes_on_call(tx: Transaction, call_id: str) -> Sequence[VoteCast]:
     """The votes on all rounds of a call, oldest first."""
     rows = await tx.all(_VOTES, {"call": call_id})
     return [VoteCast(r.round, r.person_id, r.name, r.verb, r.authority, r.reason, r.at) for r in rows]
-
-
-def _link(row: sa.Row[Any]) -> Link:
-    return Link(row.seq, row.key, row.entry, row.previous, row.hash)
 
 
 class AuditReader:

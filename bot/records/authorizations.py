@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, insert_new
+from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import authorizations
 
 Step = Literal["proof", "consent", "code"]
@@ -53,6 +53,7 @@ class AuthorizationRow:
     """Of the code entry that was counted last."""
 
 
+_row = reader(AuthorizationRow)
 NO_CODE: Mapping[str, Any] = {"sealed_grant": None, "code_until": None}
 """What was granted is not to be claimed any more. The code stays known, so that a late one is recognised."""
 _NOTHING_ON_THE_WAY: Mapping[str, Any] = {"sealed_link": None, "sealed_step": None, **NO_CODE}
@@ -108,7 +109,7 @@ async def change(tx: Transaction, known: AuthorizationRow, **values: Any) -> boo
         authorizations.c.state_hash.is_not_distinct_from(known.state_hash),
         authorizations.c.step.is_not_distinct_from(known.step),
     )
-    return await tx.one(statement.values(values).returning(authorizations.c.authorization_id)) is not None
+    return await tx.changes(statement.values(values))
 
 
 async def finish(tx: Transaction, known: AuthorizationRow, *, key: str | None, now: float) -> bool:
@@ -132,10 +133,3 @@ async def forget(tx: Transaction, before: float) -> None:
 
 def _open() -> sa.Select[Any]:
     return sa.select(authorizations).where(sa.text("status = 'open'"))  # a literal, for the partial index
-
-
-def _row(r: Any) -> AuthorizationRow:
-    return AuthorizationRow(**{name: getattr(r, name) for name in _COLUMNS})
-
-
-_COLUMNS = tuple(field.name for field in fields(AuthorizationRow))

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction, insert
+from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import OPEN, clarifications
 from graph.fields import FormField
 from graph.interrupts import ClarificationAsked, ElicitationAsked
@@ -37,21 +37,23 @@ class ClarificationRow:
     """JSON schema that the answer to a tool must satisfy."""
 
 
+_row = reader(ClarificationRow, fields=lambda fields: tuple(FormField.model_validate(field) for field in fields))
+
+
 async def add(
     tx: Transaction, clarification_id: str, thread_id: str, asked: ClarificationAsked | ElicitationAsked, now: float
 ) -> bool:
     """Record a question; false when it was recorded before."""
-    statement = insert(tx, clarifications).values(
-        clarification_id=clarification_id,
-        call_id=asked.call_id,
-        thread_id=thread_id,
-        fields=[f.model_dump(mode="json") for f in asked.fields],
-        requester=asked.requester,
-        status="open",
-        asked_at=now,
-        **_question(asked),
-    )
-    return await tx.one(statement.on_conflict_do_nothing().returning(clarifications.c.clarification_id)) is not None
+    row = {
+        "clarification_id": clarification_id,
+        "call_id": asked.call_id,
+        "thread_id": thread_id,
+        "fields": [f.model_dump(mode="json") for f in asked.fields],
+        "requester": asked.requester,
+        "status": "open",
+        "asked_at": now,
+    }
+    return await insert_new(tx, clarifications, row | _question(asked))
 
 
 def _question(asked: ClarificationAsked | ElicitationAsked) -> dict[str, Any]:
@@ -97,7 +99,7 @@ async def settle(
         .where(clarifications.c.clarification_id == clarification_id, clarifications.c.status == "open")
         .values(status=status, settled_key=key, settled_at=now, answer=dict(answer) if answer is not None else None)
     )
-    return await tx.one(statement.returning(clarifications.c.clarification_id)) is not None
+    return await tx.changes(statement)
 
 
 async def answered_by(tx: Transaction, key: str) -> bool:
@@ -106,21 +108,3 @@ async def answered_by(tx: Transaction, key: str) -> bool:
         clarifications.c.settled_key == key, clarifications.c.status == "answered"
     )
     return await tx.one(query.limit(1)) is not None
-
-
-def _row(r: Any) -> ClarificationRow:
-    return ClarificationRow(
-        r.clarification_id,
-        r.call_id,
-        r.thread_id,
-        r.question,
-        r.context,
-        tuple(FormField.model_validate(f) for f in r.fields),
-        r.requester,
-        r.status,
-        r.answer,
-        r.settled_key,
-        r.number,
-        r.server,
-        r.schema,
-    )

@@ -1,15 +1,15 @@
-"""Rows of `connections`: people's accounts, with their tokens sealed."""
+"""Rows of `connections` (people's accounts, with their tokens sealed), `oauth_clients` and `catalogues`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
-from bot.records.tables import connections
+from bot.records.database import Transaction, reader, upsert
+from bot.records.tables import catalogues, connections, oauth_clients
 
 COUNTED = 1_000
 """Accounts of a connection: how many more there are is for nobody to know within a request."""
@@ -34,6 +34,9 @@ class ConnectionRow:
     since: float
     """When its owner signed in last."""
     used_at: float | None
+
+
+_row = reader(ConnectionRow)
 
 
 async def get(tx: Transaction, connection_id: str) -> ConnectionRow | None:
@@ -80,7 +83,7 @@ async def end(tx: Transaction, connection_id: str) -> bool:
     statement = sa.update(connections).where(
         connections.c.connection_id == connection_id, connections.c.status != "ended"
     )
-    return await tx.one(statement.values(status="ended").returning(connections.c.connection_id)) is not None
+    return await tx.changes(statement.values(status="ended"))
 
 
 async def ended(tx: Transaction) -> Sequence[ConnectionRow]:
@@ -138,7 +141,7 @@ async def _changed(tx: Transaction, known: ConnectionRow, values: Mapping[str, A
         connections.c.version == known.version,
         connections.c.status == known.status,
     )
-    return await tx.one(statement.values(values).returning(connections.c.connection_id)) is not None
+    return await tx.changes(statement.values(values))
 
 
 def _kept() -> sa.Select[Any]:
@@ -146,11 +149,59 @@ def _kept() -> sa.Select[Any]:
 
 
 def _values(row: ConnectionRow) -> dict[str, Any]:
-    return {**{name: getattr(row, name) for name in _COLUMNS}, "scopes": list(row.scopes)}
+    return {**asdict(row), "scopes": list(row.scopes)}
 
 
-def _row(r: Any) -> ConnectionRow:
-    return ConnectionRow(**{name: getattr(r, name) for name in _COLUMNS})
+# ------------------------- as whom we are registered at a service. Sealed, since most have a secret
 
 
-_COLUMNS = tuple(field.name for field in fields(ConnectionRow))
+class Registration(NamedTuple):
+    """What a registration is for."""
+
+    connection: str
+    issuer: str
+    redirect_uri: str
+
+
+async def registration(tx: Transaction, of: Registration) -> str | None:
+    """The sealed registration, or none."""
+    row = await tx.one(sa.select(oauth_clients.c.sealed_client).where(*_is(of)))
+    return row.sealed_client if row else None
+
+
+async def keep_registration(tx: Transaction, of: Registration, sealed: str, now: float) -> None:
+    """Keep a registration in the place of an earlier one."""
+    await upsert(tx, oauth_clients, {**of._asdict(), "sealed_client": sealed, "at": now})
+
+
+async def forget_registration(tx: Transaction, of: Registration) -> None:
+    """Forget a registration."""
+    await tx.run(sa.delete(oauth_clients).where(*_is(of)))
+
+
+async def sealed_registrations(tx: Transaction) -> Sequence[tuple[Registration, str]]:
+    """All of them, sealed."""
+    rows = await tx.all(sa.select(oauth_clients))
+    return [(Registration(r.connection, r.issuer, r.redirect_uri), r.sealed_client) for r in rows]
+
+
+def _is(of: Registration) -> tuple[sa.ColumnElement[bool], ...]:
+    return tuple(oauth_clients.c[name] == value for name, value in of._asdict().items())
+
+
+# ----------------------- which tools a server had that shows them to people who have signed in only
+
+
+async def catalogue(tx: Transaction, server: str, fingerprint: str) -> Sequence[Mapping[str, Any]] | None:
+    """The tools as they were seen last under this configuration, or none."""
+    query = sa.select(catalogues.c.tools).where(catalogues.c.server == server, catalogues.c.fingerprint == fingerprint)
+    row = await tx.one(query)
+    return row.tools if row else None
+
+
+async def keep_catalogue(
+    tx: Transaction, server: str, fingerprint: str, tools: Sequence[Mapping[str, Any]], now: float
+) -> None:
+    """Keep the tools in the place of those that were seen before."""
+    row = {"server": server, "fingerprint": fingerprint, "tools": [dict(tool) for tool in tools], "at": now}
+    await upsert(tx, catalogues, row)

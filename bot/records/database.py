@@ -12,11 +12,11 @@ import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -49,6 +49,11 @@ class Transaction:
     async def all(self, statement: sa.Executable, values: Values | None = None) -> Sequence[Row[Any]]:
         """All rows."""
         return self.connection.execute(statement, values).all()
+
+    async def changes(self, statement: sa.Update | sa.Delete) -> bool:
+        """Execute a change of one row; whether there was one to change."""
+        # RETURNING, never rowcount: some drivers count a conflict as a row.
+        return await self.one(statement.returning(*statement.table.primary_key)) is not None
 
     def afterwards(self, action: Callable[[], None]) -> None:
         """Do this when the transaction is committed, and never if it is not. The action must not raise."""
@@ -239,16 +244,38 @@ def unless_longer(columns: Sequence[sa.Column[Any]], longest: int) -> list[sa.Co
 
 async def insert_new(tx: Transaction, table: sa.Table, row: Mapping[str, Any]) -> bool:
     """Insert a row; false when it collides with one that is there."""
-    # RETURNING, never rowcount: some drivers count a conflict as a row.
     return await tx.one(_insert_new(tx.connection.dialect.name, table), row) is not None
 
 
 @cache
 def _insert_new(dialect: str, table: sa.Table) -> Any:
-    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return _insert(dialect, table).on_conflict_do_nothing().returning(*table.primary_key.columns)
 
 
-def insert(tx: Transaction, table: sa.Table) -> Any:
-    """An insert that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
-    return sqlite.insert(table) if tx.connection.dialect.name == "sqlite" else postgresql.insert(table)
+async def upsert(tx: Transaction, table: sa.Table, row: Values, update: Values | None = None) -> None:
+    """Insert a row, or update the one with its primary key: with `update`, or else with the whole of it."""
+    key = [column.name for column in table.primary_key]
+    update = {name: value for name, value in row.items() if name not in key} if update is None else update
+    statement = _insert(tx.connection.dialect.name, table).values(row)
+    await tx.run(statement.on_conflict_do_update(index_elements=key, set_=update))
+
+
+def _insert(dialect: str, table: sa.Table) -> Any:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+# --------------------------------------------------------------------------------- rows as dataclasses
+
+RowT = TypeVar("RowT")
+
+
+def reader(row_class: type[RowT], **read: Callable[[Any], Any]) -> Callable[[Row[Any]], RowT]:
+    """What makes a dataclass of a row with columns of the names of its fields. `read`: what makes the value of a field
+    of its column's, where it is not the same."""
+    names = [each.name for each in fields(row_class)]  # type: ignore[arg-type]  # a dataclass
+
+    def made(row: Row[Any]) -> RowT:
+        values = row._mapping
+        return row_class(**{name: read[name](values[name]) if name in read else values[name] for name in names})
+
+    return made

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from bot.domain import MessageView
-from bot.records.database import Transaction, insert_new
+from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import PARKED, TIMER, WAITING, deliveries
 
 OUTAGES = "outages"
@@ -35,6 +35,7 @@ class Delivery:
     tries: int = 0
 
 
+_delivery = reader(Delivery)
 _HEAD = (
     sa.select(deliveries)
     .where(deliveries.c.thread_id == sa.bindparam("thread"), deliveries.c.status == WAITING)
@@ -47,17 +48,7 @@ _DONE = sa.update(deliveries).where(deliveries.c.key == sa.bindparam("of")).valu
 
 async def add(tx: Transaction, delivery: Delivery) -> bool:
     """Keep a delivery; false when its key is known already."""
-    row = {
-        "key": delivery.key,
-        "thread_id": delivery.thread_id,
-        "kind": delivery.kind,
-        "body": dict(delivery.body),
-        "urgent": delivery.urgent,
-        "accepted_at": delivery.accepted_at,
-        "due_at": delivery.due_at,
-        "status": "waiting",
-        "tries": delivery.tries,
-    }
+    row = {**asdict(delivery), "body": dict(delivery.body), "status": "waiting"}
     return await insert_new(tx, deliveries, row)
 
 
@@ -73,10 +64,6 @@ async def head(tx: Transaction, thread_id: str, now: float) -> Delivery | None:
     if row is None or row.due_at > now:
         return None
     return _delivery(row)
-
-
-def _delivery(row: Any) -> Delivery:
-    return Delivery(row.key, row.thread_id, row.kind, row.body, row.urgent, row.accepted_at, row.due_at, row.tries)
 
 
 async def threads_with_work(tx: Transaction, now: float) -> Sequence[str]:

@@ -72,7 +72,7 @@ def _of_person(query: sa.Select[Any], person_id: str, now: float) -> sa.Select[A
 async def revoke(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:
     """End a grant of this person's; false when there is none, or it is over."""
     statement = sa.update(grants).where(grants.c.grant_id == grant_id, grants.c.person_id == person_id, _in_force(now))
-    return await tx.one(statement.values(revoked_at=now).returning(grants.c.grant_id)) is not None
+    return await tx.changes(statement.values(revoked_at=now))
 
 
 def _in_force(now: float) -> sa.ColumnElement[bool]:

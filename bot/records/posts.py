@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain import Place
-from bot.records.database import Transaction, insert_new
+from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import post_messages, posts, threads
 from graph.calls import storable
 
@@ -56,6 +56,7 @@ class PostRow:
     at: float
 
 
+_row = reader(PostRow, place=lambda place: Place(**place) if place else None)
 _UNSENT = (
     sa.select(posts)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)
@@ -66,20 +67,7 @@ _SENT = sa.update(posts).where(posts.c.key == sa.bindparam("of"), posts.c.sent_r
 
 async def add(tx: Transaction, post: NewPost, now: float) -> bool:
     """Keep a post to be sent; false when it had been said before."""
-    row = {
-        "key": post.key,
-        "thread_id": post.thread_id,
-        "lane": post.lane,
-        "place": asdict(post.place) if post.place is not None else None,
-        "kind": post.kind,
-        "subject": post.subject,
-        "content": dict(post.content) if post.content is not None else None,
-        "only_for": post.only_for,
-        "revision": 1,
-        "sent_revision": 0,
-        "tries": 0,
-        "at": now,
-    }
+    row = {**asdict(post), "lane": post.lane, "revision": 1, "sent_revision": 0, "tries": 0, "at": now}
     return await insert_new(tx, posts, row)
 
 
@@ -177,21 +165,3 @@ async def get(tx: Transaction, key: str) -> PostRow | None:
     """The post, or none."""
     row = await tx.one(sa.select(posts).where(posts.c.key == key))
     return _row(row) if row else None
-
-
-def _row(r: Any) -> PostRow:
-    return PostRow(
-        r.key,
-        r.thread_id,
-        r.lane,
-        Place(**r.place) if r.place else None,
-        r.kind,
-        r.subject,
-        r.content,
-        r.only_for,
-        r.revision,
-        r.sent_revision,
-        r.reference,
-        r.tries,
-        r.at,
-    )

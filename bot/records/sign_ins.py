@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from bot.records.database import Transaction
+from bot.records.database import Transaction, reader
 from bot.records.tables import OPEN, sign_ins
 
 
@@ -32,6 +31,9 @@ class SignInRow:
     """Name of the connection whose account is needed; `None`: the server gave a link of its own."""
     service: str = ""
     """Name for people of that connection's service."""
+
+
+_row = reader(SignInRow)
 
 
 async def add(tx: Transaction, row: SignInRow) -> None:
@@ -78,7 +80,7 @@ async def settle(tx: Transaction, sign_in_id: str, status: str, *, key: str, now
         .where(sign_ins.c.sign_in_id == sign_in_id, sign_ins.c.status == OPEN)
         .values(status=status, settled_key=key, settled_at=now, sealed_link="")
     )
-    return await tx.one(statement.returning(sign_ins.c.sign_in_id)) is not None
+    return await tx.changes(statement)
 
 
 async def with_links(tx: Transaction) -> Sequence[SignInRow]:
@@ -91,10 +93,3 @@ async def reseal(tx: Transaction, known: SignInRow, sealed_link: str) -> None:
     """The same link, sealed with another key, unless it was settled since."""
     statement = sa.update(sign_ins).where(sign_ins.c.sign_in_id == known.sign_in_id, sign_ins.c.status == OPEN)
     await tx.run(statement.values(sealed_link=sealed_link))
-
-
-def _row(r: Any) -> SignInRow:
-    return SignInRow(**{name: getattr(r, name) for name in _COLUMNS})
-
-
-_COLUMNS = tuple(field.name for field in fields(SignInRow))

@@ -1,16 +1,29 @@
-"""Rows of `threads` and `people`."""
+"""Rows of `threads`, `people` with their `usage` and `feedback`, and `places`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain import Person, Place, ThreadSummary
-from bot.records.database import Transaction, insert
-from bot.records.tables import OPEN, PENDING, UNKNOWN, approvals, attempts, clarifications, people, sign_ins, threads
+from bot.domain import Feedback, Person, Place, ThreadSummary
+from bot.records.database import Transaction, insert_new, reader, upsert
+from bot.records.tables import (
+    OPEN,
+    PENDING,
+    UNKNOWN,
+    approvals,
+    attempts,
+    clarifications,
+    feedback,
+    people,
+    places,
+    sign_ins,
+    threads,
+    usage,
+)
 
 TITLE_LIMIT = 80
 """Characters of a thread's title, which is the beginning of its first message."""
@@ -30,6 +43,7 @@ class ThreadRow:
     """A delivery was parked and what it left unfinished could not be ended; cleared when the thread is at rest."""
 
 
+_thread = reader(ThreadRow, place=lambda place: Place(**place), unsettled=bool)
 _PERSON = sa.select(people).where(people.c.person_id == sa.bindparam("id"))
 _BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
@@ -53,19 +67,13 @@ async def ensure(
         "created_at": now,
         "updated_at": now,
     }
-    statement = insert(tx, threads).values(row)
-    update = {"updated_at": now, "place": row["place"]}
-    await tx.run(statement.on_conflict_do_update(index_elements=["thread_id"], set_=update))
+    await upsert(tx, threads, row, update={"updated_at": now, "place": row["place"]})
 
 
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     """The thread, or none."""
     row = await tx.one(_BY_ID, {"id": thread_id})
-    if row is None:
-        return None
-    return ThreadRow(
-        row.thread_id, Place(**row.place), row.title, row.requester, row.turn, row.updated_at, bool(row.unsettled)
-    )
+    return _thread(row) if row else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +145,7 @@ async def remember(tx: Transaction, person: Person, now: float) -> None:
     if await is_kept(tx, person):
         return
     row = {**asdict(person), "seen_at": now}
-    statement = insert(tx, people).values(row)
-    update = {k: v for k, v in row.items() if k != "person_id" and (k != "email" or v)}
-    await tx.run(statement.on_conflict_do_update(index_elements=["person_id"], set_=update))
+    await upsert(tx, people, row, {k: v for k, v in row.items() if k != "person_id" and (k != "email" or v)})
 
 
 async def is_kept(tx: Transaction, person: Person) -> bool:
@@ -187,3 +193,60 @@ async def known_names(tx: Transaction, person_ids: Iterable[str]) -> Mapping[str
     """Names by person id of those, among them, who were ever seen or named."""
     rows = await tx.all(sa.select(people.c.person_id, people.c.name).where(people.c.person_id.in_(list(person_ids))))
     return {r.person_id: r.name for r in rows}
+
+
+# --------------------------------------------------------------------- where the bot was brought to
+
+AT_ONCE = 500
+"""Ids in one statement; SQLite takes 32,766."""
+
+
+async def note_place(tx: Transaction, place: Place, now: float) -> bool:
+    """Note that the bot is there; false when that was known."""
+    return await insert_new(tx, places, {"place_key": place.key, "place": asdict(place), "arrived_at": now})
+
+
+async def forget_place(tx: Transaction, place: Place) -> None:
+    """The bot is not there any more."""
+    await tx.run(sa.delete(places).where(places.c.place_key == place.key))
+
+
+async def threads_at(tx: Transaction, place: Place, among: Collection[str]) -> Sequence[str]:
+    """The threads, `among` these, that are held at a place, or in the channel that it is."""
+    here = threads.c.place_key == place.key
+    if place.channel:
+        here |= threads.c.place["channel"].as_string() == place.channel
+    query = sa.select(threads.c.thread_id).where(here)
+    candidates, found = list(among), list[str]()
+    for start in range(0, len(candidates), AT_ONCE):
+        some = query.where(threads.c.thread_id.in_(candidates[start : start + AT_ONCE]))
+        found += [row.thread_id for row in await tx.all(some)]
+    return found
+
+
+# --------------------------------------------------------------------- what people think of answers
+
+
+async def keep_feedback(tx: Transaction, opinion: Feedback, now: float) -> None:
+    """Keep an opinion; a later one of the same person replaces it."""
+    said = {"verdict": opinion.verdict, "comment": opinion.comment, "at": now}
+    await upsert(tx, feedback, {"post": opinion.post_id, "person_id": opinion.person.person_id, **said})
+
+
+# ----------------------------------------------- what people used of the language model, day by day
+
+_TOKENS = sa.select(sa.func.coalesce(sa.func.sum(usage.c.tokens), 0)).where(
+    usage.c.person_id.in_(sa.bindparam("people", expanding=True)), usage.c.day == sa.bindparam("date")
+)
+
+
+async def tokens_on(tx: Transaction, person_ids: Collection[str], day: str) -> int:
+    """How many tokens these used together on a day (`2026-11-21`, UTC)."""
+    row = await tx.one(_TOKENS, {"people": list(person_ids), "date": day})
+    return int(row[0]) if row else 0
+
+
+async def add_tokens(tx: Transaction, person_id: str, day: str, tokens: int) -> None:
+    """Count tokens that somebody used on a day."""
+    row = {"person_id": person_id, "day": day, "tokens": tokens}
+    await upsert(tx, usage, row, {"tokens": usage.c.tokens + tokens})

@@ -1,19 +1,21 @@
-"""Everything that waits for people in a thread, and whose turn runs or waits there."""
+"""Everything that waits for people, in a thread or for one person, and whose turn runs or waits there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
-from bot.records import approvals, attempts, clarifications, deliveries, overviews, sign_ins, tables, threads
+from bot.records import approvals, attempts, clarifications, deliveries, sign_ins, tables, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.attempts import AttemptRow
 from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.sign_ins import SignInRow
+
+MOST = 200
+"""Rows of a kind that are read, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +41,20 @@ class Waiting:
         )
 
 
-def _any_open() -> sa.Select[Any]:
-    # Literals, not parameters: otherwise SQLite cannot use the partial indexes, and reads whole tables.
-    conditions = (
-        (tables.approvals, "status = 'pending'"),
-        (tables.clarifications, "status = 'open'"),
-        (tables.sign_ins, "status = 'open'"),
-        (tables.attempts, "status = 'unknown' AND choice IS NULL"),
-    )
-    found = (
-        sa.exists().where(table.c.thread_id == sa.bindparam("thread"), sa.text(is_open))
-        for table, is_open in conditions
-    )
-    return sa.select(sa.or_(*found).label("any"))
-
-
-_ANY_OPEN = _any_open()
+# Literals, not parameters: otherwise SQLite cannot use the partial indexes, and reads whole tables.
+_OPEN = sa.text("status = 'open'")
+_UNDECIDED = sa.text("status = 'unknown' AND choice IS NULL")
+_OPEN_IN = (
+    (tables.approvals, sa.text("status = 'pending'")),
+    (tables.clarifications, _OPEN),
+    (tables.sign_ins, _OPEN),
+    (tables.attempts, _UNDECIDED),
+)
+_ANY_OPEN = sa.select(
+    sa.or_(
+        *(sa.exists().where(table.c.thread_id == sa.bindparam("thread"), is_open) for table, is_open in _OPEN_IN)
+    ).label("any")
+)
 
 
 async def anything_in(tx: Transaction, thread_id: str) -> bool:
@@ -77,13 +77,8 @@ async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
 
 async def superseded_by(tx: Transaction, thread_id: str, key: str) -> bool:
     """Whether this delivery gave up anything that was open in a thread."""
-    given_up = (
-        (tables.approvals, tables.approvals.c.status),
-        (tables.clarifications, tables.clarifications.c.status),
-        (tables.sign_ins, tables.sign_ins.c.status),
-        (tables.attempts, tables.attempts.c.choice),
-    )
-    for table, ending in given_up:
+    for table, _ in _OPEN_IN:
+        ending = table.c.choice if table is tables.attempts else table.c.status
         query = sa.select(table.c.thread_id).where(
             table.c.thread_id == thread_id, table.c.settled_key == key, ending == "superseded"
         )
@@ -116,5 +111,74 @@ async def is_with_us(tx: Transaction, thread_id: str, person_id: str) -> bool:
 
 async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, ...]:
     """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
-    candidates = [*await deliveries.threads_waiting(tx, within), *await overviews.threads_of_questions(tx, within)]
+    candidates = [*await deliveries.threads_waiting(tx, within), *await threads_of_questions(tx, within)]
     return tuple([t for t in dict.fromkeys(candidates) if person_id in await requesters(tx, t)])
+
+
+# ------------------------------- what concerns one person, over all threads of a platform or of one workspace of it
+
+
+async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:
+    """Approvals that wait in threads whose ids begin with `within`, or were routed there, newest first, without their
+    arguments."""
+    routed = sa.exists().where(
+        tables.posts.c.subject == tables.approvals.c.approval_id,
+        tables.posts.c.place.is_not(sa.null()),
+        tables.posts.c.lane.startswith(within, autoescape=True),
+    )
+    here = tables.approvals.c.thread_id.startswith(within, autoescape=True)
+    return await approvals.select_pending(
+        tx,
+        sa.select(*approvals.PENDING_COLUMNS)
+        .where(tables.approvals.c.status == tables.PENDING, here | routed)
+        .order_by(tables.approvals.c.asked_at.desc())
+        .limit(MOST),
+    )
+
+
+async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:
+    """Approvals that wait and are shown at a place other than their own threads, among the newest cards there; without
+    their arguments."""
+    cards = sa.select(tables.posts.c.subject).where(
+        tables.posts.c.place.is_not(sa.null()), tables.posts.c.lane == place_key
+    )
+    newest = cards.order_by(tables.posts.c.seq.desc()).limit(MOST)
+    query = sa.select(*approvals.PENDING_COLUMNS).where(tables.approvals.c.approval_id.in_(newest))
+    # As a parameter: they are to be found by their ids, not among all that wait.
+    rows = await approvals.select_pending(tx, query.where(tables.approvals.c.status == sa.literal("pending")))
+    return sorted(rows, key=lambda row: row.asked_at, reverse=True)
+
+
+async def settled_lately(tx: Transaction, requester: str, within: str, limit: int) -> Sequence[str]:
+    """Ids of approvals of this person's requests that were settled, the latest first."""
+    rows = await tx.all(
+        sa.select(tables.approvals.c.approval_id)
+        .where(tables.approvals.c.settled_at.is_not(None), tables.approvals.c.requester == requester)
+        .where(tables.approvals.c.thread_id.startswith(within, autoescape=True))
+        .order_by(tables.approvals.c.settled_at.desc())
+        .limit(limit)
+    )
+    return [row.approval_id for row in rows]
+
+
+async def open_questions(tx: Transaction, person_id: str, within: str) -> Sequence[str]:
+    """Ids of the clarifications, sign-ins and broken attempts that wait for this person."""
+    asked, sign_ins_, lost = tables.clarifications.c, tables.sign_ins.c, tables.attempts.c
+    found: list[str] = []
+    for key, owner, thread_id, is_open in (
+        (asked.clarification_id, asked.requester, asked.thread_id, _OPEN),
+        (sign_ins_.sign_in_id, sign_ins_.person_id, sign_ins_.thread_id, _OPEN),
+        (lost.attempt_id, lost.requester, lost.thread_id, _UNDECIDED),
+    ):
+        query = sa.select(key).where(owner == person_id, is_open, thread_id.startswith(within, autoescape=True))
+        found += [row[0] for row in await tx.all(query.limit(MOST))]
+    return found
+
+
+async def threads_of_questions(tx: Transaction, within: str) -> Sequence[str]:
+    """Threads, whose ids begin with `within`, in which anything waits for people."""
+    found: list[str] = []
+    for table, is_open in _OPEN_IN:
+        query = sa.select(table.c.thread_id).where(is_open, table.c.thread_id.startswith(within, autoescape=True))
+        found += [row[0] for row in await tx.all(query.group_by(table.c.thread_id))]
+    return list(dict.fromkeys(found))

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.clock import Clock
+from bot.domain import Clock
 from bot.records import deliveries
 from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery

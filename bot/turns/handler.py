@@ -14,8 +14,7 @@ from typing import Literal
 import structlog
 
 from bot.approvals.requests import timer_kind
-from bot.clock import Clock
-from bot.domain import Unwelcome
+from bot.domain import Clock, Unwelcome
 from bot.forms import FormErrors
 from bot.limits import TooMany, TurnLimit
 from bot.logs import log_context

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes, code_in
-from bot.clock import Clock
-from bot.domain import Arrival, Message, Notice, Person, Quote, Unwelcome
+from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
 from bot.platform import Platform
 from bot.records import deliveries, threads

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bot.clock import Clock
 from bot.crypto import NewId
-from bot.domain import Message, Person, Place
+from bot.domain import Clock, Message, Person, Place
 from bot.outbox import Outbox
 from bot.records import approvals, deliveries
 from bot.records.database import Database

@@ -18,8 +18,8 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
-from bot.clock import Clock
 from bot.crypto import NewId, Sealer
+from bot.domain import Clock
 from bot.inbox import Acceptance, Inbox
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.masking import PLAIN

@@ -22,7 +22,7 @@ from bot.domain import (
     Unknown,
 )
 from bot.queries import LISTED, LONGEST_LISTED
-from bot.records import approvals, clarifications, overviews, threads
+from bot.records import approvals, clarifications, threads, waiting
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
 from graph.fields import FieldType, FormField
@@ -208,11 +208,11 @@ async def test_what_waits_is_judged_without_reading_what_it_would_be_called_with
     async with counter.database.writing() as tx:
         await tx.run(sa.text("UPDATE approvals SET arguments = 'cannot be read'"))
     async with counter.database.reading() as tx:
-        waiting = await approvals.pending_in(tx, THREAD)
-        assert len(waiting) == len(await overviews.pending_approvals(tx, "chat:")) == 3
-        assert await overviews.settled_lately(tx, ANA.person_id, "chat:", 10) == []
+        pending = await approvals.pending_in(tx, THREAD)
+        assert len(pending) == len(await waiting.pending_approvals(tx, "chat:")) == 3
+        assert await waiting.settled_lately(tx, ANA.person_id, "chat:", 10) == []
         with pytest.raises(AttributeError):
-            _ = waiting[0].asked.arguments
+            _ = pending[0].asked.arguments
         with pytest.raises(ValueError, match="Expecting value"):
             await approvals.get(tx, "a0")
 

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from structlog.testing import capture_logs
 
 from bot import outbox
-from bot.clock import Clock
-from bot.domain import Notice
+from bot.domain import Clock, Notice
 from bot.outbox import Outbox, notice
 from bot.platform import PostFailed
 from bot.records import posts, tables, threads

@@ -7,7 +7,7 @@ import asyncio
 from bot.domain import ApprovalView, Feedback, Notice, Place
 from bot.inbox import REMOVED
 from bot.platform import PostFailed
-from bot.records import approvals, feedback, tables, threads
+from bot.records import approvals, tables, threads
 from bot.records.posts import NewPost
 from tests.bot.conftest import RecordingPlatform, place, until
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
@@ -111,7 +111,7 @@ async def test_an_answer_is_found_by_where_it_is_shown(counter: Counter, platfor
 
 async def test_a_comment_is_kept_with_the_opinion(counter: Counter) -> None:
     async with counter.database.writing() as tx:
-        await feedback.keep(tx, Feedback(BEN, "said:1", "bad", "too long"), 1.0)
-        await feedback.keep(tx, Feedback(BEN, "said:1", "good", "ah, no"), 2.0)
+        await threads.keep_feedback(tx, Feedback(BEN, "said:1", "bad", "too long"), 1.0)
+        await threads.keep_feedback(tx, Feedback(BEN, "said:1", "good", "ah, no"), 2.0)
         rows = [(r.verdict, r.comment) for r in await tx.all(tables.feedback.select())]
     assert rows == [("good", "ah, no")]

@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 from structlog.testing import capture_logs
 
 from bot.domain import Person
-from bot.records import approvals, attempts, overviews, posts, threads
+from bot.records import approvals, attempts, posts, threads, waiting
 from bot.records.database import sqlite_database
 from bot.records.opening import HEAD, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
@@ -240,7 +240,7 @@ async def test_what_is_looked_for_by_index_is_found_after_an_upgrade(file: Path,
     database = sqlite_database(file)
     await database.open()
     async with database.reading() as tx:
-        (lately,) = await overviews.settled_lately(tx, "slack:T1:U1", "slack:T1:", 5)
+        (lately,) = await waiting.settled_lately(tx, "slack:T1:U1", "slack:T1:", 5)
         ours = [await posts.is_in_a_reference(tx, message, "slack:T1:C1") for message in ("7", "8", "9", "C1", "1")]
     await database.close()
     assert lately == "a"

@@ -9,7 +9,7 @@ from typing import Any
 from adapters.oauth.connections import Connection, OAuthServer, Provider
 from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import BegunAuthorization, TokenSet
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from tests.fakes.oauth import Browser, ProtectedServer, Shown
 
 REDIRECT = "http://127.0.0.1:9/oauth/callback"

@@ -20,7 +20,7 @@ from policies.model import Ask
 Given = Mapping[str, Any]
 """By the name of a parameter, or a field."""
 
-NOT_CALLED = {"select_pending", "insert_new"}
+NOT_CALLED = {"select_pending", "insert_new", "upsert"}
 """They execute what others give them."""
 _LISTS = {Sequence, Collection, Iterable, list, tuple}
 

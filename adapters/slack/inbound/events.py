@@ -13,13 +13,9 @@ from adapters.slack.web_api.texts import plain_text
 from bot.domain import Message, Person
 
 Event = Mapping[str, Any]
-
-
 _WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 """Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
 (`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
-
-
 WORDLESS = "[mentioned you without a word]"
 """What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 

@@ -37,7 +37,7 @@ from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission
 from adapters.slack.web_api.client import QUIET
 from adapters.slack.web_api.workspaces import Authorize
-from bot.clock import Clock
+from bot.domain import Clock
 from graph.calls import storable
 
 log = structlog.get_logger(__name__)

@@ -17,8 +17,7 @@ from adapters.slack.outbound.writing import Draft, Finished, Legacy, SlackDraftC
 from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
-from bot.clock import Clock, system_clock
-from bot.domain import Place, Post, Said
+from bot.domain import Clock, Place, Post, Said, system_clock
 from graph.ports import TaskState
 
 MOST_REMEMBERED = 1_000

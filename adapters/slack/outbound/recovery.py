@@ -16,8 +16,7 @@ from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_
 from adapters.slack.render.posts import beginning
 from adapters.slack.render.splitting import streamable
 from adapters.slack.web_api.client import PATIENCE, WebApi
-from bot.clock import Clock
-from bot.domain import Post, Said
+from bot.domain import Clock, Post, Said
 from policies.spellings import unescaped
 
 log = structlog.get_logger(__name__)

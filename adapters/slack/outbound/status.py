@@ -14,7 +14,7 @@ from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import SlackLocation
 from adapters.slack.web_api.client import AT_ONCE, WebApi
-from bot.clock import Clock
+from bot.domain import Clock
 from bot.safe_text import visible_line
 
 WORKSPACE_WIDE = frozenset(

@@ -29,8 +29,6 @@ MOST_KEPT = 50_000
 """Characters of a draft that are kept: far more than are ever shown of it."""
 
 _ABOUT_THE_READER = frozenset({"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found"})
-
-
 Legacy = Callable[[str], Awaitable[str]]
 """Finds the message that an earlier try at the same answer left, no longer streaming, from what has been written of it;
 empty: there is none."""

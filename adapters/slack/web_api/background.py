@@ -16,8 +16,7 @@ from adapters.slack.inbound.events import text_of
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, with_names
-from bot.clock import Clock, system_clock
-from bot.domain import Arrival, Introduction, Quote, Unwelcome
+from bot.domain import Arrival, Clock, Introduction, Quote, Unwelcome, system_clock
 from bot.safe_text import shorten, visible_line
 
 log = structlog.get_logger(__name__)

@@ -24,8 +24,8 @@ from sqlalchemy.pool import NullPool
 from adapters.shared.caches import Remembered, Shared
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
-from bot.clock import Clock, system_clock
 from bot.crypto import Sealer
+from bot.domain import Clock, system_clock
 
 log = structlog.get_logger(__name__)
 STATE_SECONDS = 600

@@ -18,8 +18,7 @@ from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
 from adapters.slack.web_api.client import AT_ONCE, WebApi
-from bot.clock import Clock, system_clock
-from bot.domain import AccountFacts, Person, Unwelcome
+from bot.domain import AccountFacts, Clock, Person, Unwelcome, system_clock
 
 log = structlog.get_logger(__name__)
 KEEP = 3600.0

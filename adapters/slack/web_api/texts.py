@@ -10,21 +10,11 @@ from bot.safe_text import shorten
 
 _LONGEST = 40_000
 """Characters of a message, Slack's escapes and all: its own are no longer."""
-
-
 _TOKEN = re.compile(r"<([^<>]+)>")
-
-
 _ID_TOKEN = re.compile(r"<([@#])([A-Z0-9]{1,30})>")
-
-
 _ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")
 """What follows a name at the beginning of a sentence that speaks to it."""
-
-
 _MAIL_OR_PHONE = ("mailto:", "tel:")
-
-
 _EVERYBODY = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
 
 

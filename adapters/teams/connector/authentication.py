@@ -19,8 +19,7 @@ from adapters.shared.people import EMAIL
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.addresses import is_local, service_url
-from bot.clock import Clock, system_clock
-from bot.domain import AccountFacts
+from bot.domain import AccountFacts, Clock, system_clock
 
 ALGORITHM = "RS256"
 LEEWAY = 300.0

@@ -33,8 +33,7 @@ from adapters.teams.ids import (
     user_of,
     within_tenant,
 )
-from bot.clock import Clock, system_clock
-from bot.domain import AccountFacts, Person, Unwelcome
+from bot.domain import AccountFacts, Clock, Person, Unwelcome, system_clock
 
 log = structlog.get_logger(__name__)
 KEEP = 600.0

@@ -15,7 +15,7 @@ from adapters.shared.caches import Shared
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer
 from adapters.teams.config import TeamsConfig
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)

@@ -18,7 +18,7 @@ from adapters.teams.inbound.activities import MalformedActivityError, decode
 from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.visitors import TeamsRecipient
-from bot.clock import Clock
+from bot.domain import Clock
 
 log = structlog.get_logger(__name__)
 MAX_BODY = 1_000_000

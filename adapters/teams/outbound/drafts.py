@@ -18,8 +18,7 @@ from adapters.teams.ids import Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
-from bot.clock import Clock, system_clock
-from bot.domain import Place, Post, Said
+from bot.domain import Clock, Place, Post, Said, system_clock
 from graph.ports import TaskState
 
 MOST_KEPT = 50_000

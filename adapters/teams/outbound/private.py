@@ -15,7 +15,7 @@ from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import Activity, TeamsLocation, user_of
 from adapters.teams.outbound.audiences import Addresses
 from adapters.teams.outbound.posting import location_of_reference, post_part, reference_to, remove
-from bot.clock import Clock, system_clock
+from bot.domain import Clock, system_clock
 from bot.platform import Reference
 
 log = structlog.get_logger(__name__)
