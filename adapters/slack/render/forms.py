@@ -28,7 +28,7 @@ from adapters.slack.render.blocks import (
     sentence,
 )
 from adapters.slack.render.cards import where_to
-from adapters.slack.render.inputs import SlackInputs, input_blocks, text_input, wall_clock, zone_of
+from adapters.slack.render.inputs import drawn_inputs, field_label, text_input, wall_clock, zone_of
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
 from graph.fields import FieldType, FormField
@@ -210,15 +210,11 @@ def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin
 
 # ------------------------------------------------------------------------------------------------ forms
 def _form_blocks(form: Form, person: Person) -> list[Block]:
-    inputs = input_blocks(form, person)
-    return [rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")])), *inputs.blocks, *_kept(inputs)]
-
-
-def _kept(inputs: SlackInputs) -> list[Block]:
-    if not inputs.kept:
-        return []
-    names = line(", ".join(inputs.kept), LONGEST_TEXT - 100)
-    return [context(plain(f"These stay as they are, being more than a form in Slack can show: {names}"))]
+    made = drawn_inputs(form, person)
+    names = line(", ".join(map(field_label, made.kept)), LONGEST_TEXT - 100)
+    kept = [context(plain(f"These stay as they are, being more than a form in Slack can show: {names}"))]
+    title = rich_text(flow([run(passage(form.title, LONGEST_TEXT), "bold")]))
+    return [title, *(each.input for each in made.drawn), *(kept if made.kept else [])]
 
 
 # ------------------------------------------------------------------------------------------------ approve all

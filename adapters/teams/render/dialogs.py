@@ -8,6 +8,7 @@ from typing import Any
 
 from adapters.shared import wording
 from adapters.shared.arguments import Excerpt, excerpts
+from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name
 from adapters.teams import actions
 from adapters.teams.render.arguments import argument_page
@@ -34,7 +35,7 @@ from adapters.teams.render.elements import (
     weight,
     words,
 )
-from adapters.teams.render.inputs import Drawn, TeamsInputs, field_label, filled, inputs
+from adapters.teams.render.inputs import DrawnInput, Elements, field_label, filled, inputs
 from adapters.teams.render.overview import account_name
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
@@ -222,7 +223,7 @@ def _form_dialog(
             *([rich(words(space.line(above, _NAME)))] if above else []),
             rich(bold(space.passage(form.title, _HEADING))),
             *mistakes(errors, names, space),
-            *(element for each in drawn for element in each.elements),
+            *(element for each in drawn for element in each.input),
             *_notes(made, drawn, values, space),
         ]
         return card(body, buttons, summary=title)
@@ -242,7 +243,9 @@ def mistakes(errors: Mapping[str, str], names: Mapping[str, str], space: Space |
     return [container("attention", *told)] if told else []
 
 
-def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any], space: Space) -> list[Element]:
+def _notes(
+    made: DrawnForm[Elements], drawn: Sequence[DrawnInput], values: Mapping[str, Any], space: Space
+) -> list[Element]:
     """What the form does not show."""
     lost = [
         field_label(now.field)
@@ -251,7 +254,7 @@ def _notes(made: TeamsInputs, drawn: Sequence[Drawn], values: Mapping[str, Any],
     ]
     notes = []
     if made.kept:
-        names = space.line(", ".join(made.kept), _KEPT)
+        names = space.line(", ".join(map(field_label, made.kept)), _KEPT)
         notes.append(f"These stay as they are, being more than a form in Teams can show: {names}")
     if lost:
         names = space.line(", ".join(lost), _KEPT)

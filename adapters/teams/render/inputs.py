@@ -3,88 +3,76 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from adapters.shared.forms import (
+    LONGEST_LABEL,
+    LONGEST_NUMBER,
+    Drawn,
+    DrawnForm,
+    NotShowableError,
+    drawn_form,
+    has_lines,
+    hint,
+    in_text,
+    is_date,
+    is_time,
+    is_yes,
+    listed,
+    number_in,
+    option_titles,
+)
 from adapters.teams.actions import input_id
 from adapters.teams.render.elements import Element, columns, label, loses_characters, needed, rich, weight, words
 from bot.domain import Form
 from bot.forms import LONGEST_TEXT
-from bot.safe_text import beginning_of_list, holds_unseen
 from graph.fields import FieldType, FormField
 
 _MOST_BYTES = 14 * 1024
-"""Of all inputs as JSON with the form's own values, so that there is room for what people type and for mistakes."""
+"""Of all inputs as JSON with the form's own values, so that there is space for what people type and for mistakes."""
 _MOST_TYPED_BYTES = 19 * 1024
 """Of all inputs with what people typed, when they are shown again."""
-_LABEL = 150
 _HINT = 300
-_LONGEST_NUMBER = 15
-"""Digits that a number keeps in everybody's JSON."""
+_MOST_OPTIONS = 100
+"""Options of a menu; people type to find one among more."""
+_OPTION = 120
+_LONGEST_OPTION = 1_000
+"""Characters of an option; longer ones are typed."""
 _TIME_OF = "time:"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-_YES = ("yes", "true", "on", "1")
+_LATEST = 253_402_300_799
+"""The last second of the year 9999: the client's functions take years of four digits."""
+
+Elements = tuple[Element, ...]
+DrawnInput = Drawn[Elements]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A field and its input."""
-
-    field: FormField
-    elements: tuple[Element, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TeamsInputs:
-    """A form's inputs, and what is not among them."""
-
-    drawn: tuple[Drawn, ...]
-    kept: tuple[str, ...]
-    """Labels of the fields that stay as they are."""
+def moment(seconds: float) -> str:
+    """A time as Markdown of a `TextBlock`, in each reader's own zone and language: "Sat, Nov 21, 2026 at 10:00 AM".
+    `seconds` since the epoch, UTC."""
+    if not 0 <= seconds <= _LATEST:
+        return "an unknown time"
+    when = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{{{{DATE({when},SHORT)}}}} at {{{{TIME({when})}}}}"
 
 
-class NotShowableError(Exception):
-    """No input of a card can hold the value and give it back unchanged."""
-
-
-def inputs(form: Form) -> TeamsInputs:
+def inputs(form: Form) -> DrawnForm[Elements]:
     """An input for each field, in order, as many as a card holds. Raises nothing."""
-    drawn: list[Drawn] = []
-    kept: list[str] = []
-    room = _MOST_BYTES
-    for field in _each_once(form.fields):
-        try:
-            made = _drawn(field, form.values.get(field.name, field.default))
-        except NotShowableError:
-            kept.append(field_label(field))
-            continue
-        size = weight({"": made.elements})
-        if size > room:
-            kept.append(field_label(field))
-        else:
-            drawn.append(made)
-            room -= size
-    return TeamsInputs(tuple(drawn), tuple(kept))
+    return drawn_form(form, _drawn, _weight, most_bytes=_MOST_BYTES)
 
 
-def filled(made: TeamsInputs, values: Mapping[str, Any]) -> tuple[Drawn, ...]:
+def filled(made: DrawnForm[Elements], values: Mapping[str, Any]) -> tuple[DrawnInput, ...]:
     """The same inputs with what was typed into them, where a card holds that; a text that is too long is lost."""
-    room = _MOST_TYPED_BYTES - sum(weight({"": each.elements}) for each in made.drawn)
-    shown: list[Drawn] = []
+    left = _MOST_TYPED_BYTES - sum(_weight(each.input) for each in made.drawn)
+    shown: list[DrawnInput] = []
     for each in made.drawn:
         again = _again(each, values)
-        needed_bytes = weight({"": again.elements}) - weight({"": each.elements})
-        if needed_bytes <= room:
-            shown.append(again)
-            room -= needed_bytes
-        else:
-            shown.append(each)
+        more = _weight(again.input) - _weight(each.input)
+        shown.append(again if more <= left else each)
+        left -= more if more <= left else 0
     return tuple(shown)
 
 
@@ -95,63 +83,32 @@ def time_id(field: str) -> str:
 
 def field_label(field: FormField) -> str:
     """What a field is called."""
-    return label(field.label or field.name, _LABEL)
+    return label(field.label or field.name, LONGEST_LABEL)
 
 
-def _each_once(fields: Iterable[FormField]) -> Iterable[FormField]:
-    """The first field of each name, since the names tell inputs apart."""
-    first: dict[str, FormField] = {}
-    for field in fields:
-        first.setdefault(field.name, field)
-    return first.values()
+def _weight(elements: Elements) -> int:
+    return weight({"": elements})
 
 
-def _again(each: Drawn, values: Mapping[str, Any]) -> Drawn:
+def _again(each: DrawnInput, values: Mapping[str, Any]) -> DrawnInput:
     if each.field.name not in values:
         return each
     try:
-        return _drawn(each.field, values[each.field.name])
+        return Drawn(each.field, _drawn(each.field, values[each.field.name]))
     except NotShowableError:
         return each
 
 
-def _drawn(field: FormField, value: Any) -> Drawn:
+def _drawn(field: FormField, value: Any) -> Elements:
     if loses_characters(field.name):
         raise NotShowableError  # it names the input to Teams, and has to come back as it is
     elements = _DRAWN.get(field.type, _text)(field, value)
-    hint = _hint(field, value, elements[0])
-    return Drawn(
-        field, (*elements, rich(words(hint, size="Small", isSubtle=True), spacing="None")) if hint else elements
-    )
+    told, unseen = hint(field, value, _HINT, is_text=elements[0]["type"] == "Input.Text")
+    below = rich(words(label(told, _HINT, unseen), size="Small", isSubtle=True), spacing="None")
+    return (*elements, below) if told else elements
 
-
-def _hint(field: FormField, value: Any, element: Element) -> str:
-    hints = [field.help] if field.help.strip() else []
-    unseen = 0
-    if element["type"] == "Input.Text":
-        hints += [text for kind, text in _WANTED.items() if kind is field.type]
-        if field.options:
-            options, unseen = beginning_of_list(field.options, ", ", _HINT)
-            hints.append(f"One of: {options}.")
-        if isinstance(value, str) and holds_unseen(value):
-            hints.append(f"Holds characters that cannot be seen: {value}")
-    text, further = beginning_of_list(hints, " ", _HINT)
-    return label(text, _HINT, unseen + further) if hints else ""
-
-
-_WANTED = {
-    FieldType.DATE: "A date such as 2026-11-21.",
-    FieldType.TIME: "A time such as 09:30.",
-    FieldType.DATE_TIME: "A date and time such as 2026-11-21T09:30.",
-    FieldType.NUMBER: "A number.",
-    FieldType.INTEGER: "A whole number.",
-    FieldType.YES_NO: "Yes or no.",
-}
 
 # ------------------------------------------------------------------------------------------------ elements
-Elements = tuple[Element, ...]
-
-
 def _input(kind: str, field: FormField, **properties: Any) -> Element:
     """`properties` without those that are None."""
     given = {name: value for name, value in properties.items() if value is not None}
@@ -161,48 +118,29 @@ def _input(kind: str, field: FormField, **properties: Any) -> Element:
 
 def _text(field: FormField, value: Any) -> Elements:
     """A text input with whatever the value is; the last resort of every other kind. Raises `NotShowableError`."""
-    text = _written(value)
+    text = in_text(value)
     if len(text) > LONGEST_TEXT or loses_characters(text.translate({10: None, 13: None, 9: None})):
         raise NotShowableError
-    lines = field.multiline or field.type is FieldType.JSON or "\n" in text or "\r" in text
-    return (_input("Input.Text", field, maxLength=LONGEST_TEXT, isMultiline=lines, value=text or None),)
-
-
-def _written(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case bool():
-            return "yes" if value else "no"
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=2)
-    except (TypeError, ValueError, RecursionError):
-        raise NotShowableError from None
+    return (
+        _input("Input.Text", field, maxLength=LONGEST_TEXT, isMultiline=has_lines(field, text), value=text or None),
+    )
 
 
 def _number(field: FormField, value: Any) -> Elements:
-    if isinstance(value, str) and len(value) <= _LONGEST_NUMBER and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and len(value) <= LONGEST_NUMBER and _NUMBER.fullmatch(value):
         value = json.loads(value)
     if value is None:
         return (_input("Input.Number", field),)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return _text(field, value)
-    if field.type is FieldType.INTEGER and not float(value).is_integer():
-        return _text(field, value)
-    number = int(value) if field.type is FieldType.INTEGER else value
-    if len(str(number)) > _LONGEST_NUMBER or "e" in str(number):
-        return _text(field, value)
-    return (_input("Input.Number", field, value=number),)
+    number = number_in(field, value)
+    return _text(field, value) if number is None else (_input("Input.Number", field, value=number),)
 
 
 def _date(field: FormField, value: Any) -> Elements:
-    return (_input("Input.Date", field, value=value),) if value is None or _is_date(value) else _text(field, value)
+    return (_input("Input.Date", field, value=value),) if value is None or is_date(value) else _text(field, value)
 
 
 def _time(field: FormField, value: Any) -> Elements:
-    return (_input("Input.Time", field, value=value),) if value is None or _is_time(value) else _text(field, value)
+    return (_input("Input.Time", field, value=value),) if value is None or is_time(value) else _text(field, value)
 
 
 def _date_time(field: FormField, value: Any) -> Elements:
@@ -216,23 +154,23 @@ def _date_time(field: FormField, value: Any) -> Elements:
 
 def _halves(value: Any) -> tuple[str | None, str | None]:
     """Date and time of `2026-11-21T09:30`, or the half that is there."""
-    if _is_date(value):
+    if is_date(value):
         return value, None
-    if _is_time(value):
+    if is_time(value):
         return None, value
     day, divider, clock = value.partition("T") if isinstance(value, str) else ("", "", "")
-    return (day, clock) if divider and _is_date(day) and _is_time(clock) else (None, None)
+    return (day, clock) if divider and is_date(day) and is_time(clock) else (None, None)
 
 
-def _is_date(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and bool(_DATE.fullmatch(value)) and bool(date.fromisoformat(value))
-    except ValueError:
-        return False
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, str) and bool(_TIME.fullmatch(value))
+def offered_in(options: Sequence[str]) -> list[Element]:
+    """Choices that stand for themselves; none where they would not come back as they are, or are too many."""
+    each_once = list(dict.fromkeys(options))
+    if len(each_once) > _MOST_OPTIONS or any(len(option) > _LONGEST_OPTION for option in each_once):
+        return []
+    if any(not option.strip() or option != option.strip() or loses_characters(option) for option in each_once):
+        return []
+    titles = option_titles(each_once, lambda option: label(option, _OPTION))
+    return [{"title": title, "value": option} for title, option in zip(titles, each_once, strict=True)]
 
 
 def _choice(field: FormField, value: Any) -> Elements:
@@ -256,8 +194,9 @@ def _choices(field: FormField, value: Any) -> Elements:
 
 def _yes_no(field: FormField, value: Any) -> Elements:
     """A switch. One that has to be on could not say no, so it is never required."""
-    on = value is True or (isinstance(value, str) and value.strip().lower() in _YES)
-    made = _input("Input.Toggle", field, title="Yes", value="true" if on else "false", valueOn="true", valueOff="false")
+    made = _input(
+        "Input.Toggle", field, title="Yes", value="true" if is_yes(value) else "false", valueOn="true", valueOff="false"
+    )
     return ({name: made[name] for name in made if name not in ("isRequired", "errorMessage")},)
 
 
@@ -287,11 +226,11 @@ def entries(data: Mapping[str, Any], form: Form) -> dict[str, Any]:
     return {drawn.field.name: _entry(drawn, data) for drawn in inputs(form).drawn}
 
 
-def _entry(drawn: Drawn, data: Mapping[str, Any]) -> Any:
-    name = drawn.field.name
+def _entry(drawn: DrawnInput, data: Mapping[str, Any]) -> Any:
+    name, element = drawn.field.name, drawn.input[0]
     value = _plain(data.get(input_id(name)))
-    match drawn.elements[0]["type"]:
-        case "Input.ChoiceSet" if drawn.elements[0].get("isMultiSelect"):
+    match element["type"]:
+        case "Input.ChoiceSet" if element.get("isMultiSelect"):
             return value.split(",") if isinstance(value, str) else value
         case "ColumnSet":
             return _date_and_time(value, _plain(data.get(time_id(name))))
@@ -311,57 +250,3 @@ def _date_and_time(day: Any, clock: Any) -> Any:
     if day is None or clock is None:
         return day if clock is None else clock
     return f"{day}T{clock}"
-
-
-# ------------------------------------------------------ times, in each reader's own zone and language
-
-_LATEST = 253_402_300_799
-"""The last second of the year 9999: the client's functions take years of four digits."""
-_UNKNOWN = "an unknown time"
-
-
-def moment(seconds: float) -> str:
-    """A time as Markdown of a `TextBlock`: "Sat, Nov 21, 2026 at 10:00 AM". `seconds` since the epoch, UTC."""
-    if not 0 <= seconds <= _LATEST:
-        return _UNKNOWN
-    when = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"{{{{DATE({when},SHORT)}}}} at {{{{TIME({when})}}}}"
-
-
-# -------------------------------------------------------------------------------------------- choices
-
-_MOST_OPTIONS = 100
-"""Options of a menu; people type to find one among more."""
-_OPTION = 120
-_LONGEST_OPTION = 1_000
-"""Characters of an option; longer ones are typed."""
-
-
-def offered_in(options: Sequence[str]) -> list[Element]:
-    """Choices that stand for themselves; none where they would not come back as they are, or are too many."""
-    each_once = list(dict.fromkeys(options))
-    if len(each_once) > _MOST_OPTIONS or any(len(option) > _LONGEST_OPTION for option in each_once):
-        return []
-    odd = any(not option.strip() or option != option.strip() or loses_characters(option) for option in each_once)
-    if odd:
-        return []
-    return [{"title": title, "value": option} for title, option in zip(_titles(each_once), each_once, strict=True)]
-
-
-def listed(value: Any) -> list[str] | None:
-    """A list of texts, as it is or as JSON, empty for nothing; `None`: it is none."""
-    try:
-        found = json.loads(value) if isinstance(value, str) and value else value
-    except (ValueError, RecursionError):
-        return None
-    if found is None or found == "":
-        return []
-    return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
-
-
-def _titles(options: Sequence[str]) -> list[str]:
-    """What is shown for each option, numbered where two would read alike."""
-    shown = [label(option, _OPTION) for option in options]
-    if len(set(shown)) == len(shown):
-        return shown
-    return [label(f"{number}. {text}", _OPTION) for number, text in enumerate(shown, 1)]

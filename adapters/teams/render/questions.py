@@ -120,7 +120,7 @@ def _title(view: ClarificationView, space: Space) -> str:
 def _inputs_here(view: ClarificationView) -> list[Element]:
     """The inputs on the card itself; none when they are many or large."""
     made = inputs(Form("", view.fields, {}))
-    elements = [element for drawn in made.drawn for element in drawn.elements]
+    elements = [element for drawn in made.drawn for element in drawn.input]
     fits = len(made.drawn) <= _MOST_INPUTS and weight({"": elements}) <= _INPUT_BYTES
     return elements if fits and not made.kept else []
 
