@@ -23,8 +23,7 @@ from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
-from adapters.shared.health import health_check
-from adapters.shared.serving import limits_for, listening, raise_open_files_limit
+from adapters.shared.serving import health_check, limits_for, listening, raise_open_files_limit
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, look_up
 from bot.accounts.opening import make_accounts

@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 import httpcore
 import httpx
 
-from adapters.shared.json_bodies import has_too_many_values
+from adapters.shared.untrusted_json import has_too_many_values
 from bot.accounts.ports import Unreachable
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 

@@ -15,7 +15,7 @@ import aiohttp
 from yarl import URL
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.json_bodies import has_too_many_values
+from adapters.shared.untrusted_json import has_too_many_values
 
 CONNECT_SECONDS = 5.0
 LONGEST_ANSWER = 4 * 1024 * 1024

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hmac
 import resource
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 import structlog
 from aiohttp import StreamReader, web
 from aiohttp.typedefs import Handler
+
+from adapters.shared.requests import why_not_from_here
 
 log = structlog.get_logger(__name__)
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -28,7 +31,6 @@ MOST_CONNECTIONS = 10_000
 """At once. One that rests takes about 6 kB of memory."""
 MACOS_OPEN_FILES = 10_240
 """What macOS grants when it calls its hard limit infinite (`OPEN_MAX`)."""
-
 HostAndPort = tuple[str, int]
 
 
@@ -254,3 +256,27 @@ class _Watched(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+# --------------------- `GET /health-check`: that it serves, for everybody; how it is, for operators
+
+Details = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+def health_check(details: Details, token: str | None) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """The handler. `details` are for this machine and for whoever has the `token`; it answers 200 to all."""
+
+    async def handle(request: web.Request) -> web.Response:
+        about = {"status": "ok"}
+        if _may_see_details(request.headers, request.remote, token):
+            return web.json_response(about | dict(await details()), headers={"Cache-Control": "no-store"})
+        return web.json_response(about)
+
+    return handle
+
+
+def _may_see_details(headers: Mapping[str, str], remote: str | None, token: str | None) -> bool:
+    scheme, _, given = headers.get("Authorization", "").partition(" ")
+    if token is not None and scheme.lower() == "bearer":
+        return hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode())
+    return not why_not_from_here(headers, remote)

@@ -20,7 +20,7 @@ from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, SlackRequestVerifier
 from adapters.slack.inbound.socket_mode import SocketMode
-from adapters.slack.outbound.private import SlackPrivateMessages
+from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.workspaces import Bot
 from bot.services import Services

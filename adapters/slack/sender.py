@@ -12,8 +12,7 @@ from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.install_pages import InstallPages
-from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
+from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens, InstallPages
 from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer

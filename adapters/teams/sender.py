@@ -13,7 +13,7 @@ from adapters.teams.ids import PLATFORM, named_place
 from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.outbox import TeamsPostSender
-from adapters.teams.outbound.private import TeamsPrivateMessages
+from adapters.teams.outbound.posting import TeamsPrivateMessages
 from bot.domain import Clock, system_clock
 from bot.settings import Settings
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
+from adapters.shared.requests import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
+from adapters.shared.requests import BodyNotReadError, read_whole_body
 
 
 class RefusalError(Exception):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from adapters.shared.json_bodies import MOST_VALUES, has_too_many_values
+from adapters.shared.untrusted_json import MOST_VALUES, has_too_many_values
 from adapters.slack.inbound import requests as of_slack
 from adapters.teams.inbound import activities as of_teams
 

@@ -10,8 +10,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from adapters.shared.health import health_check
-from adapters.shared.serving import Limits, listening
+from adapters.shared.serving import Limits, health_check, listening
 
 TOKEN = "a-long-health-token"
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.slack.ids import SlackLocation, place_of
-from adapters.slack.outbound.drafts import SlackDrafts, SlackLiveAnswer
+from adapters.slack.outbound.drafts import SlackDrafts, SlackLiveAnswer, SlackPace
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.outbound.status import StatusPace
-from adapters.slack.outbound.writing import SlackPace
 from adapters.slack.web_api.client import WebApi
 from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.slack.server import FakeSlack, fake_slack

@@ -18,9 +18,8 @@ from slack_sdk.oauth.installation_store import Installation
 
 from adapters.shared.calls import CallFailed
 from adapters.slack.config import SCOPES, SlackConfig
-from adapters.slack.web_api import install_pages
-from adapters.slack.web_api.install_pages import INSTALL, REDIRECT, InstallPages
-from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens
+from adapters.slack.web_api import installing
+from adapters.slack.web_api.installing import INSTALL, REDIRECT, InstallationRecords, InstalledTokens, InstallPages
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -354,7 +353,7 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
     slack: FakeSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, object]
 ) -> None:
     """Rules 10 and 13; the last fault is a Slack that never answers."""
-    monkeypatch.setattr(install_pages, "_REVOKE_SECONDS", 0.05)
+    monkeypatch.setattr(installing, "_REVOKE_SECONDS", 0.05)
     if fault:
         slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     else:

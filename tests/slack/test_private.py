@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.slack.ids import SlackLocation
-from adapters.slack.outbound.private import SlackPrivateMessages
+from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.render.posts import note
 from tests.fakes.slack.response_urls import USES, issue
 from tests.slack.stage import Stage, staged

@@ -15,7 +15,7 @@ from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsLocation, person_id, place_of
 from adapters.teams.outbound.drafts import TeamsDrafts, TeamsLiveAnswer, TeamsPace
 from adapters.teams.outbound.outbox import TeamsPostSender
-from adapters.teams.outbound.private import TeamsPrivateMessages
+from adapters.teams.outbound.posting import TeamsPrivateMessages
 from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.ids import location_of
-from adapters.teams.outbound.private import TeamsPrivateMessages
+from adapters.teams.outbound.posting import TeamsPrivateMessages
 from adapters.teams.render.posts import note
 from bot.domain import Refused
 from bot.platform import PostFailed

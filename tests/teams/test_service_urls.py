@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.teams.connector.addresses import service_url
+from adapters.teams.config import service_url
 from tests.support.examples import examples
 
 

@@ -11,7 +11,7 @@ import structlog
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
-from adapters.slack.outbound.private import SlackPrivateMessages
+from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import SlackMessage, note
 from adapters.slack.web_api.client import AT_ONCE, WebApi

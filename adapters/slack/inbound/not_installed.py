@@ -13,7 +13,7 @@ from adapters.slack.ids import SlackLocation, slack_id, slack_ts
 from adapters.slack.inbound.commands import ephemeral
 from adapters.slack.inbound.modals import said
 from adapters.slack.inbound.payloads import web_address
-from adapters.slack.outbound.private import reply
+from adapters.slack.outbound.posting import reply
 from adapters.slack.render.posts import note
 
 log = structlog.get_logger(__name__)

@@ -25,8 +25,8 @@ from slack_sdk.signature import Clock as SdkClock
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.shared.json_bodies import LONG, has_too_many_values
-from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
+from adapters.shared.requests import BodyNotReadError, read_whole_body
+from adapters.shared.untrusted_json import LONG, has_too_many_values
 from adapters.slack import actions
 from adapters.slack.inbound.clicks import SlackClickHandler
 from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler

@@ -9,12 +9,10 @@ from typing import Any
 
 from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, message_id_of, still_waits
 from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
-from adapters.slack.outbound.drafts import SlackDrafts
-from adapters.slack.outbound.posting import mark, post_piece, remove, replace_piece
-from adapters.slack.outbound.private import SlackPrivateMessages
+from adapters.slack.outbound.drafts import Finished, SlackDrafts
+from adapters.slack.outbound.posting import SlackPrivateMessages, mark, post_piece, remove, replace_piece
 from adapters.slack.outbound.recovery import Finder
 from adapters.slack.outbound.streams import MOST_STREAMED, Ending
-from adapters.slack.outbound.writing import Finished
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.posts import pieces, sign_in_piece
 from adapters.slack.render.splitting import streamable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import aiohttp
 import structlog
 
 from adapters.shared.calls import CallFailed
@@ -13,16 +14,12 @@ from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import PATIENCE, WebApi
 
 log = structlog.get_logger(__name__)
-
 EVENT_TYPE = "countersign_post"
 """Under which our mark stands in a message's metadata."""
-
 UNFINISHED: Mapping[str, Any] = {"event_type": "countersign_draft", "event_payload": {"unfinished": True}}
 """The mark of a draft that is not finished, where one can be set: if the process ends, the next one writes it anew."""
-
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive"})
 """Slack's words for a message that cannot be changed any more, whoever saw to that."""
-
 _REFUSED_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
 
 
@@ -132,3 +129,82 @@ async def show_piece(
         log.error("slack_blocks_refused", method=method, error=failure.error, blocks=kinds)  # noqa: TRY400
         # An empty list takes away the blocks of a message that is replaced; leaving them out would keep them.
         return await api.call(team, method, shown | {"blocks": []}, patience=patience)
+
+
+# ----------------------------------------- what one person alone may see: a refusal, a sign-in link
+
+TELLING_SECONDS = 8.0
+"""Seconds that each way of telling somebody may take."""
+
+
+class SlackPrivateMessages:
+    """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
+
+    def __init__(self, api: WebApi) -> None:
+        self._api = api
+
+    async def tell(
+        self, team: str, user: str, location: SlackLocation, piece: SlackMessage, response_url: str = ""
+    ) -> bool:
+        """Show a piece to one person: as the answer to their click (`response_url`), else as an ephemeral message
+        where it belongs, else in a direct message. False: none of these arrived; that is logged here."""
+        if response_url and await reply(response_url, location, piece):
+            return True
+        if await self.whisper(team, user, location, piece):
+            return True
+        try:
+            await self.write(team, user, piece)
+        except CallFailed as failure:
+            log.warning("slack_person_not_told", team=team, user=user, method=failure.call, error=failure.error)
+            return False
+        return True
+
+    async def whisper(self, team: str, user: str, location: SlackLocation, piece: SlackMessage) -> bool:
+        """An ephemeral message in the thread. False: impossible there (they are not in the channel, say)."""
+        if not location.channel:
+            return False
+        arguments = {"channel": location.channel, "user": user}
+        if location.thread_ts:
+            arguments["thread_ts"] = location.thread_ts
+        try:
+            await show_piece(self._api, team, "chat.postEphemeral", arguments, piece, patience=TELLING_SECONDS)
+        except CallFailed as failure:
+            log.info("slack_ephemeral_impossible", team=team, channel=location.channel, error=failure.error)
+            return False
+        return True
+
+    async def write(self, team: str, user: str, piece: SlackMessage) -> tuple[SlackLocation, str]:
+        """A direct message; where it stands and its timestamp. Raises `CallFailed`."""
+        location = await self.direct(team, user)
+        return location, await post_piece(self._api, location, piece)
+
+    async def direct(self, team: str, user: str) -> SlackLocation:
+        """Where direct messages with somebody stand. Raises `CallFailed`."""
+        opened = await self._api.call(team, "conversations.open", {"users": user}, patience=TELLING_SECONDS)
+        return SlackLocation(team, str(opened["channel"]["id"]))
+
+
+async def reply(response_url: str, location: SlackLocation, piece: SlackMessage) -> bool:
+    """Answer a click at the address that came with it (Slack: five times within half an hour), for whoever clicked
+    alone; no token is needed. False: it did not arrive."""
+    body: dict[str, Any] = {
+        "response_type": "ephemeral",
+        "replace_original": False,
+        "text": piece.text,
+        "blocks": list(piece.blocks),
+    }
+    if location.thread_ts:
+        body["thread_ts"] = location.thread_ts  # without it the answer to a click in a thread stands in the channel
+    timeout = aiohttp.ClientTimeout(total=TELLING_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
+            session.post(response_url, json=body, allow_redirects=False) as response,
+        ):
+            arrived = response.status == 200
+            cause = f"http_{response.status}"
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        arrived, cause = False, type(error).__name__  # its words would name the address, which is a secret
+    if not arrived:
+        log.info("slack_response_url_failed", cause=cause)
+    return arrived

@@ -14,11 +14,10 @@ import structlog
 from adapters.shared.caches import Shared
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http
-from adapters.shared.loopback import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.shared.people import EMAIL
+from adapters.shared.requests import why_not_from_here
 from adapters.shared.untrusted_json import words
-from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.addresses import is_local, service_url
+from adapters.teams.config import TeamsConfig, is_local, service_url
 from bot.domain import AccountFacts, Clock, system_clock
 
 ALGORITHM = "RS256"
@@ -278,9 +277,7 @@ def _keys(entries: Sequence[object]) -> Mapping[str, Key]:
 
 # ------------------------------------------------------ activities without a token, from this machine
 # `TEAMS_LOCAL_UNAUTHENTICATED`.
-# A loopback socket alone does not prove that: a proxy on the same machine may carry strangers in (hence no forwarding
-# headers), a page elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`), and any page may send a form
-# here (hence JSON only).
+# Any page may send a form here, hence JSON only.
 
 
 def why_not_local(headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any]) -> str:
@@ -288,13 +285,8 @@ def why_not_local(headers: Mapping[str, str], remote: str | None, activity: Mapp
 
     `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
     """
-    if remote is None or not is_loopback(remote):
-        return "it comes from another machine"
-    if not is_loopback(host_name(headers.get("Host", ""))):
-        return "its Host is not this machine's own name"
-    forwarded = next((name for name in FORWARDING_HEADERS if name in headers), None)
-    if forwarded is not None:
-        return f"it came through a proxy ({forwarded})"
+    if objection := why_not_from_here(headers, remote):
+        return objection
     if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
         return "it is not JSON"
     url = service_url(activity.get("serviceUrl"))

@@ -13,8 +13,7 @@ from weakref import WeakValueDictionary
 
 from adapters.shared.calls import CallFailed, Calls, Windows
 from adapters.shared.untrusted_json import parts, words
-from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.addresses import is_local, service_url
+from adapters.teams.config import TeamsConfig, is_local, service_url
 from adapters.teams.connector.tokens import ConnectorTokens
 from adapters.teams.connector.wire import CallOptions, ConnectorHttpClient, Operation
 from adapters.teams.ids import Activity, TeamsLocation

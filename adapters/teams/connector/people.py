@@ -15,8 +15,7 @@ from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer
 from adapters.shared.people import Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
-from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.addresses import is_local
+from adapters.teams.config import TeamsConfig, is_local
 from adapters.teams.connector.authentication import Vouching, is_outsider
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.tokens import BotTokens, tokens_for

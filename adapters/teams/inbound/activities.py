@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Literal
 
-from adapters.shared.json_bodies import has_too_many_values
-from adapters.shared.untrusted_json import part, parts, words
+from adapters.shared.untrusted_json import has_too_many_values, part, parts, words
 from adapters.teams.ids import TeamsLocation, message_key, place_of, token
 from adapters.teams.inbound.gestures import TeamsClick, read_click
 from adapters.teams.inbound.texts import WORDLESS, QuotedMessage, mentions_us, written_in

@@ -14,7 +14,7 @@ from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, person_id
 from adapters.teams.inbound.visitors import TeamsVisitor
-from adapters.teams.outbound.private import TeamsPrivateMessages
+from adapters.teams.outbound.posting import TeamsPrivateMessages
 from adapters.teams.render.dialogs import Dialog, note_dialog
 from adapters.teams.render.posts import note
 from bot.domain import Person, Unwelcome

@@ -8,8 +8,8 @@ from functools import partial
 import structlog
 from aiohttp import web
 
-from adapters.shared.json_bodies import LONG
-from adapters.shared.request_bodies import BodyNotReadError, read_whole_body
+from adapters.shared.requests import BodyNotReadError, read_whole_body
+from adapters.shared.untrusted_json import LONG
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
 from adapters.teams.connector.turns import ActivityAnswer, Turns

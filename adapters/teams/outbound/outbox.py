@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import structlog
 
 from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
-from adapters.shared.sending import SignInLink, as_post_failures, still_waits
+from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, still_waits
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of, user_of
 from adapters.teams.outbound.audiences import Addresses, audience_of
 from adapters.teams.outbound.drafts import TeamsDrafts
-from adapters.teams.outbound.links import SignInLinkMessages
 from adapters.teams.outbound.posting import (
+    TeamsPrivateMessages,
+    is_chat_with,
     location_of_reference,
-    open_thread,
     post_part,
     reference_to,
     remove,
     replace_part,
+    show_or_words,
 )
-from adapters.teams.outbound.private import TeamsPrivateMessages, is_chat_with
-from adapters.teams.render.posts import Audience, activities
-from bot.domain import Post
+from adapters.teams.render.posts import Audience, activities, open_a_chat_first, sign_in_link
+from bot.domain import Content, Post, SignInView
 from bot.platform import Reference
 
 log = structlog.get_logger(__name__)
@@ -33,6 +35,8 @@ log = structlog.get_logger(__name__)
 MOST_REMEMBERED = 1_000
 """Posts that are kept in mind for `find`; far more than are ever tried again at once."""
 
+LINK = "link"
+"""Where a card's reference keeps that of the message with its link; empty: it was given to nobody."""
 TOLD_TO_NOBODY: Reference = {"private": True}
 """The reference of what one person was to see and could not be reached for."""
 
@@ -53,7 +57,7 @@ class TeamsPostSender:
         self._people = people
         self._drafts = drafts
         self._private = private
-        self._links = SignInLinkMessages(connector, private, sign_in_link)
+        self._sign_in_link = sign_in_link
         self._begun: Newest[str, Reference] = Newest(MOST_REMEMBERED)
         """By post id, the references of posts as far as this process has shown them."""
 
@@ -103,7 +107,7 @@ class TeamsPostSender:
 
     async def _begin_thread(self, post: Post, location: TeamsLocation, shown: Sequence[Activity]) -> Reference:
         """In a channel that a rule names: the post begins a thread, in which it is updated later."""
-        opened = await open_thread(self._connector, location, shown[0])
+        opened = await show_or_words(shown[0], partial(self._connector.open_thread, location))
         thread = replace(location, conversation=opened.conversation)
         return await self._post_rest(post, thread, shown, [opened.activity_id])
 
@@ -126,7 +130,7 @@ class TeamsPostSender:
 
     async def _done(self, post: Post, location: TeamsLocation, reference: Reference) -> Reference:
         self._drafts.shown(post)
-        return await self._links.follow(post.content, location_of_reference(location, reference), reference)
+        return await self._follow_link(post.content, location_of_reference(location, reference), reference)
 
     async def _send_privately(self, post: Post, location: TeamsLocation, person: str) -> Reference:
         try:
@@ -140,3 +144,32 @@ class TeamsPostSender:
     def _keep_in_mind(self, post: Post, location: TeamsLocation, parts: Sequence[str]) -> None:
         if parts:
             self._begun[post.post_id] = reference_to(location.conversation, parts)
+
+    # ------------------------------------------------------------------------------------------- links of sign-ins
+
+    async def _follow_link(self, content: Content, location: TeamsLocation, reference: Reference) -> Reference:
+        """See to it that exactly the owner of an open sign-in has its link, by the card shown at `location`. Returns
+        the card's reference, with that of the link's message in it. Raises nothing: that is no failure of the card."""
+        if not isinstance(content, SignInView):
+            return reference
+        if content.status == "open":
+            return reference if LINK in reference else {**reference, LINK: await self._give_link(content, location)}
+        given = reference.get(LINK)
+        if given:
+            await self._private.take_back(location, given)
+        return {name: value for name, value in reference.items() if name != LINK}
+
+    async def _give_link(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
+        if not (link := await link_for_owner(self._sign_in_link, view)):
+            return {}
+        told = await self._private.tell(location, view.owner_id, sign_in_link(view, link))
+        return told if told is not None else await self._say_what_to_do(view, location)
+
+    async def _say_what_to_do(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
+        """For everybody there to read, so without the link."""
+        try:
+            note = await post_part(self._connector, location, open_a_chat_first(view.owner))
+        except CallFailed as failure:
+            log.warning("teams_owner_not_told", sign_in=view.sign_in_id, error=failure.error)
+            return {}
+        return reference_to(location.conversation, [note])

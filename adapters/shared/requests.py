@@ -1,0 +1,89 @@
+"""Requests that come in: whether they come from this machine, and their bodies, read with limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+FORWARDING_HEADERS = (
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Port",
+    "X-Forwarded-Server",
+    "X-Real-IP",
+)
+"""What proxies add."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address means this machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.split("%", 1)[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(host_header: str) -> str:
+    """The host of a `Host` header without its port; empty when it cannot be read."""
+    try:
+        return urlsplit(f"//{host_header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def why_not_from_here(headers: Mapping[str, str], remote: str | None) -> str:
+    """Returns what speaks against a request coming from this machine; empty: nothing.
+
+    A loopback socket alone does not prove it: a proxy on the same machine may carry strangers in (hence no forwarding
+    headers), and a page elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
+
+    Args:
+        headers: Looked up case-insensitively.
+        remote: The address at the other end of the socket.
+    """
+    if remote is None or not is_loopback(remote):
+        return "it comes from another machine"
+    if not is_loopback(host_name(headers.get("Host", ""))):
+        return "its Host is not this machine's own name"
+    forwarded = next((name for name in FORWARDING_HEADERS if name in headers), None)
+    return f"it came through a proxy ({forwarded})" if forwarded else ""
+
+
+# --------------------------- bodies, read with a limit on their size and on the time that they take
+
+BODY_SECONDS = 15.0
+"""How long a client may take to send a body."""
+
+
+class BodyNotReadError(Exception):
+    """A body was not read; `status` is the answer's, and the text a sentence for whoever sent it."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+async def read_whole_body(request: web.Request, most: int, too_large: str) -> bytes:
+    """Returns the body, of `most` bytes at most. Raises `BodyNotReadError`: 413 with the sentence `too_large`, without
+    reading on; 408; 400."""
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                raw += chunk
+                if len(raw) > most:
+                    raise BodyNotReadError(413, too_large)
+    except TimeoutError:
+        raise BodyNotReadError(408, "The body did not arrive in time.") from None
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+        raise BodyNotReadError(400, "The body broke off.") from None
+    return bytes(raw)
