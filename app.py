@@ -57,8 +57,8 @@ from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem, ModelSpec, close_model, create_model
-from graph.models.router import create_router
 from graph.models.streaming import Retry
+from graph.nodes.policy_router import create_router
 from graph.ports import Ports
 from graph.running import Agent
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing

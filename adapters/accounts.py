@@ -11,8 +11,8 @@ from aiohttp import web
 
 from adapters.tool_servers.config import HttpTransport, ToolServersConfig
 from bot.accounts.flow import SignInFlow
+from bot.accounts.opening import AccountServices
 from bot.accounts.tokens import CatalogueStore, ClientStore, Safe, TokenStore
-from bot.accounts.unconfigured import AccountServices
 from bot.crypto import Sealer
 from bot.domain import Clock
 from bot.records.database import Database

@@ -14,7 +14,7 @@ from mcp.types import JSONRPCMessage
 from adapters.tool_servers.incoming import ELEMENT, LARGEST_MESSAGE, LIST_OR_OBJECT, MEMBER
 from adapters.tool_servers.sessions import complaint_about
 from bench.figures import Figure, Limit
-from bot.forms import edit_fields, read_form
+from bot.forms.editing import edit_fields, read_form
 from bot.schemas.measuring import problem_of
 
 LIMIT = Limit(50)

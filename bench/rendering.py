@@ -36,7 +36,7 @@ from bot.domain import (
     Together,
 )
 from bot.views import result_line
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 
 MOST_MS = 20.0
 """CPU of one rendering, in milliseconds."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from graph.fields import FormField
+from graph.interrupts import FormField
 
 
 # ---------------------------------------------------------------------------------- people and places

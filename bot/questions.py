@@ -19,7 +19,8 @@ from bot.domain import (
     Settled,
     Unknown,
 )
-from bot.forms import FormErrors, read_answers, read_elicited
+from bot.forms.editing import read_answers, read_elicited
+from bot.forms.values import FormErrors
 from bot.outbox import Outbox
 from bot.records import approvals, clarifications
 from bot.records.clarifications import ClarificationRow

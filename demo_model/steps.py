@@ -367,5 +367,5 @@ def _described(entry: _Entry, now: datetime) -> str:
 
 
 def _question(question: str, context: str, fields: Sequence[_Entry]) -> Wants:
-    """A question to the requester; the fields are those of `graph.fields.FormField`."""
+    """A question to the requester; the fields are those of `graph.interrupts.FormField`."""
     return Wants(CLARIFICATION, {"question": question, "context": context, "fields": fields}, "ask you something")

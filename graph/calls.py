@@ -9,8 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from graph.fields import FieldType, FormField
-from graph.interrupts import Answered, Approved, Expired, Rejected, Superseded, Withdrawn
+from graph.interrupts import Answered, Approved, Expired, FieldType, FormField, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
 from policies import approvers
 from policies.model import Call, Tool

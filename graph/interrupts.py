@@ -1,17 +1,58 @@
-"""What the graph stops for, and what it may be resumed with.
+"""What the graph stops for, and what it may be resumed with; and the typed inputs of a form.
 
-Interrupt values and resumes cross a restart as plain JSON (strict msgpack turns other types into dicts), so each is
-a pydantic model that is dumped on the way in and validated on the way out.
+Interrupt values and resumes cross a restart as plain JSON (strict msgpack turns other types into dicts), so each is a
+pydantic model that is dumped on the way in and validated on the way out.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from graph.fields import FormField
 from policies.model import Ask, Risk
+
+# --------------------------------------------------------------------------------- inputs of a form
+
+
+class FieldType(StrEnum):
+    """The kinds of input that every platform can draw."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    DATE = "date"
+    """ISO 8601 date, `2026-11-21`."""
+    TIME = "time"
+    """24-hour `HH:MM`."""
+    DATE_TIME = "date-time"
+    """ISO 8601 local date and time, `2026-11-21T09:00`, or with an offset where the schema wants one."""
+    NUMBER = "number"
+    INTEGER = "integer"
+    YES_NO = "yes-no"
+    PERSON = "person"
+    """A user of the chat platform, by the platform's own id; a text input where there is no picker."""
+    CHANNEL = "channel"
+    """A channel of the chat platform, likewise."""
+    JSON = "json"
+    """Anything nested, typed as JSON text."""
+
+
+class FormField(BaseModel):
+    """One input of a form."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str = Field(min_length=1, max_length=100)
+    label: str = ""
+    type: FieldType = FieldType.TEXT
+    required: bool = True
+    options: tuple[str, ...] = ()
+    """For `choice`: what may be chosen; a `choice` without options is a text input. For `json`: the value is a list of
+    some of these, and a platform that can draw that may send the list itself."""
+    help: str = ""
+    multiline: bool = False
+    default: Any = None
 
 
 class _Json(BaseModel):
@@ -19,8 +60,6 @@ class _Json(BaseModel):
 
 
 # ------------------------------------------------------------------------------------------------ what is asked
-
-
 class ApprovalAsked(_Json):
     """A tool call waits for people."""
 
@@ -98,9 +137,8 @@ Asked = Annotated[
 ]
 asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
 
+
 # ------------------------------------------------------------------------------------------------ what is answered
-
-
 class Approved(_Json):
     """The people who had to have approved."""
 
@@ -185,7 +223,6 @@ OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind
 Answer = (
     Approved | Rejected | Expired | Withdrawn | Superseded | Answered | Dismissed | SignedIn | Declined | OutcomeSettled
 )
-
 approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)
 clarification_answer: TypeAdapter[ClarificationAnswer] = TypeAdapter(ClarificationAnswer)
 elicitation_answer: TypeAdapter[ElicitationAnswer] = TypeAdapter(ElicitationAnswer)

@@ -11,8 +11,7 @@ from typing import Any, Literal, Protocol
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 
-from graph.fields import FormField
-from graph.interrupts import ApprovalAsked
+from graph.interrupts import ApprovalAsked, FormField
 from graph.models.streaming import Retry
 from policies.approvers import StandingApproval
 from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json

@@ -12,19 +12,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from graph.calls import CLARIFICATION, calls_before, current_turn, open_calls, spoken_in
-from graph.history import to_fold
 from graph.judging import said_by_requester
-from graph.nodes.elicitation_needed import elicitation_needed
 from graph.nodes.fold_history import fold_history
 from graph.nodes.human_clarification import human_clarification
 from graph.nodes.human_confirmation import human_confirmation
 from graph.nodes.oauth_needed import oauth_needed
-from graph.nodes.outcome_unknown import outcome_unknown
 from graph.nodes.policy_gate import policy_gate
 from graph.nodes.policy_router import needs_routing, policy_router
 from graph.nodes.task_executor import task_executor
-from graph.nodes.use_tools import use_tools
+from graph.nodes.use_tools import elicitation_needed, outcome_unknown, use_tools
 from graph.ports import Ports, Tools
+from graph.prompts import to_fold
 from graph.state import RunContext, State, ToolCallResult, ToolCallState, turn_of
 
 

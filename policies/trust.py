@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policies.commands import Effect, argument_of_command, command_of
+from policies.commands import Effect, argument_of_command, command_of, says_that_it_reads
 from policies.model import Allow, Ask, Call, Deny, Risk, Tool
-from policies.verbs import says_that_it_reads
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from bot.domain import Form
 from bot.safe_text import beginning_of_list, holds_unseen
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 
 LONGEST_LABEL = 150
 LONGEST_NUMBER = 15

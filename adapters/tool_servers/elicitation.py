@@ -21,9 +21,9 @@ import structlog
 from adapters.tool_servers.listing import LARGEST_SCHEMA, masked_schema
 from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLost, broke_off, is_web_link
 from adapters.tool_servers.text import Redact, clean, one_line, shorten, without_links
-from bot.forms import edit_fields
+from bot.forms.editing import edit_fields
 from bot.schemas.measuring import problem_of
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from graph.ports import (
     BrokeOff,
     Caller,

@@ -50,7 +50,7 @@ from bot.safe_text import (
     written_arguments,
     written_value,
 )
-from graph.fields import FormField
+from graph.interrupts import FormField
 
 Json = dict[str, Any]
 ANSWER_LIMIT = 100_000

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from bot.accounts.codes import Codes
 from bot.accounts.connecting import Changed, Changes, ConnectionWriter
 from bot.accounts.connections import Connections
 from bot.accounts.flow import SignInFlow
-from bot.accounts.tokens import Safe
-from bot.accounts.unconfigured import AccountServices
+from bot.accounts.ports import Account, BegunAuthorization, OutsideServices, Proofs, Service, TokenSet, Unreachable
+from bot.accounts.tokens import CatalogueStore, Safe, TokenStore
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock
 from bot.outbox import Outbox
@@ -54,3 +56,70 @@ def make_accounts(
         platforms=platforms,
     )
     return connections, codes, flow
+
+
+# --------------------------------------------- what stands in while no tool server needs an account
+
+
+class NoServices:
+    """Knows no service. Fills `OutsideServices`."""
+
+    def service(self, connection: str) -> Service | None:
+        """None."""
+        return None
+
+    def fits(self, connection: str, tokens: TokenSet) -> bool:
+        """No."""
+        return False
+
+    async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
+        """Raises `Unreachable`, as all of the others do."""
+        _no_service()
+
+    async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
+        """As above."""
+        _no_service()
+
+    async def account(self, connection: str, tokens: TokenSet) -> Account:
+        """Nobody's."""
+        return Account()
+
+    async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
+        """As above."""
+        _no_service()
+
+    async def revoke(self, connection: str, tokens: TokenSet) -> bool:
+        """Nothing is revoked."""
+        return False
+
+
+class NoProofs:
+    """Knows nobody who could tell who somebody is. Fills `Proofs`."""
+
+    def provider(self, person_id: str) -> str | None:
+        """Nobody."""
+        return None
+
+    async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:
+        """Raises `Unreachable`."""
+        _no_service()
+
+    async def finish(self, kept: Mapping[str, Any], code: str, *, nonce: str) -> str:
+        """Raises `Unreachable`."""
+        _no_service()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountServices:
+    """What the tool servers and the bot need for people's accounts. The defaults: nobody needs one."""
+
+    services: OutsideServices = field(default_factory=NoServices)
+    proofs: Proofs = field(default_factory=NoProofs)
+    tokens: TokenStore | None = None
+    """People's tokens."""
+    catalogues: CatalogueStore | None = None
+    """The tools of servers that ask everybody to sign in."""
+
+
+def _no_service() -> NoReturn:
+    raise Unreachable("no service is configured")

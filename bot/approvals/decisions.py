@@ -30,7 +30,8 @@ from bot.domain import (
     Settled,
     Unknown,
 )
-from bot.forms import FormErrors, edit_fields, read_form
+from bot.forms.editing import edit_fields, read_form
+from bot.forms.values import FormErrors
 from bot.masking import PLAIN, hidden_by_masks, masked_arguments
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, grants, threads

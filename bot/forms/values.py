@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
-from graph.fields import FieldType
+from graph.interrupts import FieldType
 from graph.models.tool_calls import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
 
 LONGEST_TEXT = 10_000

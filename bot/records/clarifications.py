@@ -10,8 +10,7 @@ import sqlalchemy as sa
 
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import OPEN, clarifications
-from graph.fields import FormField
-from graph.interrupts import ClarificationAsked, ElicitationAsked
+from graph.interrupts import ClarificationAsked, ElicitationAsked, FormField
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import structlog
 
 from bot.approvals.requests import timer_kind
 from bot.domain import Clock, Unwelcome
-from bot.forms import FormErrors
+from bot.forms.values import FormErrors
 from bot.limits import TooMany, TurnLimit
 from bot.logs import log_context
 from bot.outbox import Outbox, pause_between, said

@@ -8,11 +8,11 @@ import structlog
 from langchain_core.messages import RemoveMessage
 from langgraph.runtime import Runtime
 
-from graph.history import SUMMARY_LIMIT, extract, summary_request, to_fold
 from graph.models import ModelProblem
 from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
 from graph.ports import Ports
+from graph.prompts import SUMMARY_LIMIT, extract, summary_request, to_fold
 from graph.state import RunContext, State, turn_of
 
 log = structlog.get_logger(__name__)

@@ -9,8 +9,7 @@ from langgraph.types import interrupt
 from pydantic import ValidationError
 
 from graph.calls import CLARIFICATION, answered, open_calls, superseded, tool_message
-from graph.fields import FormField
-from graph.interrupts import Answered, ClarificationAsked, clarification_answer
+from graph.interrupts import Answered, ClarificationAsked, FormField, clarification_answer
 from graph.state import RunContext, State, turn_of
 
 MAX_FIELDS = 20

@@ -7,16 +7,26 @@ is killed, before that was never sent, and is known to be so.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from langgraph.runtime import Runtime
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from graph.calls import digest_of, superseded
+from graph.interrupts import (
+    Answered,
+    Dismissed,
+    ElicitationAsked,
+    FormField,
+    OutcomeAsked,
+    Superseded,
+    elicitation_answer,
+    outcome_answer,
+)
 from graph.judging import judged_for_making
 from graph.models.tool_calls import trouble_with
 from graph.nodes import Step
-from graph.nodes.elicitation_needed import as_json
+from graph.nodes.oauth_needed import server_of
 from graph.not_made import answered, not_found, not_made
 from graph.ports import (
     AccountNeeded,
@@ -50,7 +60,6 @@ from policies.model import Allow, Ask, Tool
 
 TRIES = 2
 """Times that a call is prepared when its request certainly never left."""
-
 MOST_SIGN_INS = 3
 """Sign-ins after which a call is made again. That a server did nothing before is its own word: one that acts and then
 asks for another sign-in has its effect no more often than this, and once."""
@@ -225,4 +234,67 @@ async def _sign_in(ports: Ports, record: CallRecord, needed: SignInNeeded | Acco
 
 
 def _question(put: QuestionPut) -> Command[str]:
-    return Command(goto="elicitation_needed", update={"question": as_json(put)})
+    """The state keeps what is needed to ask it, as JSON."""
+    kept = {
+        "number": put.number,
+        "message": put.message,
+        "fields": [field.model_dump(mode="json") for field in put.fields],
+        "schema": dict(put.schema),
+        "digest": put.digest,
+    }
+    return Command(goto="elicitation_needed", update={"question": kept})
+
+
+# -------------------------------------------------------------------- stops in the middle of a call
+
+
+def elicitation_needed(ports: Ports) -> Step:
+    """The node that stops until the requester has answered what a tool asked in the middle of its call; the same call
+    then goes on. A no is told to the tool too: what it does without an answer is its own affair."""
+
+    async def elicitation_needed(state: ToolCallState) -> Command[str]:
+        question = state["question"]
+        asked = ElicitationAsked(
+            call_id=state["call"]["id"],
+            number=question["number"],
+            server=server_of(state["call"]["name"]),
+            message=question["message"],
+            fields=tuple(FormField.model_validate(field) for field in question["fields"]),
+            schema_=question["schema"],
+            requester=state["turn"]["requester"],
+        )
+        match elicitation_answer.validate_python(interrupt(asked.model_dump(mode="json"))):
+            case Answered(values=values):
+                given = Given(asked.number, "accept", values, question["digest"])
+            case Dismissed(action=action):
+                given = Given(asked.number, action, digest=question["digest"])
+            case Superseded(reason=reason):
+                return await not_made(ports, state, "superseded", superseded(reason))
+        return Command(goto="use_tools", update={"answers": [asdict(given)]})
+
+    return elicitation_needed
+
+
+def outcome_unknown(ports: Ports) -> Step:
+    """The node that stops until a person has said what came of a call that broke off. Whatever they say is in the
+    ledger: `use_tools` reads it there and acts on it."""
+
+    async def outcome_unknown(state: ToolCallState) -> Command[str]:
+        call = state["call"]
+        tool = ports.tools.find(call["name"])
+        asked = OutcomeAsked(
+            call_id=call["id"],
+            attempt=state["attempt"],
+            server=tool.server if tool else server_of(call["name"]),
+            tool=tool.name if tool else call["name"],
+            title=tool.title if tool else "",
+            arguments=call["args"],
+            requester=state["turn"]["requester"],
+        )
+        answer = outcome_answer.validate_python(interrupt(asked.model_dump(mode="json")))
+        if isinstance(answer, Superseded):
+            return answered(state, Undecided(state["attempt"], state.get("known", ""), state.get("known_to")))
+        # Where it is tried again, nothing is left to find out about what was answered before.
+        return Command(goto="use_tools", update={"over": len(state.get("answers", [])), "signed_in": 0})
+
+    return outcome_unknown

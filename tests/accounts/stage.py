@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
+from bot.accounts.opening import AccountServices
 from bot.accounts.tokens import Safe, TokenStore
-from bot.accounts.unconfigured import AccountServices
 from bot.crypto import NewId, Sealer
 from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
 from bot.outbox import Outbox

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from bot.domain import AlreadySettled, ClarificationView, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
-from bot.forms import FormErrors, read_elicited
+from bot.forms.editing import read_elicited
+from bot.forms.values import FormErrors
 from bot.records import clarifications, deliveries
 from bot.turns.open_requests import OpenRequests
-from graph.fields import FieldType, FormField
-from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
+from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, FieldType, FormField, Superseded
 from graph.running import PendingInterrupt
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until

@@ -10,9 +10,8 @@ from typing import cast
 from bot.accounts.codes import Codes
 from bot.accounts.connecting import Changed
 from bot.accounts.flow import SignInFlow
-from bot.accounts.opening import make_accounts
+from bot.accounts.opening import AccountServices, make_accounts
 from bot.accounts.sign_ins import SignInLinks, SignIns
-from bot.accounts.unconfigured import AccountServices
 from bot.approvals.decisions import Approvals, FindTool
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests

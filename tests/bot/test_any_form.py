@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.forms import FormErrors, edit_fields, read_answers, read_form
-from bot.forms.values import parse_date_time
-from graph.fields import FieldType, FormField
+from bot.forms.editing import edit_fields, read_answers, read_form
+from bot.forms.values import FormErrors, parse_date_time
+from graph.interrupts import FieldType, FormField
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers.sessions import complaint_about
-from bot.forms import FormErrors, edit_fields, read_elicited, read_form
-from bot.forms.inputs import MOST_INPUTS
+from bot.forms.editing import MOST_INPUTS, edit_fields, read_elicited, read_form
+from bot.forms.values import FormErrors
 from bot.schemas.measuring import MOST_SUBSCHEMAS, problem_of
 from bot.schemas.validating import TooMuchError, UncheckableError, errors_in
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.support.examples import examples
 
 SECONDS = 0.5

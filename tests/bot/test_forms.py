@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from bot.forms import LONGEST_TEXT, FormErrors, edit_fields, read_answers, read_form
-from graph.fields import FieldType, FormField
+from bot.forms.editing import edit_fields, read_answers, read_form
+from bot.forms.values import LONGEST_TEXT, FormErrors
+from graph.interrupts import FieldType, FormField
 from policies.values import same_json
 
 
@@ -363,7 +364,9 @@ def test_nothing_is_fetched_for_a_schema_that_refers_to_another_place() -> None:
 
 
 def test_the_slow_schema_library_is_loaded_only_when_a_form_is_read() -> None:
-    program = "import sys, bot.forms; bot.forms.edit_fields({}, {'a': 1}, None); print('jsonschema' in sys.modules)"
+    program = (
+        "import sys, bot.forms.editing as f; f.edit_fields({}, {'a': 1}, None); print('jsonschema' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "False"
 

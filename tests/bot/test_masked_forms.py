@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.forms import FormErrors, edit_fields, read_form
-from bot.forms.editing import MASKED
+from bot.forms.editing import MASKED, edit_fields, read_form
+from bot.forms.values import FormErrors
 from policies.redaction import Redactor
 
 TOKEN = "ghp_" + "a1B2" * 9

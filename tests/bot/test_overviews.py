@@ -25,8 +25,7 @@ from bot.queries import LISTED, LONGEST_LISTED
 from bot.records import approvals, clarifications, threads, waiting
 from bot.records.posts import NewPost
 from bot.sessions import current_thread
-from graph.fields import FieldType, FormField
-from graph.interrupts import ClarificationAsked
+from graph.interrupts import ClarificationAsked, FieldType, FormField
 from tests.bot.conftest import SetClock, place
 from tests.bot.counter import ANA, BEN, THREAD, Counter
 from tests.bot.rows import asked

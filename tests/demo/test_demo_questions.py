@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.demo.chat import CLARIFY, Chat
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from graph.fields import FieldType, FormField
-from graph.interrupts import Answered, Declined, Dismissed, ElicitationAsked, SignedIn
+from graph.interrupts import Answered, Declined, Dismissed, ElicitationAsked, FieldType, FormField, SignedIn
 from graph.ports import AccountNeeded, Failed, Given, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
 from tests.graph.parts import Bench, rig, turn
 from tests.graph.test_running import LIVE, does, kinds

@@ -7,10 +7,9 @@ from pathlib import Path
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph.calls import FOREIGN_RESULT
-from graph.history import FOLD_EVERY, VERBATIM_TURNS, extract, for_requester, summary_request, to_fold
 from graph.models import ModelProblem, Trouble
 from graph.ports import Succeeded
-from graph.prompts import conversation
+from graph.prompts import FOLD_EVERY, VERBATIM_TURNS, conversation, extract, for_requester, summary_request, to_fold
 from graph.state import Silent
 from policies.model import Mode
 from tests.graph.parts import Bench, does, rig, turn

@@ -24,7 +24,7 @@ from bot.domain import (
     SignInView,
     Vote,
 )
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.web.stand_in_services import NOW, an_approval
 
 ANA = Person("slack:T1:U1", "Ana", "Europe/Berlin")

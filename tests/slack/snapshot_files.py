@@ -35,7 +35,7 @@ from adapters.slack.render.posts import (
     sign_in_piece,
 )
 from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.slack.shown import (
     ANA,
     NOW,

@@ -42,7 +42,7 @@ from bot.domain import (
 )
 from bot.queries import Among
 from bot.services import Services
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.support.overviews import visible
 
 NO_APPROVAL = Unknown("There is no such approval.")

@@ -11,7 +11,7 @@ from adapters.slack.actions import Origin
 from adapters.slack.render.forms import answer_modal, code_modal
 from adapters.slack.render.posts import connections_piece, pieces, sign_in_piece
 from bot.domain import ClarificationView, Content, Form
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.shown import ANA, a_connection, a_post, a_tools_question, an_account_wanted
 from tests.support.slack_doors import Json

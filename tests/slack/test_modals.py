@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.domain import ClarificationView, Form
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
 from tests.slack.stand_in_services import an_approval
 

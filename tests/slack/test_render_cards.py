@@ -12,7 +12,7 @@ from adapters.slack.render.arguments import argument_page
 from adapters.slack.render.posts import SlackMessage, help_piece, note, opening, pieces, sign_in_piece
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.slack.shown import a_post, a_question, a_sign_in, an_approval, an_outcome
 
 

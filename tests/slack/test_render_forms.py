@@ -22,8 +22,9 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from bot.domain import Form, Person, Together
-from bot.forms import FormErrors, edit_fields, read_form
-from graph.fields import FieldType, FormField
+from bot.forms.editing import edit_fields, read_form
+from bot.forms.values import FormErrors
+from graph.interrupts import FieldType, FormField
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, an_approval
 from tests.support.examples import examples

@@ -38,7 +38,7 @@ from adapters.slack.render.posts import (
 )
 from bot.characters import is_kept_in_context, is_suspicious
 from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
 from tests.slack.shown import (
     ALLOWED_USERS,

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.slack.ids import permalink
 from bot.domain import ClarificationView, Form, Notice
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.slack.serving import a_card, serving
 from tests.slack.stand_in_services import a_sign_in, an_approval, shown_in_c1
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import bot.records
 from bot.records.database import Transaction
-from graph.fields import FormField
-from graph.interrupts import ApprovalAsked, ClarificationAsked
+from graph.interrupts import ApprovalAsked, ClarificationAsked, FormField
 from policies.model import Ask
 
 Given = Mapping[str, Any]

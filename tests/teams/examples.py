@@ -31,7 +31,7 @@ from adapters.teams.render.posts import (
 )
 from adapters.teams.render.posts import activities as activities_of
 from bot.domain import ApprovalView, Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.teams.shown import NOW, a_post, a_question, a_sign_in, an_account, an_approval, an_outcome
 
 CHAT = Audience("personal")

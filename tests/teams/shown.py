@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters.teams.ids import TeamsLocation, place_of
 from bot.domain import ApprovalView, ClarificationView, ConnectionView, Content, OutcomeView, Post, SignInView
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
 """2026-11-21, 10:00 UTC."""

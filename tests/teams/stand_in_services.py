@@ -45,7 +45,7 @@ from bot.domain import (
 from bot.platform import Reference
 from bot.queries import Among
 from bot.services import Services
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.fakes.teams.server import ANA, TENANT
 from tests.support.overviews import visible
 

@@ -35,7 +35,7 @@ from bot.domain import (
     Together,
     Vote,
 )
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.teams.shown import a_post
 
 TRICKS = (

@@ -10,7 +10,7 @@ from adapters.teams.render.dialogs import answer_dialog, code_dialog, disconnect
 from adapters.teams.render.overview import NONE
 from adapters.teams.render.posts import card_of, connections_activity, overview_activity, sign_in_link
 from bot.domain import Form, Overview, Shown
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.teams.examples import OVERVIEW
 from tests.teams.reading_cards import Json, buttons, said, shown
 from tests.teams.shown import a_post, a_question, a_sign_in, an_account

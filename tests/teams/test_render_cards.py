@@ -15,7 +15,7 @@ from adapters.teams.render.posts import (
 )
 from bot.domain import Vote
 from bot.safe_text import visible_excerpt
-from graph.fields import FormField
+from graph.interrupts import FormField
 from tests.fakes.teams.card_rules import mistakes
 from tests.teams.examples import FOUR_EYES
 from tests.teams.reading_cards import EVERYBODY, buttons, facts, said, shown

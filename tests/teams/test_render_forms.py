@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from adapters.teams.render.dialogs import answer_dialog, edit_dialog
 from adapters.teams.render.inputs import entries
 from bot.domain import Form
-from bot.forms import FormErrors, edit_fields, read_answers, read_form
-from graph.fields import FieldType, FormField
+from bot.forms.editing import edit_fields, read_answers, read_form
+from bot.forms.values import FormErrors
+from graph.interrupts import FieldType, FormField
 from tests.support.examples import examples
 from tests.teams.strategies import hostile_forms
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers.elicitation import QuestionRefused, form_question, link_question
 from adapters.tool_servers.incoming import BoundedEvents, Intake, Substitutes, elicitation_in
 from adapters.tool_servers.text import unchanged
-from graph.fields import FieldType
+from graph.interrupts import FieldType
 from graph.ports import QuestionPut, SignInNeeded
 from tests.support.examples import examples
 

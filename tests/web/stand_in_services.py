@@ -44,7 +44,7 @@ from bot.domain import (
 )
 from bot.queries import Among
 from bot.services import Services
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 
 NOW = 1_795_255_200.0
 """2026-11-21, 10:00 UTC."""

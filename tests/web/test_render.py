@@ -35,7 +35,7 @@ from bot.domain import (
     Unknown,
     Vote,
 )
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.web.stand_in_services import an_approval
 
 TRICK = "pay\u202e001\u202c \u200bnow"

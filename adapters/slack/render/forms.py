@@ -31,7 +31,7 @@ from adapters.slack.render.cards import where_to
 from adapters.slack.render.inputs import drawn_inputs, field_label, text_input, wall_clock, zone_of
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
 from bot.masking import fingerprint_in_words, unseen_in_words
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from policies.approvers import DURATIONS
 
 __all__ = [

@@ -29,7 +29,7 @@ from adapters.shared.wording import line
 from adapters.slack.actions import INPUT, block_of
 from adapters.slack.render.blocks import Block, plain
 from bot.domain import Form, Person
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 
 _EARLIEST, _LATEST = 1_000_000_000, 9_999_999_999
 """Seconds since the epoch that the picker takes (Slack: ten digits): from September 2001 to November 2286."""

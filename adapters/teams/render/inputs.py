@@ -28,8 +28,8 @@ from adapters.shared.forms import (
 from adapters.teams.actions import input_id
 from adapters.teams.render.elements import Element, columns, label, loses_characters, needed, rich, weight, words
 from bot.domain import Form
-from bot.forms import LONGEST_TEXT
-from graph.fields import FieldType, FormField
+from bot.forms.values import LONGEST_TEXT
+from graph.interrupts import FieldType, FormField
 
 _MOST_BYTES = 14 * 1024
 """Of all inputs as JSON with the form's own values, so that there is space for what people type and for mistakes."""

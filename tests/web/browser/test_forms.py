@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from bot.domain import ClarificationView, Decision, FormAnswer
-from graph.fields import FieldType, FormField
+from graph.interrupts import FieldType, FormField
 from tests.web.browsing import Window
 from tests.web.serving import House
 from tests.web.stand_in_services import EVENT_FIELDS, an_approval
