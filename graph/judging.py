@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, under_grants
 from policies.judging import judge
 from policies.model import Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
-from policies.quoting import FILE, own_words
+from policies.quoting import FILE, is_quoted, own_words, sentence_around
 from policies.redaction import exceeds
 from policies.rules import Policy
 from policies.trust import known_to_read
@@ -64,12 +65,20 @@ async def judged(ports: Ports, state: ToolCallState, tool: Tool, now: float, pol
     """
     call = call_of(state, tool)
     facts = await facts_of(ports, policy, state, tool, now)
-    # The rules that read a long argument, or many, take tens of milliseconds.
-    is_large = exceeds(call.arguments, _LARGE)
-    verdict: Verdict = await asyncio.to_thread(judge, policy, call, facts) if is_large else judge(policy, call, facts)
-    if isinstance(verdict, Ask):
-        verdict = await _under_grants(ports, call, facts, verdict, now)
-    return Judged(call, facts, verdict)
+    # Rules that read a long argument, or many, take tens of milliseconds; so does finding a quote in a long message.
+    is_large = exceeds(call.arguments, _LARGE) or (call.quote and sum(map(len, facts.said)) > _LARGE)
+    found = await asyncio.to_thread(_judged, policy, call, facts) if is_large else _judged(policy, call, facts)
+    if isinstance(found.verdict, Ask):
+        return replace(found, verdict=await _under_grants(ports, call, facts, found.verdict, now))
+    return found
+
+
+def _judged(policy: Policy, call: Call, facts: Facts) -> Judged:
+    return Judged(call, facts, judge(policy, call, facts), _sentence_quoted(call, facts))
+
+
+def _sentence_quoted(call: Call, facts: Facts) -> str:
+    return sentence_around(call.quote, facts.said) if is_quoted(call.quote, facts.said) else ""
 
 
 async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
@@ -156,10 +165,15 @@ def taken_out(tool: Tool | None, arguments: Mapping[str, Any]) -> tuple[dict[str
     return {key: value for key, value in arguments.items() if key != name}, quote.strip() if fits else ""
 
 
-def said_by_requester(turn_messages: Sequence[AnyMessage], turn: Turn) -> tuple[str, ...]:
+async def said_by_requester(turn_messages: Sequence[AnyMessage], turn: Turn) -> tuple[str, ...]:
     """What the requester wrote in this turn, without what they quoted and the names of files, which others choose:
     their message, and what they typed when they were asked for clarification. Nothing that was said around the bot."""
     written = [text for message in turn_messages for text in _written_by_requester(message, turn)]
+    is_large = sum(map(len, written)) > _LARGE  # a message of 40,000 characters takes a tenth of a second
+    return await asyncio.to_thread(_own_words, written) if is_large else _own_words(written)
+
+
+def _own_words(written: Sequence[str]) -> tuple[str, ...]:
     return tuple(words for text in written for words in own_words(_NOTE.sub(FILE, text)))
 
 

@@ -15,7 +15,6 @@ from graph.interrupts import ApprovalAsked, FormField
 from graph.models.streaming import Retry
 from policies.approvers import StandingApproval
 from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json
-from policies.quoting import is_quoted, sentence_around
 from policies.rules import Policy
 
 # --------------------------------------------------------------------------------- all ports together
@@ -115,15 +114,11 @@ class Judged:
     call: Call
     facts: Facts
     verdict: Verdict
+    quote: str = ""
+    """The requester's words, with the rest of their sentence, where the model quotes what they wrote; else empty.
 
-    @property
-    def quote(self) -> str:
-        """The requester's words, with the rest of their sentence, where the model quotes what they wrote; else nothing.
-
-        People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
-        """
-        quote, said = self.call.quote, self.facts.said
-        return sentence_around(quote, said) if is_quoted(quote, said) else ""
+    People see it on the card: whether a few words of a sentence ask for the call, only its whole says.
+    """
 
 
 NotMade = Literal["denied", "limited", "rejected", "expired", "withdrawn", "superseded", "failed"]

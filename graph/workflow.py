@@ -40,16 +40,16 @@ async def after_model(state: State) -> str | list[Send]:
     calls = open_calls(state["messages"])
     if not calls:
         return "fold_history" if to_fold(state["messages"]) else END
-    return _calls(state, calls)
+    return await _calls(state, calls)
 
 
 async def after_clarification(state: State) -> str | list[Send]:
     """The other calls of the same message proceed without asking the model again."""
     calls = open_calls(state["messages"])
-    return _calls(state, calls) if calls else "task_executor"
+    return await _calls(state, calls) if calls else "task_executor"
 
 
-def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
+async def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
     if any(c["name"] == CLARIFICATION for c in calls):
         return "human_clarification"
     turn, messages = turn_of(state), current_turn(state["messages"])
@@ -57,7 +57,7 @@ def _calls(state: State, calls: list[dict[str, Any]]) -> str | list[Send]:
         "turn": turn,
         "requesters": [turn["requester"]],
         "spoken": [asdict(spoken) for spoken in spoken_in(messages)],
-        "said": list(said_by_requester(messages, turn)),
+        "said": list(await said_by_requester(messages, turn)),
     }
     return [Send("tool_call", {"call": c, "before": calls_before(messages, c["id"]), **common}) for c in calls]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from policies.spellings import composed
@@ -16,6 +17,10 @@ FEWEST_OF_A_MESSAGE = 2
 
 MOST_SENTENCES = 4
 """Sentences that one quote may go over and still be shown with all of them."""
+MOST_PLACES = 200
+"""Places in a text where the same words are looked for in fewer sentences."""
+_BETWEEN_SENTENCES = "\ue000"
+"""Stands between two sentences while they are folded: a character of no script (private use)."""
 FILE = "\ufffc"
 """Stands for a file in a message (U+FFFC, OBJECT REPLACEMENT CHARACTER)."""
 
@@ -118,16 +123,50 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def sentence_around(quote: str, said: Iterable[str]) -> str:
     """The words of a quote with the rest of their sentence, as they were written, for people to judge it by; the quote
-    itself where it is in no text."""
+    itself where it is in no text, or goes over more than `MOST_SENTENCES`. Linear in the length of the texts."""
+    wanted = _folded(quote).strip(_AROUND).strip()
     for text in said:
         if is_quoted(quote, (text,)):
-            ranges = _sentences(text)
-            for length in range(1, min(len(ranges), MOST_SENTENCES) + 1):
-                for first in range(len(ranges) - length + 1):
-                    around = text[ranges[first].start : ranges[first + length - 1].stop].strip()
-                    if _folded(quote).strip(_AROUND).strip() in _folded(around):
-                        return around
+            around = _sentences_with(wanted, text)
+            if around:
+                return around
     return quote
+
+
+def _sentences_with(wanted: str, text: str) -> str:
+    """The fewest whole sentences of a text in which folded words are, of several the first; empty when there are none,
+    or they are more than `MOST_SENTENCES`."""
+    ranges = _sentences(text)
+    folded, ends = _folded_in_sentences(text, ranges)
+    fewest: tuple[int, int] | None = None
+    at = folded.find(wanted)
+    for _ in range(MOST_PLACES):
+        if at < 0:
+            break
+        first, last = bisect_right(ends, at), bisect_right(ends, at + len(wanted) - 1)
+        if fewest is None or last - first < fewest[1] - fewest[0]:
+            fewest = (first, last)
+        if first == last:
+            break
+        at = folded.find(wanted, ends[first])  # what begins in the same sentence ends no earlier
+    if fewest is None or fewest[1] - fewest[0] >= MOST_SENTENCES:
+        return ""
+    return text[ranges[fewest[0]].start : ranges[fewest[1]].stop].strip()
+
+
+def _folded_in_sentences(text: str, ranges: Sequence[slice]) -> tuple[str, list[int]]:
+    """A text folded as `_folded` does it, and where in it each of its sentences ends."""
+    marked = _BETWEEN_SENTENCES.join(text[each].replace(_BETWEEN_SENTENCES, " ") for each in ranges)
+    folded: list[str] = []
+    ends: list[int] = []
+    length, after_space = 0, True
+    for part in _folded(marked).split(_BETWEEN_SENTENCES):
+        kept = part.removeprefix(" ") if after_space else part
+        after_space = kept.endswith(" ") if kept else after_space
+        folded.append(kept)
+        length += len(kept)
+        ends.append(length)
+    return "".join(folded), ends
 
 
 def is_quoted(quote: str, said: Iterable[str]) -> bool:

@@ -1,12 +1,18 @@
-"""Rule 4 of what a person chose, and rule 9: in `safeWrite` the words must be the requester's own, and their wish."""
+"""Rule 4 of what a person chose, and rule 9: in `safeWrite` the words must be the requester's own, and their wish.
+
+Rule 13: to find them takes a time that grows no faster than the message.
+"""
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.quoting import is_quoted, own_words, sentence_around
+from policies.quoting import MOST_SENTENCES, is_quoted, own_words, sentence_around
+from tests.support.examples import examples
 
 QUOTES = [
     ("delete the team XYZ", "Please delete the team XYZ today", True),
@@ -168,6 +174,45 @@ def test_people_see_the_sentence_that_a_quote_is_from() -> None:
     assert sentence_around("delete the team XYZ", said) == "If Ben agrees, please delete the team XYZ tomorrow at noon."
     assert sentence_around("tomorrow at noon. Thanks", said).startswith("If Ben agrees")
     assert sentence_around("something else", said) == "something else"
+
+
+def test_of_several_places_the_one_in_the_fewest_sentences_is_shown() -> None:
+    said = ("Hello. Look here. Delete it now! Please look here. delete it now! Thanks!",)
+    assert sentence_around("look here. delete it", said) == "Please look here. delete it now!"
+    assert sentence_around("hello. look here. delete", said) == "Hello. Look here. Delete it now!"
+
+
+ENDS = st.sampled_from([". ", "! ", "?\n", "!\n\n", ".  ", "\n\n", "\n- "])
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.tuples(st.integers(1, 4), ENDS), min_size=1, max_size=8), st.data())
+def test_just_the_sentences_that_a_quote_goes_over_are_shown(
+    lengths: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    sentences, words = list[str](), list[tuple[str, int]]()
+    for number, (length, end) in enumerate(lengths):
+        own = [f"Wörter{number}{'abcd'[n]}ß" for n in range(length)]
+        sentences.append(f"{' '.join(own)}{end}")
+        words += [(word, number) for word in own]
+    text = "".join(sentences)
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first, min(first + 5, len(words) - 1)))
+    at, end = text.index(words[first][0]), text.index(words[last][0]) + len(words[last][0])
+    quote = text[at:end].upper()
+    if is_quoted(quote, (text,)):
+        over = range(words[first][1], words[last][1] + 1)
+        around = "".join(sentences[over.start : over.stop]).removesuffix("- ").strip()
+        assert sentence_around(quote, (text,)) in ((around, f"- {around}") if len(over) <= MOST_SENTENCES else (quote,))
+
+
+@pytest.mark.parametrize("between", ["\n", "! ", "- a\n"])
+def test_a_quote_in_a_message_of_thousands_of_sentences_is_found_at_once(between: str) -> None:
+    quote = "удали всё сейчас пожалуйста " * 70
+    text = between * (38_000 // len(between)) + "\n\n" + quote
+    began = time.thread_time()
+    assert sentence_around(quote, (text,)).endswith("пожалуйста")
+    assert time.thread_time() - began < 0.5  # it takes 30 ms; counting the lines for coverage, four times as long
 
 
 @given(st.text("ab \n\"'`~>@#()[]:.!«」\u2028", max_size=40))
