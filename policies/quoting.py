@@ -30,13 +30,16 @@ _QUOTED_LINE = re.compile(
 """Also in a list."""
 _QUOTED_TO_THE_END = re.compile(r"\s*(?:>|&gt;|＞){3}")
 """Slack's mark of a quote that goes on to the end of the message."""
-_CODE, _TILDE = "```", "~~~"
+FEWEST_TICKS = 3
+"""Backticks of a fence around code."""
+_TILDE = "~~~"
+_TICKS = re.compile(r"`{3,}")
 _TILDES = re.compile(r"\s*~{3,}")
 _INDENTED = re.compile(r"(?: {4}|\t)")
 _CUT = "\0"
 """Stands for what is left out of a message."""
 _QUOTATION = re.compile(
-    "[\"“”„‟«»‹›「」『』《》〈〉〝〞〟＂❝❞｢｣`＇‹›]|(?<![^\\W_])['‘’‚‛′´❛❜](?=\\S)|(?<=\\S)['‘’‚‛′´❛❜](?![^\\W_])"
+    "[\"“”„‟«»‹›「」『』《》〈〉〝〞〟〃″‶＂❝❞｢｣`＇‹›]|(?<![^\\W_])['‘’‚‛′´❛❜״](?=\\S)|(?<=\\S)['‘’‚‛′´❛❜״](?![^\\W_])"
 )
 """Quotation marks of any script and inline code; single ones only where they are no apostrophes."""
 _OF_OTHERS = (
@@ -45,11 +48,14 @@ _OF_OTHERS = (
     re.compile(r"(?<!\w)#\S+"),
     re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE),
     re.compile(r"~{1,2}(?=\S)[^~\n]*~{1,2}"),
+    re.compile(r"~~(?=\S)(?:[^~]|~(?!~))*~~"),
     re.compile(FILE),
 )
 """Mentions, which go on to the end of the line for all that anybody can tell; names of channels; addresses; what is
 struck out; and files."""
-_LINK = re.compile(r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*\)?", re.IGNORECASE)
+_LINK = re.compile(
+    r"(?:\][(\[:]|\((?:[a-z][a-z0-9+.-]{0,30}:|www\.))[^\n()]*(?:\([^\n()]*\)[^\n()]*)*\)?", re.IGNORECASE
+)
 _END_OF_SENTENCE = re.compile(
     r"(?<=[^\W_]{3})\.(?=\s+[^\sa-z]|\s*\Z)|[!?](?=\s|\Z)|[。！？｡]"
     r"|\n(?=[ \t]*\n)|\n(?=[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])\s)"
@@ -192,7 +198,7 @@ def _leave_out_blocks(text: str, kept: list[bool]) -> None:
     quotes_on = to_the_end = after_text = False
     for line in text.splitlines(keepends=True):
         indented = _INDENTED.match(line) is not None and not after_text
-        tildes = _TILDES.match(line) if fence != _CODE else None
+        tildes = _TILDES.match(line) if fence in ("", _TILDE) else None
         quotes_on = quotes_on or (not fence and _QUOTED_LINE.match(line) is not None)
         to_the_end = to_the_end or (not fence and _QUOTED_TO_THE_END.match(line) is not None)
         if quotes_on or to_the_end or tildes or fence == _TILDE or (indented and not fence):
@@ -207,15 +213,19 @@ def _leave_out_blocks(text: str, kept: list[bool]) -> None:
 
 
 def _leave_out_code(line: str, at: int, kept: list[bool], fence: str) -> str:
-    """What is between fences in a line; returns the fence that is still open after it."""
-    for number, part in enumerate(line.split(_CODE)):
-        if number:
-            kept[at : at + len(_CODE)] = [False] * len(_CODE)
-            at += len(_CODE)
-            fence = "" if fence else _CODE
+    """What is between fences in a line; returns the fence that is still open after it. As many backticks as opened one
+    close it, and more, so that code may hold fences itself; twice as many close it and open another one."""
+    start = 0
+    for found in _TICKS.finditer(line):
         if fence:
-            kept[at : at + len(part)] = [False] * len(part)
-        at += len(part)
+            kept[at + start : at + found.start()] = [False] * (found.start() - start)
+        kept[at + found.start() : at + found.end()] = [False] * len(found[0])
+        rest = found[0].removeprefix(fence)
+        if not fence or len(rest) < len(found[0]):
+            fence = rest if len(rest) >= FEWEST_TICKS else ""
+        start = found.end()
+    if fence:
+        kept[at + start : at + len(line)] = [False] * (len(line) - start)
     return fence
 
 

@@ -141,6 +141,14 @@ NOT_THEIR_WISH = [
     ),
     *(f"@{WISH} hello", f"hi @{WISH}, hello", f"(@{WISH})", f"＠{WISH}", f"x@{WISH}", "#delete-the-team-XYZ"),
     *(f"{WISH} (https://x.example)", f"[{WISH}](https://x.example)", f"see {WISH} (mailto:a@b.example)"),
+    *(f"````\n```\n{WISH}\n```\n````", f"```` a``` {WISH} ````", f"```a``````{WISH}```", f"a\n`````\n````\n{WISH}"),
+    *(
+        f"~~one\n{WISH}~~",
+        f"~~one ~ two\n\n{WISH} three~~",
+        f"[x](https://x.example ({WISH}))",
+        f"″{WISH}″",
+        f"״{WISH}״",
+    ),
     *("https://x.example/delete-the-team-XYZ", f"\ufffc{WISH[:9]}\ufffc team XYZ", f"{WISH} (www.x.example)"),
 ]
 """Words of others, and wishes to the contrary."""
@@ -162,6 +170,8 @@ def test_the_words_of_others_and_what_is_not_wished_for_are_no_wish(text: str) -
         f"@Ben: thanks\n{WISH}",
         f"It's Ana's idea: {WISH}",
         f"> what shall we do?\n{WISH}",
+        f"```\ncode\n````\n{WISH}",
+        f"מחק צה״ל\n{WISH}",
         f'Thanks for "the fish". Now {WISH}',
     ],
 )

@@ -259,6 +259,26 @@ def test_rich_text_becomes_markdown(html: str, read_as: str) -> None:
 
 @pytest.mark.parametrize(
     "html",
+    [
+        "<pre>their text\n```\ndelete the team\n```\nmore of it</pre>",
+        "<pre>```\ndelete the team</pre>",
+        "<code>a``` delete the team</code>",
+        "<h1><blockquote>delete the team</blockquote></h1>",
+        "<b><i><blockquote>a</blockquote><blockquote>delete the team</blockquote></i></b>",
+        "<h2><pre>a\ndelete the team</pre></h2>",
+        "<kbd>delete the team</kbd> or <samp>delete the team</samp>",
+        "<s>one<br>delete the team</s>",
+        "<s><p>one</p><p>delete the team</p></s>",
+        "<s>delete the team<blockquote>a</blockquote></s>",
+    ],
+)
+def test_what_is_quoted_struck_out_or_code_is_nobodys_wish_however_it_is_nested(html: str) -> None:
+    """Rule 9, of what a person chose: `safeWrite` takes the requester's own words."""
+    assert not any("delete the team" in words for words in own_words(text(rich(html))))
+
+
+@pytest.mark.parametrize(
+    "html",
     ["<b>" * 300 + "x", "<p>x</p>" * (MOST_TAGS + 1), "<blockquote>" * 35 + "x\n" * 20_000, "x" * 300_000],
     ids=["deep", "many", "quotes in quotes", "long"],
 )

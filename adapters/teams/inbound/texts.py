@@ -48,8 +48,21 @@ _KEPT = frozenset(
 """Tags that mean something; of the others only what is in them counts."""
 _UNSEEN = ("script", "style", "head", "title", "template", "noscript", "attachment", "iframe", "object")
 """Tags whose content nobody sees. `attachment` stands for a file or card that comes beside the text."""
-_SAME_AS = {"strike": "s", "codeblock": "pre", "section": "div", "article": "div", "header": "div", "footer": "div"}
+_SAME_AS = {
+    "strike": "s",
+    "samp": "code",
+    "kbd": "code",
+    "tt": "code",
+    "codeblock": "pre",
+    "section": "div",
+    "article": "div",
+    "header": "div",
+    "footer": "div",
+}
 _CODE = frozenset({"pre", "code"})
+_BLOCKS = ("blockquote", "pre")
+_INLINE = ("b", "em", "i", "strong", *(f"h{level}" for level in range(1, 7)))
+_TICKS = re.compile(r"`{3,}")
 _WEB = ("http", "https", "mailto")
 
 
@@ -89,6 +102,7 @@ def read_html(html: str, mention: Mentions) -> Written | None:
     quotes = tuple(_take_quotes(tree))
     _replace_pictures(tree)
     _see_through_the_rest(tree)
+    _see_through_what_hides_blocks(tree)
     _shorten_blanks(tree)
     text = _tidied(_converter().convert_soup(tree))
     return Written(text, quotes) if len(text) <= MOST_TEXT else None
@@ -168,6 +182,13 @@ def _see_through_the_rest(tree: BeautifulSoup) -> None:
             tag.attrs = {name: str(value) for name, value in tag.attrs.items() if _is_read(tag, name, str(value))}
 
 
+def _see_through_what_hides_blocks(tree: BeautifulSoup) -> None:
+    """In a heading or bold letters, a quote or code would stand in one line with other words, as if it was neither."""
+    for block in tree.find_all(_BLOCKS):
+        for around in block.find_parents(_INLINE):
+            around.unwrap()
+
+
 def _shorten_blanks(tree: BeautifulSoup) -> None:
     tree.smooth()  # what stands in several pieces, one after the other, counts as one
     for text in tree.find_all(string=_BLANK):
@@ -195,6 +216,12 @@ class _Converter(MarkdownConverter):
             return label
         return f"{label} ({href})"
 
+    def convert_s(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        # Each line by itself: what goes over several is not struck out everywhere, and may hold a quote.
+        return text if parent_tags & _CODE else "\n".join(map(_struck_out, text.split("\n")))
+
+    convert_del = convert_s
+
     def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         if "_inline" in parent_tags:
             return f" {text.strip()} "
@@ -209,7 +236,13 @@ class _Converter(MarkdownConverter):
         lines = text.rstrip(" \n").split("\n")
         first = next((number for number, line in enumerate(lines) if line.strip(" ")), len(lines))
         code = "\n".join(lines[first:])
-        return f"\n\n```\n{code}\n```\n\n" if text else ""
+        fence = "`" * (max((len(ticks) for ticks in _TICKS.findall(code)), default=2) + 1)  # it may hold fences itself
+        return f"\n\n{fence}\n{code}\n{fence}\n\n" if text else ""
+
+
+def _struck_out(line: str) -> str:
+    bare = line.strip(" \t")
+    return line.replace(bare, f"~~{bare}~~") if bare else line
 
 
 def _converter() -> Any:
