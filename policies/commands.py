@@ -274,8 +274,9 @@ _PROGRAMS = {
 }
 _HANDS_OUT = re.compile(
     r"(?:^|[^a-z])(?:access)?(?:secrets?|tokens?|passwords?|credentials?|keys?|kubeconfig|connection-?strings?"
-    r"|functions|launch-template-versions|(?:app-?)?settings|publishing|auth|user-pool-client|vpn-connections?|sas)(?:$|[^a-z])"
-    r"|(?:^|[ /])\.\./",
+    r"|functions|launch-(?:template-versions|configurations)|(?:app-?)?settings|publishing|auth|user-pool-client"
+    r"|(?:identity-provider|(?:task|job)-definition|vpn-connection)s?|device-identity|iot hub policy|sas)(?:$|[^a-z])"
+    r"|(?:^|[ /])\.\.(?:[ /]|$)|(?:^| )[a-z]:/",
     re.IGNORECASE,  # kubectl takes `Secrets` for `secrets`
 )
 """Whoever may look at everything may not for that look at credentials, nor at what shows them beside other things, nor

@@ -61,10 +61,14 @@ class OneOf:
         if kind not in self._kinds:
             if not self._kinds - {Kind.NULL}:
                 return None if self.options and _is_empty(value) else False
-            return None
+            return False if kind is Kind.TEXT and self._is_plainly_another_number(value) else None
         if self._scalars and (kind not in _SCALARS or self._scalars_alike[kind](value)):
             return None
         return None if any(alike(value) for alike in self._alike) else False
+
+    def _is_plainly_another_number(self, text: str) -> bool:
+        """Whether only numbers are wanted, and a text is plainly a number that is none of them."""
+        return self._kinds == {Kind.NUMBER} and number_in(text) is not None and not self._scalars_alike[Kind.TEXT](text)
 
     @cached_property
     def _kinds(self) -> frozenset[Kind]:

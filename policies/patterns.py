@@ -113,8 +113,9 @@ def _with_others(patterns: Iterable[str]) -> Iterator[str]:
     for pattern in patterns:
         yield pattern
         if not pattern.isascii():
-            yield composed(pattern)
-            yield unmarked(pattern)
+            others = (pattern, composed(pattern), unmarked(pattern))
+            yield from others[1:]
+            yield from (other.replace("ß", "ss").replace("ẞ", "ss") for other in others)  # as in capitals
 
 
 def compiled(pattern: str, *, case_counts: bool = True, captures: bool = True, lines: bool = False) -> Any:

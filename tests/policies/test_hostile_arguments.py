@@ -155,6 +155,15 @@ HANDING_OUT = [
     "gh issue view https://evil.example/a/b/issues/1",
     "gh repo view evil.example/a/b",
     "git diff ../../root/.git-credentials x",
+    "git diff .. y",
+    "git diff x y/..",
+    "git diff C:/Users/ana/notes x",
+    "az iot hub policy list --hub-name x",
+    "az iot hub device-identity show --device-name x",
+    "aws autoscaling describe-launch-configurations",
+    "aws ecs describe-task-definition --task-definition-arn x",
+    "aws batch describe-job-definitions",
+    "aws cognito-idp describe-identity-provider --provider-name x",
 ]
 
 

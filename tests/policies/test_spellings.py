@@ -287,6 +287,52 @@ def test_a_cloaked_name_never_gets_past_a_rule_about_it(cloaks: list[Any], wrap:
     assert isinstance(judge(PRODUCTION, a_call(amount=wrap(name)), facts()), Deny)
 
 
+@pytest.mark.parametrize(
+    ("denied", "written"),
+    [
+        *(
+            ("/srv/data", same)
+            for same in ("/srv/data/", "/srv/data//", "/srv/data/.", "\\srv\\data\\", "/srv/x/../data/")
+        ),
+        *(("straße", same) for same in ("STRASSE", "Strasse", "STRAẞE")),
+        ("größe", "GRÖSSE"),
+        *(
+            ("https://evil.example/*", same)
+            for same in (
+                "https://me@evil.example/a",
+                "https://good.example@evil.example/a",
+                "https://evil.example:443/a",
+                "HTTPS://Evil.Example./a",
+                "https:/evil.example/a",
+                "https:evil.example/a",
+                "https:\\\\evil.example\\a",
+            )
+        ),
+        *(("https://evil.example/a", f"https://evil.example/a{end}") for end in ("?", "#b", "/")),
+    ],
+)
+def test_folders_addresses_and_capitals_are_the_same_however_they_are_written(denied: str, written: str) -> None:
+    rules = a_policy(f"match: {{args: {{amount: '{denied}'}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(amount=written), facts()), Deny)
+
+
+@pytest.mark.parametrize(
+    "other", ["/srv/datas", "https://evil.example.com/b", "https://x.example/?a@evil.example/a", "Gross"]
+)
+def test_other_folders_and_addresses_stay_others(other: str) -> None:
+    denied = ("/srv/data", "https://evil.example/*", "größe")
+    rules = a_policy(f"match: {{args: {{amount: {{in: {list(denied)}}}}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(amount=other), facts()), Allow)
+
+
+@pytest.mark.parametrize("rules", [1, 6], ids=["one rule", "several rules, which are indexed"])
+def test_a_plain_number_in_quotes_is_not_another_number(rules: int) -> None:
+    others = [f"match: {{args: {{amount: {number}}}}}, decide: deny" for number in range(5, 5 + rules)]
+    policy = a_policy(*others, "match: {}, decide: allow")
+    assert isinstance(judge(policy, a_call(amount="999"), facts()), Allow)
+    assert all(isinstance(judge(policy, a_call(amount=same), facts()), Deny) for same in ("5", "5.0", "5.00", "$999"))
+
+
 HOSTILE = [
     "a" + "\u0301\u0316" * 500_000,
     "%25" * 300_000,
