@@ -54,3 +54,8 @@ async def happens(event: asyncio.Event, seconds: float) -> None:
     """Wait for it, so many seconds at most."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
+
+
+def now() -> float:
+    """Returns the running loop's time, in seconds."""
+    return asyncio.get_running_loop().time()

@@ -6,9 +6,10 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -51,31 +52,20 @@ class CallFailed(Exception):  # noqa: N818  # like PostFailed
         self.may_have_acted = may_have_acted
 
 
+@contextmanager
+def failures_logged_as(event: str, **details: object) -> Iterator[None]:
+    """What is called within is an extra: a failure is logged, and not raised."""
+    try:
+        yield
+    except CallFailed as failure:
+        log.info(event, error=failure.error, **details)
+
+
 # ---------------------------------------------------------------------------------------- rate limits
 
 
-class Pace(Protocol):
-    """How fast calls may follow each other in one line. Times are seconds."""
-
-    def earliest(self, at: float) -> float:
-        """Returns when a call may go out, at `at` or later."""
-        ...
-
-    def take(self, at: float) -> None:
-        """A call will go out then."""
-        ...
-
-    def pause(self, until: float) -> None:
-        """Nothing goes out before then."""
-        ...
-
-    def is_idle(self, now: float) -> bool:
-        """Whether nothing that went out counts any more."""
-        ...
-
-
 class Bursts:
-    """So many calls at once after a quiet time, and one each `interval` seconds in the long run."""
+    """So many calls at once after a quiet time, and one each `interval` seconds in the long run. Times are seconds."""
 
     def __init__(self, interval: float, most: int) -> None:
         self._interval = interval
@@ -125,6 +115,10 @@ class Windows:
     def is_idle(self, now: float) -> bool:
         """Whether the longest span is over since the newest call."""
         return not self._times or self._times[-1] + self._windows[-1][1] <= now
+
+
+Pace = Bursts | Windows
+"""How fast calls may follow each other in one line."""
 
 
 @dataclass(frozen=True, slots=True)

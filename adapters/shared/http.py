@@ -105,6 +105,15 @@ class Http:
         return self._session
 
 
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds that an answer asks to wait; `None` where nothing is said, or a date."""
+    try:
+        said = headers.get("Retry-After")
+        return max(float(said), 0.0) if said else None
+    except ValueError:
+        return None
+
+
 @contextmanager
 def failing(call: str) -> Iterator[None]:
     """aiohttp's failures, and time-outs, as `CallFailed`. Causes are not kept: they hold the request, and with it

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from adapters.shared.background_tasks import happens
+from adapters.shared.background_tasks import BackgroundTasks, happens
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import GONE, UNFINISHED
 from adapters.slack.outbound.recovery import Orphans
 from adapters.slack.outbound.status import StatusLines, StatusPace, Where, place_that_refuses, places_of
-from adapters.slack.outbound.streams import Ending, Sheet, SlackStream, StreamedAnswer, TaskCard, Updated
+from adapters.slack.outbound.streams import Ending, SlackStream, StreamedAnswer, TaskCard, UpdatedMessage
 from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
@@ -47,7 +47,7 @@ class SlackDrafts:
         self._refusals: Refusals[Where] = Refusals(clock)
         self._status = StatusLines(api, clock, status_pace or StatusPace())
         self._orphans = Orphans(api, clock)
-        self._sweeps: set[asyncio.Task[None]] = set()
+        self._sweeps = BackgroundTasks(PLATFORM)
         self._named: Newest[str, Draft] = Newest(MOST_REMEMBERED)
         self._open: dict[Draft, SlackLocation] = {}
         """The oldest first."""
@@ -108,9 +108,7 @@ class SlackDrafts:
     async def close(self) -> None:
         """End all that is being written, and show nothing any more."""
         self._closed = True
-        for sweep in self._sweeps:
-            sweep.cancel()
-        await asyncio.gather(*self._sweeps, return_exceptions=True)
+        await self._sweeps.drain(0.0)
         ends = [asyncio.create_task(draft.finish(Ending("", (), UNFINISHED))) for draft in self._open]
         if ends:
             await asyncio.wait(ends, timeout=CLOSING)
@@ -147,9 +145,7 @@ class SlackDrafts:
         """A delivery of the thread has been handled. What the last process was writing there and nobody went on with
         is taken away, a moment after the posts."""
         if not self._closed and self._orphans.may_be_in(setting.location):
-            sweep = asyncio.create_task(self._sweep(setting), name="slack orphans")
-            self._sweeps.add(sweep)
-            sweep.add_done_callback(self._sweeps.discard)
+            self._sweeps.start(self._sweep(setting), "orphans")
 
     async def _sweep(self, setting: SlackDraftContext) -> None:
         await asyncio.sleep(setting.pace.grace)
@@ -344,7 +340,7 @@ class Draft:
         self._lost = False
         self._last_ts = ""
         stream = setting.can_stream and not setting.refusals.hold(*places_of(setting.location))
-        self._sheet: SlackStream | Updated | None = (
+        self._message: SlackStream | UpdatedMessage | None = (
             SlackStream(setting.api, setting.location, setting.recipient) if stream else self._updated("")
         )
         self.writer = asyncio.create_task(self._write_on(legacy), name="slack draft")
@@ -359,13 +355,13 @@ class Draft:
     @property
     def is_to_begin(self) -> bool:
         """Whether it has something to show, and no message yet."""
-        something = "".join(self._text).strip() or (self._tasks and isinstance(self._sheet, SlackStream))
-        return self.is_open and self._sheet is not None and not self.ts and bool(something)
+        something = "".join(self._text).strip() or (self._tasks and isinstance(self._message, SlackStream))
+        return self.is_open and self._message is not None and not self.ts and bool(something)
 
     @property
     def ts(self) -> str:
         """Timestamp of its message; empty while there is none."""
-        return self._sheet.ts if self._sheet else self._last_ts
+        return self._message.ts if self._message else self._last_ts
 
     def has_task(self, task_id: str) -> bool:
         """Whether it shows this tool call."""
@@ -406,15 +402,15 @@ class Draft:
 
     async def _close(self, ending: Ending | None) -> bool:
         """Stop the stream, if it is one; whether it is whole."""
-        sheet = self._sheet
+        message = self._message
         self._put_away()
-        if sheet is None or not sheet.ts:
+        if message is None or not message.ts:
             return False
         try:
-            if isinstance(sheet, SlackStream):
-                return await sheet.stop(ending)
+            if isinstance(message, SlackStream):
+                return await message.stop(ending)
             if ending is None:
-                await sheet.leave()
+                await message.leave()
         except CallFailed as failure:
             # Whatever state it is in: its post replaces it, or it says as much as it said.
             log.info("slack_draft_not_ended", **self._whereabouts(), error=failure.error)
@@ -426,13 +422,13 @@ class Draft:
         try:
             await happens(self._over, self._setting.pace.before)
             if legacy is not None and (ts := await legacy("".join(self._text))):
-                self._sheet = self._updated(ts)
-            while self._sheet is not None and not self._over.is_set():
+                self._message = self._updated(ts)
+            while self._message is not None and not self._over.is_set():
                 if self._is_left_behind():
                     await self._close(None)
                     return
-                may_write = self._sheet.ts or self._may_begin()
-                await happens(self._over, await self._write(self._sheet) if may_write else WHILE_POSTING)
+                may_write = self._message.ts or self._may_begin()
+                await happens(self._over, await self._write(self._message) if may_write else WHILE_POSTING)
         except Exception:
             # A defect of ours; what was shown so far stays for its post, and the turn knows nothing of it.
             log.exception("slack_draft_defect", **self._whereabouts())
@@ -441,43 +437,42 @@ class Draft:
         self._earlier = [draft for draft in self._earlier if draft.is_to_begin]
         return not self._earlier and self._setting.may_begin()
 
-    async def _write(self, sheet: Sheet) -> float:
+    async def _write(self, message: SlackStream | UpdatedMessage) -> float:
         """Show what is new; seconds until the next time."""
-        pace = self._setting.pace.append if isinstance(sheet, SlackStream) else self._setting.pace.update
-        manuscript = StreamedAnswer("".join(self._text), self._complete, dict(self._tasks))
+        pace = self._setting.pace.append if isinstance(message, SlackStream) else self._setting.pace.update
         try:
-            await sheet.write(manuscript)
+            await message.write(StreamedAnswer("".join(self._text), self._complete, dict(self._tasks)))
         except CallFailed as failure:
             if failure.retry_after is not None:
                 return max(pace, failure.retry_after)
-            await self._after(sheet, failure)
-        return pace if self._sheet is sheet else AT_ONCE
+            await self._after(message, failure)
+        return pace if self._message is message else AT_ONCE
 
-    async def _after(self, sheet: Sheet, failure: CallFailed) -> None:
+    async def _after(self, message: SlackStream | UpdatedMessage, failure: CallFailed) -> None:
         """Go on another way, or try again, or no longer."""
-        if failure.may_have_acted and not sheet.ts:
+        if failure.may_have_acted and not message.ts:
             self._lost = True
             self._put_away()
         elif failure.error in GONE:
             self._put_away()
-        elif isinstance(sheet, SlackStream) and sheet.ts:
+        elif isinstance(message, SlackStream) and message.ts:
             log.info("slack_stream_died", **self._whereabouts(), error=failure.error)
             await self._close(None)
-            self._sheet = self._updated(sheet.ts)
-        elif isinstance(sheet, SlackStream) and failure.permanent:
+            self._message = self._updated(message.ts)
+        elif isinstance(message, SlackStream) and failure.permanent:
             if failure.error not in _ABOUT_THE_READER:
                 self._setting.refusals.remember(place_that_refuses(self._setting.location, failure.error))
             log.info("slack_streaming_not_available", **self._whereabouts(), error=failure.error)
-            self._sheet = self._updated("")
+            self._message = self._updated("")
         elif failure.permanent:
             log.info("slack_draft_refused", **self._whereabouts(), error=failure.error)
             self._put_away()
 
-    def _updated(self, ts: str) -> Updated:
-        return Updated(self._setting.api, self._setting.location, self._draw, ts)
+    def _updated(self, ts: str) -> UpdatedMessage:
+        return UpdatedMessage(self._setting.api, self._setting.location, self._draw, ts)
 
     def _put_away(self) -> None:
-        self._last_ts, self._sheet = self.ts, None
+        self._last_ts, self._message = self.ts, None
 
     def _is_left_behind(self) -> bool:
         return asyncio.get_running_loop().time() >= self._left_until

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.slack.ids import SlackLocation, location_of
 from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post, remove, stop_stream
 from adapters.slack.render.posts import beginning
@@ -187,11 +187,9 @@ class Orphans:
             return ""
         found.remove(orphan)
         self._taken.add(orphan.ts)
-        try:
+        # Where that fails: whoever replaces it stops it first.
+        with failures_logged_as("slack_orphan_not_stopped", team=location.team, channel=location.channel):
             await self._stop(location, orphan)
-        except CallFailed as failure:
-            # Whoever replaces it stops it first.
-            log.info("slack_orphan_not_stopped", team=location.team, channel=location.channel, error=failure.error)
         return orphan.ts
 
     def take(self, timestamps: Sequence[str]) -> None:
@@ -208,11 +206,9 @@ class Orphans:
             orphan = found.pop()
             if orphan.ts in self._taken:
                 continue
-            try:
+            with failures_logged_as("slack_orphan_not_removed", team=location.team, channel=location.channel):
                 await self._stop(location, orphan)
                 await remove(self._api, location, orphan.ts)
-            except CallFailed as failure:
-                log.info("slack_orphan_not_removed", team=location.team, channel=location.channel, error=failure.error)
 
     def _is_over(self) -> bool:
         if self._clock() < self._over_at:
@@ -225,16 +221,9 @@ class Orphans:
     async def _look(self, location: SlackLocation) -> list[Orphan]:
         async with self._looking[location]:
             if location not in self._found:
-                try:
+                found: list[Orphan] = []
+                with failures_logged_as("slack_orphans_not_looked_for", team=location.team, channel=location.channel):
                     found = await self._finder.unfinished(location, self._clock() - LOOK_BACK)
-                except CallFailed as failure:
-                    log.info(
-                        "slack_orphans_not_looked_for",
-                        team=location.team,
-                        channel=location.channel,
-                        error=failure.error,
-                    )
-                    found = []
                 self._found[location] = [orphan for orphan in found if orphan.ts not in self._taken]
             return self._found[location]
 

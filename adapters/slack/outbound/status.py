@@ -9,10 +9,10 @@ from typing import Literal
 
 import structlog
 
-from adapters.shared.background_tasks import drained, happens
+from adapters.shared.background_tasks import BackgroundTasks, happens
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
-from adapters.slack.ids import SlackLocation
+from adapters.slack.ids import PLATFORM, SlackLocation
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from bot.domain import Clock
 from bot.safe_text import visible_line
@@ -115,7 +115,7 @@ class StatusLines:
         self._pace = pace
         self._refused: dict[_Way, Refusals[Where]] = {way: Refusals(clock) for way in (_SESSION, _LINE)}
         self._lines: dict[SlackLocation, _Line] = {}
-        self._keepers: set[asyncio.Task[None]] = set()
+        self._keepers = BackgroundTasks(PLATFORM)
         self._closing = asyncio.Event()
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
         self._met: Newest[SlackLocation, None] = Newest(MOST_MET)
@@ -146,7 +146,7 @@ class StatusLines:
         for location in [location for location, line in self._lines.items() if line.wanted.state == "processing"]:
             self.rest(location, waiting=False)
         self._closing.set()
-        await drained(self._keepers, CLOSING)
+        await self._keepers.drain(CLOSING)
 
     def _want(self, location: SlackLocation, wanted: _Wanted) -> None:
         if self._closing.is_set() or not location.thread_ts or self._way(location) is None:
@@ -156,9 +156,7 @@ class StatusLines:
         line = self._lines.get(location)
         if line is None:
             line = self._lines[location] = _Line(wanted)
-            keeper = asyncio.create_task(self._keep(location, line), name="slack status")
-            self._keepers.add(keeper)
-            keeper.add_done_callback(self._keepers.discard)
+            self._keepers.start(self._keep(location, line), "status")
         line.wanted = wanted
         line.changed.set()
 

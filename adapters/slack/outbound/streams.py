@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any, Protocol
+from typing import Any
 
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
@@ -61,19 +61,8 @@ class Ending:
     metadata: Mapping[str, Any]
 
 
-class Sheet(Protocol):
-    """One message that grows."""
-
-    ts: str
-    """Its timestamp; empty while there is no message yet."""
-
-    async def write(self, manuscript: StreamedAnswer) -> None:
-        """Show what is new. Raises `CallFailed`; what was not shown is tried again with the next call."""
-        ...
-
-
 class SlackStream:
-    """A message written by `chat.startStream` and its siblings."""
+    """A message written by `chat.startStream` and its siblings. `ts`: its timestamp; empty while there is none."""
 
     def __init__(self, api: WebApi, location: SlackLocation, recipient: Mapping[str, str]) -> None:
         self.ts = ""
@@ -83,10 +72,10 @@ class SlackStream:
         self._sent = ""
         self._tasks: Mapping[str, TaskCard] = {}
 
-    async def write(self, manuscript: StreamedAnswer) -> None:
-        """Append what is new. Raises `CallFailed`."""
-        text = self._more(manuscript.shown())
-        chunks = [_task_chunk(name, task) for name, task in manuscript.tasks.items() if self._tasks.get(name) != task]
+    async def write(self, answer: StreamedAnswer) -> None:
+        """Append what is new. Raises `CallFailed`; what was not shown is tried again with the next call."""
+        text = self._more(answer.shown())
+        chunks = [_task_chunk(name, task) for name, task in answer.tasks.items() if self._tasks.get(name) != task]
         if text:
             # Tasks come after the text that announced them.
             chunks.insert(0, {"type": "markdown_text", "text": text})
@@ -95,12 +84,12 @@ class SlackStream:
         if self.ts:
             await self._call("chat.appendStream", {"channel": self._location.channel, "ts": self.ts, "chunks": chunks})
         else:
-            answer = await self._call(
+            started = await self._call(
                 "chat.startStream", {**where(self._location), **self._recipient, "chunks": chunks}
             )
-            self.ts = str(answer["ts"])
+            self.ts = str(started["ts"])
         self._sent += text
-        self._tasks = dict(manuscript.tasks)
+        self._tasks = dict(answer.tasks)
 
     async def stop(self, ending: Ending | None) -> bool:
         """End the stream; whether the message now is what the post is to be. Raises `CallFailed`."""
@@ -140,7 +129,7 @@ class SlackStream:
         return await self._api.call(self._location.team, method, arguments, patience=PATIENCE)
 
 
-class Updated:
+class UpdatedMessage:
     """A message posted once and then replaced again and again. Tool calls are not shown in it: the status says them."""
 
     def __init__(self, api: WebApi, location: SlackLocation, draw: Callable[[str], SlackMessage], ts: str = "") -> None:
@@ -150,17 +139,17 @@ class Updated:
         self._draw = draw
         self._shown = ""
 
-    async def write(self, manuscript: StreamedAnswer) -> None:
+    async def write(self, answer: StreamedAnswer) -> None:
         """Post it, or replace it. Raises `CallFailed`."""
-        text = cut_at_line(manuscript.shown(), MOST_STREAMED)
+        text = cut_at_line(answer.shown(), MOST_STREAMED)
         if not text.strip() or text == self._shown:
             return
         if self.ts:
             await self._update(text, UNFINISHED)
         else:
             marked = {"unfurl_links": False, "unfurl_media": False, "metadata": UNFINISHED}
-            answer = await self._show("chat.postMessage", where(self._location) | marked, self._draw(text))
-            self.ts = str(answer["ts"])
+            posted = await self._show("chat.postMessage", where(self._location) | marked, self._draw(text))
+            self.ts = str(posted["ts"])
         self._shown = text
 
     async def leave(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from adapters.shared.caches import Remembered
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
@@ -110,10 +110,8 @@ class Backgrounds:
         channels = frozenset[str]().union(*(channels for _, channels in found))
         names = dict(await self._people.names(team, users)) if users else {}
         for channel in sorted(channels):
-            try:
+            with failures_logged_as("slack_channel_not_named", team=team, channel=channel):
                 names[channel] = await self._channels.get((team, channel), self._ask_name)
-            except CallFailed as failure:
-                log.info("slack_channel_not_named", team=team, channel=channel, error=failure.error)
         return names
 
     async def _ask_name(self, key: tuple[str, str]) -> str:

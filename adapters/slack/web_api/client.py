@@ -16,7 +16,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.shared.calls import Bursts, CallFailed, Calls, Pace, Windows
-from adapters.shared.http import bounded_session, failing, proxy_for
+from adapters.shared.http import bounded_session, failing, proxy_for, retry_after
 
 PATIENCE = 20.0
 """Seconds that a call may take with its waits and tries, where nobody waits for it."""
@@ -124,7 +124,8 @@ def refusal_of(method: str, response: Any) -> CallFailed:
     body = data if isinstance(data, dict) else {}
     word = body.get("error")
     if status == 429 or word in _RATE_LIMITED:
-        return CallFailed(method, "ratelimited", retry_after=_seconds(response.headers.get("Retry-After")))
+        wait = retry_after(response.headers)
+        return CallFailed(method, "ratelimited", retry_after=_RETRY_AFTER if wait is None else max(wait, 0.1))
     if not isinstance(word, str):
         return _without_words(method, status)
     if word in _NOTHING_DONE:
@@ -140,13 +141,6 @@ def _without_words(method: str, status: int) -> CallFailed:
     if status == 200:
         return CallFailed(method, "bad_answer", may_have_acted=True)
     return CallFailed(method, f"http_{status}", permanent=status < 500, may_have_acted=status >= 500)
-
-
-def _seconds(retry_after: str | None) -> float:
-    try:
-        return max(float(retry_after or _RETRY_AFTER), 0.1)
-    except ValueError:
-        return _RETRY_AFTER
 
 
 def _log_mistakes(method: str, word: str, body: Mapping[str, Any]) -> None:

@@ -248,7 +248,7 @@ _Key = tuple[str, str]
 
 
 class InstalledTokens:
-    """`workspaces.Tokens` of the workspaces that have installed us. `close` in the end."""
+    """The tokens of the workspaces that have installed us; the methods are those of `OneToken`. `close` in the end."""
 
     many = True
 
@@ -311,7 +311,7 @@ class InstalledTokens:
         self._known.forget_where(lambda _key: True)
 
     async def forget(self, team: str, enterprise: str, before: float) -> None:
-        """Delete what was installed before then."""
+        """It was uninstalled; an installation later than `before` (epoch seconds) stays."""
         await self._records.forget(team, enterprise, before)
         self.changed()
 

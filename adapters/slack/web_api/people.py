@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from adapters.shared.caches import Remembered
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.people import EMAIL, Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
@@ -110,12 +110,10 @@ class SlackPeople:
         gate = asyncio.Semaphore(_AT_A_TIME)
 
         async def name(user: str) -> str:
-            try:
+            with failures_logged_as("slack_name_not_found", team=team, user=user):
                 async with gate:
                     return (await self._profiles.get((team, user), self._ask)).name
-            except CallFailed as failure:
-                log.info("slack_name_not_found", team=team, user=user, error=failure.error)
-                return ""
+            return ""
 
         asked = sorted(users)[:_MOST_NAMES]
         found = await asyncio.gather(*map(name, asked))
@@ -233,11 +231,9 @@ class Members:
 
     async def has(self, team: str, channel: str, user: str) -> bool:
         """Whether somebody is in a channel. No, where that cannot be found out."""
-        try:
+        with failures_logged_as("slack_members_not_found", team=team, channel=channel):
             return user in (await self._members.get((team, channel), self._ask)).users
-        except CallFailed as failure:
-            log.info("slack_members_not_found", team=team, channel=channel, error=failure.error)
-            return False
+        return False
 
     async def is_in(self, team: str, channel: str, user: str) -> bool | None:
         """The same, but `None` where there are more members than are asked for. Raises `CallFailed` when it cannot be

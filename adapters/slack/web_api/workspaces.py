@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
 
 import structlog
 from slack_bolt.authorization import AuthorizeResult
@@ -15,6 +14,7 @@ from slack_bolt.authorization import AuthorizeResult
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
+from adapters.slack.web_api.installing import InstalledTokens
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -40,34 +40,11 @@ class Bot:
     """Of the workspace, with a slash at the end: permanent links begin with it."""
 
 
-class TokenSource(Protocol):
-    """Where bot tokens come from: the configuration, or installations."""
-
-    many: bool
-    """Whether people install it themselves, so that being refused by one workspace is no reason not to start."""
-
-    async def token(self, team: str, enterprise: str) -> str | None:
-        """The token for a workspace; `None`: it is not installed there. Raises `CallFailed` when it has expired and
-        cannot be renewed now."""
-        ...
-
-    async def installed(self) -> Sequence[tuple[str, str]]:
-        """Workspace and organisation of every installation (empty: not known, or not of one workspace)."""
-        ...
-
-    def refused(self, team: str, token: str) -> None:
-        """Slack did not take this token."""
-        ...
-
-    async def forget(self, team: str, enterprise: str, before: float) -> None:
-        """It was uninstalled; an installation later than `before` (epoch seconds) stays."""
-        ...
-
-
 class OneToken:
     """The token of `SLACK_BOT_TOKEN`."""
 
     many = False
+    """Whether people install it themselves, so that being refused by one workspace is no reason not to start."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -105,7 +82,7 @@ Authorize = Callable[[str | None, str | None, str | None], Awaitable[AuthorizeRe
 class Workspaces:
     """Bots by workspace. Slack is asked once for each token (`auth.test`); after that no network is needed."""
 
-    def __init__(self, tokens: TokenSource, api_url: str) -> None:
+    def __init__(self, tokens: OneToken | InstalledTokens, api_url: str) -> None:
         self._tokens = tokens
         self._wire = SlackHttpClient(api_url)
         self._who: Remembered[str, _Who] = Remembered(keep=inf)

@@ -50,7 +50,7 @@ class Authentication:
         self._http = Http()
         self._keys = Keys(self._http, config.cloud.openid_metadata_url, clock)
 
-    async def look_at(self, headers: Mapping[str, str]) -> None:
+    async def check_token(self, headers: Mapping[str, str]) -> None:
         """Judge what can be judged before a body is read: the token. Strangers' bodies are none of our work.
 
         Raises `NotAdmitted`, and nothing else.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from adapters.shared.caches import Remembered
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http, HttpAnswer
 from adapters.shared.people import Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
@@ -114,10 +114,8 @@ class TeamsPeople:
         no name, and once they click themselves they are judged."""
         person, profile = person_id(location.tenant, user), None
         if not (self._config.local_unauthenticated and is_local(location.service_url)):
-            try:
+            with failures_logged_as("teams_colleague_not_known"):
                 profile = await self._profile(location, location.tenant, user, patience)
-            except CallFailed as failure:
-                log.info("teams_colleague_not_known", error=failure.error)
         if profile and profile.refusal == GUEST:
             return Unwelcome(NO_COLLEAGUE)
         met = self._met.known(person)
@@ -143,12 +141,10 @@ class TeamsPeople:
         gate = asyncio.Semaphore(_AT_A_TIME)
 
         async def address(person: str) -> str:
-            async with gate:
-                try:
+            with failures_logged_as("teams_address_not_found"):
+                async with gate:
                     return (await self._profile(location, location.tenant, user_of(person), AT_ONCE)).address
-                except CallFailed as failure:
-                    log.info("teams_address_not_found", error=failure.error)
-                    return ""
+            return ""
 
         unknown = [person for person in wanted if person not in found][:_MOST_ASKED]
         asked = await asyncio.gather(*map(address, unknown))
@@ -177,9 +173,6 @@ class TeamsPeople:
     async def close(self) -> None:
         """End the questions that are under way."""
         await self._profiles.close()
-        await self._met.close()
-        await self._accounts.close()
-        await self._were.close()
 
     async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
         key = (tenant, channel_of(location.conversation), user.lower())
@@ -207,13 +200,10 @@ class TeamsPeople:
     async def _read_roster(self, location: TeamsLocation) -> None:
         """Remember the first members of a conversation."""
         channel = channel_of(location.conversation)
-        try:
-            members = await self._connector.members(
-                replace(location, conversation=channel), MOST_MEMBERS, patience=AT_ONCE
-            )
-        except CallFailed as failure:
-            log.info("teams_roster_not_read", error=failure.error)
-            return
+        members: Sequence[Mapping[str, Any]] = ()
+        with failures_logged_as("teams_roster_not_read"):
+            whole = replace(location, conversation=channel)
+            members = await self._connector.members(whole, MOST_MEMBERS, patience=AT_ONCE)
         for member in members:
             user = words(member, "aadObjectId").lower()
             if user:

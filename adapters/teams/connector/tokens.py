@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import structlog
@@ -31,33 +31,6 @@ _BETWEEN_REFUSALS = 60.0
 """Seconds for which another token would be refused as well: the fault is not the token's."""
 _LAST_MOMENT = 30.0
 """Seconds before its expiry from which on a token is not used even where there is no other."""
-
-
-class ConnectorTokens(Protocol):
-    """As whom the Bot Connector is spoken to."""
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a token that can be used now."""
-        ...
-
-    @property
-    def failure(self) -> str:
-        """Why the last request for a token failed, in a word; empty: it did not."""
-        ...
-
-    async def token(self) -> str:
-        """The token; empty: this bot has none. Raises `CallFailed` with the verb `token`, `permanent` when the
-        configuration has to be set right."""
-        ...
-
-    def refused(self, token: str) -> None:
-        """The Bot Connector did not take a token: it counts no more, unless another was refused a moment ago."""
-        ...
-
-    async def close(self) -> None:
-        """Disconnect."""
-        ...
 
 
 def tokens_of(
@@ -92,7 +65,7 @@ def tokens_for(
 
 
 class NoTokens:
-    """`Tokens` for local clients only."""
+    """As whom local clients are spoken to: as nobody. The methods are those of `BotTokens`."""
 
     connected = True
     failure = ""
@@ -109,7 +82,7 @@ class NoTokens:
 
 
 class BotTokens:
-    """`Tokens` of an app. Concurrent callers share one request. `close` in the end."""
+    """An app's tokens for one service. Concurrent callers share one request. `close` in the end."""
 
     def __init__(self, ask: Ask, http: Http, clock: Clock = system_clock) -> None:
         self._ask = ask
@@ -133,7 +106,8 @@ class BotTokens:
         return self._failure.error if self._failure else ""
 
     async def token(self) -> str:
-        """The token, from memory most of the time. Raises `CallFailed`."""
+        """Returns the token, from memory most of the time. Raises `CallFailed` with the name `token`, `permanent` when
+        the configuration has to be set right."""
         now, grant = self._clock(), self._usable()
         if grant is not None and now < self._ahead:
             return grant.token
@@ -151,7 +125,7 @@ class BotTokens:
             return grant.token
 
     def refused(self, token: str) -> None:
-        """The Bot Connector did not take it."""
+        """The service did not take a token: it counts no more, unless another was refused a moment ago."""
         now = self._clock()
         if self._grant is None or self._grant.token != token or now - self._refused_at < _BETWEEN_REFUSALS:
             return
@@ -188,6 +162,10 @@ class BotTokens:
     def _usable(self) -> TimedToken | None:
         last = self._expires - _LAST_MOMENT
         return self._grant if self._grant is not None and self._clock() < last else None
+
+
+ConnectorTokens = BotTokens | NoTokens
+"""As whom the Bot Connector is spoken to."""
 
 
 def _again(failure: CallFailed) -> CallFailed:

@@ -41,11 +41,7 @@ class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is ext
 
     def __init__(self, authentication: Authentication) -> None:
         super().__init__(_Seams())
-        self._authentication = authentication
-
-    async def look_at(self, headers: Mapping[str, str]) -> None:
-        """Judge a request before its body is read. Raises `NotAdmitted`."""
-        await self._authentication.look_at(headers)
+        self.authentication = authentication
 
     async def run(
         self, headers: Mapping[str, str], remote: str | None, activity: Mapping[str, Any], handle: Handle
@@ -54,7 +50,7 @@ class Turns(CloudAdapterBase):  # type: ignore[misc]  # the SDK's adapter is ext
 
         `headers` are looked up case-insensitively; `remote` is the address at the other end of the socket.
         """
-        await self._authentication.admit(headers, remote, activity)
+        await self.authentication.admit(headers, remote, activity)
         answers: list[ActivityAnswer] = []
 
         async def turn(context: TurnContext) -> None:

@@ -28,7 +28,7 @@ from msrest.pipeline import Request as SdkRequest
 from msrest.pipeline.async_abc import AsyncHTTPSender, AsyncPipeline
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.http import Http, HttpAnswer
+from adapters.shared.http import Http, HttpAnswer, retry_after
 
 Operation = Callable[[ConversationsOperations, Mapping[str, Any]], Awaitable[Any]]
 """Calls one of the SDK's operations with what it is to hand on to `_Sender`."""
@@ -136,7 +136,7 @@ def refusal_of(verb: str, answer: HttpAnswer) -> CallFailed:
         _code(answer) if status != 429 else "ratelimited",
         status=status,
         permanent=status < 500 and status not in _NOT_FOR_EVER,
-        retry_after=_seconds(answer.headers.get("Retry-After")),
+        retry_after=retry_after(answer.headers),
         may_have_acted=status >= 500 and status not in RETRIED,
     )
 
@@ -148,11 +148,3 @@ def _code(answer: HttpAnswer) -> str:
     error = said.get("error")
     code = (error if isinstance(error, dict) else said).get("code")
     return code if isinstance(code, str) and _CODE.fullmatch(code) else f"http_{answer.status}"
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """`None` where nothing is said, or a date, which Teams does not send."""
-    try:
-        return max(float(retry_after), 0.0) if retry_after else None
-    except ValueError:
-        return None

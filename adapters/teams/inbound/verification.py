@@ -50,7 +50,7 @@ class ActivityVerifier:
         recipient = TeamsRecipient(self._is_local(request), self._config.tenant.lower() or "local", self._clock())
         arrived = asyncio.get_running_loop().time()
         try:
-            await self._turns.look_at(request.headers)
+            await self._turns.authentication.check_token(request.headers)
             raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
             activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
             handle = partial(self._handle, activity, recipient, arrived, len(raw))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
 
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import TeamsLocation, person_id, within_tenant
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.mentions import MOST as MOST_MENTIONED
@@ -17,19 +17,7 @@ MOST_LISTED = 60
 """People for whom a card looks different (Teams: `refresh.userIds`)."""
 
 
-class Addresses(Protocol):
-    """Who can say how Teams addresses people."""
-
-    async def addresses(self, location: TeamsLocation, person_ids: Collection[str]) -> Mapping[str, str]:
-        """Person id → address (`29:…`) of those who are in the conversation and could be found; never raises."""
-        ...
-
-    def known_name(self, location: TeamsLocation, person: str) -> str:
-        """The name of somebody whose address was found; empty when Teams gives none."""
-        ...
-
-
-async def audience_of(content: Content, location: TeamsLocation, people: Addresses) -> Audience:
+async def audience_of(content: Content, location: TeamsLocation, people: TeamsPeople) -> Audience:
     """For whom a post is drawn. Raises nothing."""
     if location.kind == "personal":
         may = not isinstance(content, ApprovalView) or may_decide_alone(content, location)
@@ -95,7 +83,7 @@ def _here(person_ids: Collection[str], tenant: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(person for person in person_ids if person.startswith(within_tenant(tenant))))
 
 
-async def _known(people: Addresses, location: TeamsLocation, person_ids: Sequence[str]) -> Mapping[str, str]:
+async def _known(people: TeamsPeople, location: TeamsLocation, person_ids: Sequence[str]) -> Mapping[str, str]:
     """The addresses of those who could be found, in this order."""
     known = await people.addresses(location, list(dict.fromkeys(person_ids))) if person_ids else {}
     return {person: known[person] for person in person_ids if person in known}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import structlog
 
-from adapters.shared.background_tasks import drained, happens
+from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
 from adapters.shared.sending import SAID, message_id_of
 from adapters.teams.connector.client import AT_ONCE, BotConnector
-from adapters.teams.ids import Activity, TeamsLocation, location_of
+from adapters.teams.ids import PLATFORM, Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.answers import streamable
 from adapters.teams.render.posts import Audience, activities
@@ -186,9 +186,9 @@ class TeamsLiveAnswer:
 
     async def show(self, line: ConversationLock) -> None:
         """Show the turn until it is at rest and what it has begun is ended."""
-        until = _now() + self._setting.pace.longest_turn
+        until = now() + self._setting.pace.longest_turn
         await happens(self._rested, self._setting.pace.before)
-        while not self._rested.is_set() and _now() < until:
+        while not self._rested.is_set() and now() < until:
             async with line.lock:
                 pause = 0.0 if self._rested.is_set() else await self._step(line)
             await happens(self._rested, pause)
@@ -272,13 +272,13 @@ class TeamsLiveAnswer:
 
     async def _type(self) -> None:
         """Say that the bot is typing, if it is time to."""
-        if not self._is_busy or _now() < self._type_at:
+        if not self._is_busy or now() < self._type_at:
             return
-        self._type_at = _now() + self._setting.pace.typing
+        self._type_at = now() + self._setting.pace.typing
         try:
             await self._setting.connector.send(self._setting.location, {"type": "typing"}, patience=AT_ONCE)
         except CallFailed as failure:
-            self._type_at = _now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
+            self._type_at = now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
 
     async def _wind_up(self, line: ConversationLock) -> None:
         """The turn is at rest. What no post has finished does not stay: it is in no record."""
@@ -305,10 +305,6 @@ class TeamsLiveAnswer:
         return line.stream is not None and line.owner is self
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 # ------------------------------------------------------------------------------------- all deliveries
 # One line per conversation, in which posts and drafts alternate.
 
@@ -330,7 +326,7 @@ class TeamsDrafts:
         self._answers: Newest[str, AnswerDraft] = Newest(MOST_REMEMBERED)
         """By the ids of the messages that the model writes, until their posts are shown."""
         self._working: dict[asyncio.Task[None], TeamsLiveAnswer] = {}
-        self._sweeps: set[asyncio.Task[None]] = set()
+        self._sweeps = BackgroundTasks(PLATFORM)
         self._closed = False
 
     def live(self, thread_id: str, place: Place, reader: str) -> TeamsLiveAnswer:
@@ -388,7 +384,7 @@ class TeamsDrafts:
         await drained(self._working, CLOSING)
         for answer in self._answers.values():
             self._sweep(answer)
-        await drained(self._sweeps, CLOSING)
+        await self._sweeps.drain(CLOSING)
 
     # ------------------------------------------------------------------------------------------- for the turns
 
@@ -408,13 +404,15 @@ class TeamsDrafts:
 
     async def _in_line(self, live: TeamsLiveAnswer) -> None:
         with self._line(live.location) as line:
-            await _guarded(live.show(line))
+            try:
+                await live.show(line)
+            except Exception:
+                # A defect of ours: drafts are an extra, and the turn knows nothing of them.
+                log.exception("teams_draft_defect")
 
     def _sweep(self, answer: AnswerDraft) -> None:
         if answer.stream is not None:
-            task = asyncio.create_task(_guarded(answer.stream.vanish()), name="teams draft swept")
-            self._sweeps.add(task)
-            task.add_done_callback(self._sweeps.discard)
+            self._sweeps.start(answer.stream.vanish(), "draft swept")
 
     @contextmanager
     def _line(self, location: TeamsLocation) -> Iterator[ConversationLock]:
@@ -434,11 +432,3 @@ def _status_of(line: ConversationLock, post: Post) -> TeamsStream | None:
     stream, owner = line.stream, line.owner
     is_its_own = stream is not None and owner is not None and owner.thread_id == post.thread_id
     return stream if is_its_own and stream is not None and stream.is_open and not stream.text else None
-
-
-async def _guarded(showing: Coroutine[None, None, None]) -> None:
-    try:
-        await showing
-    except Exception:
-        # A defect of ours: drafts are an extra, and the turn knows nothing of them.
-        log.exception("teams_draft_defect")

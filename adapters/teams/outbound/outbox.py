@@ -13,8 +13,9 @@ from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
 from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, still_waits
 from adapters.teams.connector.client import BotConnector
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of, user_of
-from adapters.teams.outbound.audiences import Addresses, audience_of
+from adapters.teams.outbound.audiences import audience_of
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.posting import (
     TeamsPrivateMessages,
@@ -48,7 +49,7 @@ class TeamsPostSender:
     def __init__(
         self,
         connector: BotConnector,
-        people: Addresses,
+        people: TeamsPeople,
         drafts: TeamsDrafts,
         private: TeamsPrivateMessages,
         sign_in_link: SignInLink,

@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from adapters.shared.caches import Refusals, Remembered
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.client import PATIENCE, BotConnector
+from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, TeamsLocation, user_of
-from adapters.teams.outbound.audiences import Addresses
 from bot.domain import Clock, system_clock
 from bot.platform import Reference
 
@@ -103,7 +103,7 @@ class TeamsPrivateMessages:
     """Tells one person something, by the first way that is open. Nothing told is ever logged: it may hold a link."""
 
     def __init__(
-        self, connector: BotConnector, people: Addresses, config: TeamsConfig, *, clock: Clock = system_clock
+        self, connector: BotConnector, people: TeamsPeople, config: TeamsConfig, *, clock: Clock = system_clock
     ) -> None:
         self._connector = connector
         self._people = people
@@ -162,10 +162,8 @@ class TeamsPrivateMessages:
         """Delete what was told. Raises nothing: a message that stays is old news, not a wrong one."""
         where = location_of_reference(location, reference)
         for part in reference["parts"]:
-            try:
+            with failures_logged_as("teams_private_message_not_removed", tenant=location.tenant):
                 await remove(self._connector, where, part, targeted=reference.get("way") == "targeted")
-            except CallFailed as failure:
-                log.info("teams_private_message_not_removed", tenant=location.tenant, error=failure.error)
 
     async def close(self) -> None:
         """End what is under way."""

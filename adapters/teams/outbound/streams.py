@@ -5,12 +5,12 @@ https://learn.microsoft.com/microsoftteams/platform/bots/streaming-ux
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 import structlog
 
-from adapters.shared.calls import CallFailed
+from adapters.shared.background_tasks import now
+from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.teams.connector.client import AT_ONCE, PATIENCE, BotConnector
 from adapters.teams.ids import Activity, TeamsLocation
 from adapters.teams.outbound.posting import instead_of, remove, replace_part
@@ -49,7 +49,7 @@ class TeamsStream:
     @property
     def age(self) -> float:
         """Seconds since it was begun; 0 before."""
-        return _now() - self._began_at if self._sequence else 0.0
+        return now() - self._began_at if self._sequence else 0.0
 
     @property
     def is_open(self) -> bool:
@@ -82,13 +82,11 @@ class TeamsStream:
     async def vanish(self) -> None:
         """Take it away: nothing is to stay of it. Teams' clients go on showing a stream that is deleted before it is
         ended, so that it has to become a message first. Raises nothing: Teams ends it by itself in the end."""
-        try:
+        with failures_logged_as("teams_stream_not_removed", tenant=self._location.tenant):
             if not self._may_be_message:
                 await self._end(_alone(self.text or self.status, "plain"), AT_ONCE)
             if self._may_be_message:
                 await remove(self._connector, self._location, self.id)
-        except CallFailed as failure:
-            log.info("teams_stream_not_removed", tenant=self._location.tenant, error=failure.error)
         self._is_over = True
 
     async def _show(self, kind: Literal["informative", "streaming"], text: str) -> None:
@@ -96,7 +94,7 @@ class TeamsStream:
         info = {"type": "streaminfo", "streamType": kind, "streamSequence": sequence}
         if self.id:
             info["streamId"] = self.id
-        began_at = self._began_at or _now()
+        began_at = self._began_at or now()
         activity = {"type": "typing", "text": text, "entities": [info]}
         try:
             given = await self._connector.send(self._location, activity, patience=AT_ONCE)
@@ -149,7 +147,3 @@ def status_line(text: str) -> str:
 
 def _alone(text: str, text_format: Literal["markdown", "plain"]) -> Activity:
     return {"type": "message", "text": text, "textFormat": text_format}
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
