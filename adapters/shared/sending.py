@@ -19,6 +19,27 @@ SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
 """The link of a sign-in (its id) for its owner (a person id)."""
 
 
+MOST_KEPT = 50_000
+"""Characters of an answer that are kept while it is written: far more than are ever shown of it."""
+
+
+class GrowingText:
+    """What a model has written so far of an answer."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, delta: str) -> None:
+        """More of it. Beyond `MOST_KEPT` characters it grows no more."""
+        if self._length <= MOST_KEPT:
+            self._length += len(delta)
+            self._pieces.append(delta)
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
+
+
 @contextmanager
 def as_post_failures(what: str = "") -> Iterator[None]:
     """A chat service's failures as those of `bot.platform.Platform`; `what` failed, where that is not the call."""

@@ -74,9 +74,10 @@ class SlackPostSender:
             location = await self._location(post)
             at = replace(post, place=place_of(location, direct=post.place.direct))
             found = await self._finder.parts(at, self._drafts.in_use())
-        left = self._drafts.left_for(message_id_of(post))
+        draft = self._drafts.by_message.get(message_id_of(post))
+        left = draft.ts if draft and not draft.is_open else ""
         parts = sorted({*found, left} - {""})
-        self._drafts.taken(parts)
+        self._drafts.orphans.take(parts)
         return _reference(location, parts) if parts else None
 
     async def _location(self, post: Post) -> SlackLocation:
@@ -91,19 +92,20 @@ class SlackPostSender:
         if not isinstance(post.content, Said):
             return []
         message_id = message_id_of(post)
-        draft = await self._drafts.finish(message_id, _ending(post, post.content, shown))
-        if draft is not None and draft.whole:
-            return [draft.ts]
-        for ts in await self._begun(post, post.content, location, draft):
+        draft = self._drafts.by_message.get(message_id)
+        finished = await draft.finish(_ending(post, post.content, shown)) if draft else None
+        if finished is not None and finished.whole:
+            return [finished.ts]
+        for ts in await self._begun(post, post.content, location, finished):
             if await replace_piece(self._api, location, ts, shown[0], mark(post.post_id, 0)):
                 return [ts]
-        self._drafts.forget(message_id)  # somebody has deleted it: the post is not to be looked for there
+        self._drafts.by_message.pop(message_id, None)  # somebody has deleted it: the post is not to be looked for there
         return []
 
     async def _begun(self, post: Post, said: Said, location: SlackLocation, draft: Finished | None) -> list[str]:
         """The message in which a post was begun: by us, or by the process that died."""
         if draft is None:
-            orphan = await self._drafts.orphan(location, said.text)
+            orphan = await self._drafts.orphans.claim(location, said.text)
             return [orphan] if orphan else []
         return [draft.ts] if draft.ts else (await self._finder.parts(post, self._drafts.in_use()))[:1]
 
@@ -123,8 +125,8 @@ class SlackPostSender:
         return await post_piece(self._api, location, piece, marked)
 
     def _shown(self, post: Post, location: SlackLocation) -> None:
-        self._drafts.posted(location)
-        self._drafts.forget(message_id_of(post))
+        self._drafts.status.posted(location)
+        self._drafts.by_message.pop(message_id_of(post), None)
 
     # ------------------------------------------------------------------------------------------- in private
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
-from adapters.shared.sending import SAID, message_id_of
+from adapters.shared.sending import SAID, GrowingText, message_id_of
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.ids import PLATFORM, Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
@@ -21,8 +21,13 @@ from adapters.teams.render.posts import Audience, activities
 from bot.domain import Clock, Place, Post, Said, system_clock
 from graph.ports import TaskState
 
-MOST_KEPT = 50_000
-"""Characters of an answer that are kept: far more than are ever shown while it is written."""
+log = structlog.get_logger(__name__)
+AT_LEAST_SILENT = 30.0
+"""Seconds without typing after Teams did not take it."""
+MOST_REMEMBERED = 1_000
+"""Answers whose drafts are kept in mind; far more than are ever written at once."""
+CLOSING = 5.0
+"""Seconds that ending the open drafts may take when the process ends, and taking away what was ended before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,7 @@ class TeamsPace:
 class AnswerDraft:
     """An answer in the making."""
 
-    message_id: str
-    pieces: list[str] = field(default_factory=list)
-    length: int = 0
+    text: GrowingText = field(default_factory=GrowingText)
     is_complete: bool = False
     """The model has gone on to something else."""
     is_over: bool = False
@@ -58,25 +61,10 @@ class AnswerDraft:
     shown_as: Activity | None = None
     """The message that its stream has become, ahead of the post."""
 
-    @property
-    def text(self) -> str:
-        """What the model has written so far."""
-        return "".join(self.pieces)
-
-    def add(self, delta: str) -> None:
-        """More text."""
-        if self.length <= MOST_KEPT:
-            self.length += len(delta)
-            self.pieces.append(delta)
-
 
 # --------------------------------------------------------------------------------------- one delivery
 # Shown late enough that a short answer never flickers, and never after its post. In 1:1 chats the text is shown as
 # it is written, elsewhere that the bot is typing.
-
-log = structlog.get_logger(__name__)
-AT_LEAST_SILENT = 30.0
-"""Seconds without typing after Teams did not take it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,47 +78,24 @@ class ConversationLock:
     users: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TeamsDraftContext:
-    """With what it is shown, and where."""
-
-    connector: BotConnector
-    location: TeamsLocation
-    thread_id: str
-    pace: TeamsPace
-    unstreamed: Refusals[str]
-    """Conversations in which streams were refused."""
-    draw: Callable[[str, str], Activity]
-    """The message that the post of an answer on the way (its message id and text) will show."""
-    begun: Callable[[AnswerDraft], None]
-    """Told of each answer."""
-    start: Callable[[TeamsLiveAnswer], asyncio.Task[None]]
-    """Runs `ThreadLive.show` when there is something to show."""
-
-
 class TeamsLiveAnswer:
     """`graph.ports.Live` for one delivery. Each verb only takes note; one task does the rest."""
 
-    def __init__(self, setting: TeamsDraftContext) -> None:
-        self._setting = setting
+    def __init__(self, drafts: TeamsDrafts, thread_id: str, place: Place) -> None:
+        self.thread_id = thread_id
+        self.location = location_of(place)
+        self._drafts = drafts
+        self._pace = drafts.pace
+        self._place = place
         self._answers: dict[str, AnswerDraft] = {}
+        """By the ids of the messages that the model writes."""
         self._status = ""
         self._is_busy = False
         self._type_at = 0.0
-        self._can_stream = setting.location.kind == "personal"
+        self._can_stream = self.location.kind == "personal"
         self._rested = asyncio.Event()
         self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def thread_id(self) -> str:
-        """Whose turn it shows."""
-        return self._setting.thread_id
-
-    @property
-    def location(self) -> TeamsLocation:
-        """Where it shows it."""
-        return self._setting.location
+        self._has_begun = False
 
     # ------------------------------------------------------------------------------------------- told by the turn
 
@@ -139,9 +104,8 @@ class TeamsLiveAnswer:
         answer = self._answers.get(message_id)
         if answer is None:  # with it, the model has gone on from what it said before
             self._complete_all()
-            answer = self._answers[message_id] = AnswerDraft(message_id)
-            self._setting.begun(answer)
-        answer.add(delta)
+            answer = self._answers[message_id] = self._drafts.begin(message_id)
+        answer.text.add(delta)
         self._work()
 
     def status(self, text: str) -> None:
@@ -177,8 +141,9 @@ class TeamsLiveAnswer:
 
     def _work(self) -> None:
         self._is_busy = True
-        if self._task is None and not self._rested.is_set() and self._setting.location.conversation:
-            self._task = self._setting.start(self)
+        if not self._has_begun and not self._rested.is_set() and self.location.conversation:
+            self._has_begun = True
+            self._drafts.start(self)
 
     def _complete_all(self) -> None:
         for answer in self._answers.values():
@@ -186,14 +151,14 @@ class TeamsLiveAnswer:
 
     async def show(self, line: ConversationLock) -> None:
         """Show the turn until it is at rest and what it has begun is ended."""
-        until = now() + self._setting.pace.longest_turn
-        await happens(self._rested, self._setting.pace.before)
+        until = now() + self._pace.longest_turn
+        await happens(self._rested, self._pace.before)
         while not self._rested.is_set() and now() < until:
             async with line.lock:
                 pause = 0.0 if self._rested.is_set() else await self._step(line)
             await happens(self._rested, pause)
         if self._is_mine(line) or self._left_behind():
-            await happens(self._closing, self._setting.pace.grace)
+            await happens(self._closing, self._pace.grace)
             async with line.lock:
                 await self._wind_up(line)
 
@@ -201,25 +166,25 @@ class TeamsLiveAnswer:
         """Show what is new; seconds until the next time."""
         if line.stream is not None and not line.stream.is_open:
             line.stream = None
-        refused = self._setting.unstreamed.hold(self._setting.location.conversation)
+        refused = self._drafts.unstreamed.hold(self.location.conversation)
         if not self._can_stream or refused or not self._is_free(line):
             await self._type()
-            return self._setting.pace.chunk
+            return self._pace.chunk
         try:
             await self._stream(line)
         except CallFailed as failure:
             self._take_note(line, failure)
-            return max(self._setting.pace.chunk, failure.retry_after or 0.0)
-        return self._setting.pace.chunk
+            return max(self._pace.chunk, failure.retry_after or 0.0)
+        return self._pace.chunk
 
     async def _stream(self, line: ConversationLock) -> None:
         """One update at most. Raises `CallFailed`."""
-        answer = next((a for a in self._answers.values() if not a.is_over), None)
-        shown = streamable(answer.text) if answer is not None else ""
-        if line.stream is not None and line.stream.age >= self._setting.pace.longest_stream:
+        message_id, answer = next(((i, a) for i, a in self._answers.items() if not a.is_over), ("", None))
+        shown = streamable(str(answer.text)) if answer is not None else ""
+        if line.stream is not None and line.stream.age >= self._pace.longest_stream:
             await self._give_up(line)
         elif answer is not None and answer.is_complete:
-            await self._finish(line, answer)
+            await self._finish(line, message_id, answer)
         elif answer is not None and shown.strip():
             stream = answer.stream = self._stream_of(line)
             if len(shown) > len(stream.text) and shown.startswith(stream.text):
@@ -232,16 +197,18 @@ class TeamsLiveAnswer:
     def _stream_of(self, line: ConversationLock) -> TeamsStream:
         """The stream of the conversation, perhaps one that has yet to begin."""
         if line.stream is None:
-            line.stream = TeamsStream(self._setting.connector, self._setting.location)
+            line.stream = TeamsStream(self._drafts.connector, self.location)
             line.owner = self
         return line.stream
 
-    async def _finish(self, line: ConversationLock, answer: AnswerDraft) -> None:
+    async def _finish(self, line: ConversationLock, message_id: str, answer: AnswerDraft) -> None:
         """The answer is whole, though its post comes only when the turn rests: what comes next has to stand below."""
-        whole = self._setting.draw(answer.message_id, answer.text)
-        if not answer.text.strip():
+        text = str(answer.text)
+        if not text.strip():
             answer.is_over = True
             return
+        post = Post(f"{SAID}{message_id}", self.thread_id, self._place, 0, 0.0, Said(text, final=False))
+        whole = activities(post, Audience("personal"))[0]
         stream = answer.stream = self._stream_of(line)
         if not stream.is_open:
             await stream.write(str(whole["text"]))  # and ended the next time: two calls, since Teams wants a beginning
@@ -264,19 +231,19 @@ class TeamsLiveAnswer:
         stream = line.stream
         if stream is None or stream.is_open or not (failure.permanent or stream.lost):
             return
-        where = self._setting.location
+        where = self.location
         log.info("teams_stream_died", tenant=where.tenant, error=failure.error, begun=bool(stream.id))
         self._can_stream, line.stream = False, None
         if not stream.id:
-            self._setting.unstreamed.remember(where.conversation)
+            self._drafts.unstreamed.remember(where.conversation)
 
     async def _type(self) -> None:
         """Say that the bot is typing, if it is time to."""
         if not self._is_busy or now() < self._type_at:
             return
-        self._type_at = now() + self._setting.pace.typing
+        self._type_at = now() + self._pace.typing
         try:
-            await self._setting.connector.send(self._setting.location, {"type": "typing"}, patience=AT_ONCE)
+            await self._drafts.connector.send(self.location, {"type": "typing"}, patience=AT_ONCE)
         except CallFailed as failure:
             self._type_at = now() + max(AT_LEAST_SILENT, failure.retry_after or 0.0)
 
@@ -308,20 +275,16 @@ class TeamsLiveAnswer:
 # ------------------------------------------------------------------------------------- all deliveries
 # One line per conversation, in which posts and drafts alternate.
 
-MOST_REMEMBERED = 1_000
-"""Answers whose drafts are kept in mind; far more than are ever written at once."""
-CLOSING = 5.0
-"""Seconds that ending the open drafts may take when the process ends, and taking away what was ended before."""
-
 
 class TeamsDrafts:
     """The drafts of all conversations."""
 
     def __init__(self, connector: BotConnector, *, clock: Clock = system_clock, pace: TeamsPace | None = None) -> None:
-        self._connector = connector
-        self._pace = pace or TeamsPace()
+        self.connector = connector
+        self.pace = pace or TeamsPace()
         # Teams says the same where a stream of ours is still open, which it is for as long at most.
-        self._unstreamed: Refusals[str] = Refusals(clock, memory=LIVES)
+        self.unstreamed: Refusals[str] = Refusals(clock, memory=LIVES)
+        """Conversations in which streams were refused."""
         self._lines: dict[str, ConversationLock] = {}
         self._answers: Newest[str, AnswerDraft] = Newest(MOST_REMEMBERED)
         """By the ids of the messages that the model writes, until their posts are shown."""
@@ -332,16 +295,7 @@ class TeamsDrafts:
     def live(self, thread_id: str, place: Place, reader: str) -> TeamsLiveAnswer:
         """`graph.ports.Live` for what one delivery does in a thread. `reader` makes no difference: everybody in the
         conversation sees it."""
-        location = location_of(place)
-
-        def draw(message_id: str, text: str) -> Activity:
-            post = Post(f"{SAID}{message_id}", thread_id, place, 0, 0.0, Said(text, final=False))
-            return activities(post, Audience("personal"))[0]
-
-        setting = TeamsDraftContext(
-            self._connector, location, thread_id, self._pace, self._unstreamed, draw, self._begun, self._start
-        )
-        return TeamsLiveAnswer(setting)
+        return TeamsLiveAnswer(self, thread_id, place)
 
     # ------------------------------------------------------------------------------------------- for the outbox
 
@@ -388,19 +342,21 @@ class TeamsDrafts:
 
     # ------------------------------------------------------------------------------------------- for the turns
 
-    def _begun(self, answer: AnswerDraft) -> None:
-        earlier = self._answers.pop(answer.message_id, None)
+    def begin(self, message_id: str) -> AnswerDraft:
+        """Returns the draft of an answer. That of a try at the same answer that failed is taken away."""
+        earlier = self._answers.get(message_id)
         if earlier is not None:
-            self._sweep(earlier)  # of a try at the same answer that failed
-        self._answers[answer.message_id] = answer
+            self._sweep(earlier)
+        answer = self._answers[message_id] = AnswerDraft()
+        return answer
 
-    def _start(self, live: TeamsLiveAnswer) -> asyncio.Task[None]:
+    def start(self, live: TeamsLiveAnswer) -> None:
+        """Show what happens in a delivery, now that there is something to show."""
         if self._closed:
             live.close()
         task = asyncio.create_task(self._in_line(live), name="teams draft")
         self._working[task] = live
         task.add_done_callback(lambda done: self._working.pop(done, None))
-        return task
 
     async def _in_line(self, live: TeamsLiveAnswer) -> None:
         with self._line(live.location) as line:
