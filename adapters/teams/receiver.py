@@ -16,9 +16,8 @@ from adapters.teams.connector.tokens import connect
 from adapters.teams.connector.turns import Turns
 from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import TeamsAnswers
-from adapters.teams.inbound.clicks import TeamsClickHandler
+from adapters.teams.inbound.clicks import SignInLinkReplies, TeamsClickHandler
 from adapters.teams.inbound.commands import TeamsCommandHandler
-from adapters.teams.inbound.deciding import SignInLinkReplies
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import WITHIN, Invokes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
 from adapters.slack.inbound.answers import NO_COLLEAGUE
-from adapters.slack.inbound.modals import CHOOSE_ONE, CHOOSE_SOMEBODY
 from bot.domain import GrantView
 from tests.slack.serving import Served, a_card, serving
 from tests.slack.stand_in_services import NOW, an_approval

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.slack import actions
+from adapters.slack.actions import COMMAND, SHORTCUT
 from adapters.slack.config import SCOPES
 from adapters.slack.inbound.messages import PROMPTS
 from bot.accounts.sign_ins import CALLBACK
@@ -170,8 +170,8 @@ def test_its_comments_lead_from_socket_mode_to_http() -> None:
 
 
 def test_the_names_are_those_that_the_code_listens_to(manifest: dict[str, Any]) -> None:
-    assert [s["callback_id"] for s in manifest["features"]["shortcuts"]] == [actions.SHORTCUT]
-    assert [c["command"] for c in manifest["features"]["slash_commands"]] == [actions.COMMAND]
+    assert [s["callback_id"] for s in manifest["features"]["shortcuts"]] == [SHORTCUT]
+    assert [c["command"] for c in manifest["features"]["slash_commands"]] == [COMMAND]
 
 
 def test_it_asks_for_the_scopes_that_an_install_asks_for(manifest: dict[str, Any]) -> None:

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
+from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG
 from adapters.teams.inbound.activities import CODE
-from adapters.teams.inbound.answers import WENT_WRONG
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
 from adapters.teams.inbound.commands import OPEN_A_CHAT
-from adapters.teams.inbound.deciding import NOT_KNOWN, SETTLED_ALREADY
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_doors import Answer, Json

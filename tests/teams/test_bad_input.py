@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.teams import actions
+from adapters.shared import actions
+from adapters.teams import actions as teams_actions
 from adapters.teams.inbound.activities import MAX_DEPTH, MalformedActivityError, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
@@ -195,7 +196,11 @@ INVOKES = st.sampled_from(
     ]
 )
 ACTIONS = st.sampled_from(
-    sorted(value for name, value in vars(actions).items() if name.isupper() and name != "COMMANDS")
+    sorted(
+        value
+        for name, value in (vars(actions) | vars(teams_actions)).items()
+        if name.isupper() and isinstance(value, str)
+    )
 )
 NAMES = st.sampled_from(
     [

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.clicks import NOT_KNOWN, WENT_WRONG
 from adapters.teams.ids import person_id
-from adapters.teams.inbound.answers import NOT_COUNTED, NOT_FOUND_OUT, WENT_WRONG
-from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
-from adapters.teams.inbound.deciding import NOT_KNOWN, SENT
+from adapters.teams.inbound.answers import NOT_COUNTED, NOT_FOUND_OUT
+from adapters.teams.inbound.clicks import NEEDS_A_WINDOW, SENT
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.receiver import Patience
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT

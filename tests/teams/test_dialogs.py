@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.clicks import NOT_KNOWN, NOTHING_TO_APPROVE, SETTLED_ALREADY, WENT_WRONG
 from adapters.teams.ids import person_id
-from adapters.teams.inbound.answers import WENT_WRONG
-from adapters.teams.inbound.deciding import NOT_KNOWN, NOTHING_TO_APPROVE, SETTLED_ALREADY
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, a_card, serving

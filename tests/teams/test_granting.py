@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY, SETTLED_ALREADY
 from adapters.teams.ids import person_id
-from adapters.teams.inbound.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
-from adapters.teams.inbound.deciding import SETTLED_ALREADY
 from bot.domain import GrantView
 from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT

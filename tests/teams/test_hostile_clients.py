@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from adapters.shared.clicks import WENT_WRONG
 from adapters.teams.ids import person_id
 from adapters.teams.inbound.activities import TeamsMessageReceived, heard
-from adapters.teams.inbound.answers import WENT_WRONG
 from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.inbound.visitors import TeamsRecipient
 from adapters.teams.receiver import Patience

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from jsonschema.validators import validator_for
 
-from adapters.teams import actions
+from adapters.teams.actions import COMMANDS
 from adapters.teams.app_package.facts import AppFacts, PackageError, facts_of, project_version
 from adapters.teams.app_package.icons import colour_icon, outline_icon
 from adapters.teams.app_package.package import READ_WITHOUT_MENTION, hearing_everything, manifest_of, package_of
@@ -55,8 +55,8 @@ def test_its_commands_are_those_that_the_bot_knows() -> None:
     (bot,) = manifest()["bots"]
     listed = {scope: [c["title"] for c in some["commands"]] for some in bot["commandLists"] for scope in some["scopes"]}
     assert set(listed) == set(bot["scopes"])
-    assert tuple(listed["personal"]) == actions.COMMANDS == tuple(listed["groupChat"])
-    assert listed["team"] == [c for c in actions.COMMANDS if c != "new"], "threads of a channel are not begun anew"
+    assert tuple(listed["personal"]) == COMMANDS == tuple(listed["groupChat"])
+    assert listed["team"] == [c for c in COMMANDS if c != "new"], "threads of a channel are not begun anew"
 
 
 def test_an_app_for_teams_says_that_private_and_shared_channels_are_fine() -> None:
@@ -159,7 +159,7 @@ def test_every_permission_is_explained() -> None:
 
 def test_every_variable_and_every_command_is_explained() -> None:
     variables = (*VARIABLES, "TEAMS_APP_NAME", "TEAMS_APP_DEVELOPER", "TEAMS_APP_WEBSITE")
-    assert [name for name in (*variables, *actions.COMMANDS) if f"`{name}`" not in GUIDE] == []
+    assert [name for name in (*variables, *COMMANDS) if f"`{name}`" not in GUIDE] == []
 
 
 def test_every_picture_is_there() -> None:

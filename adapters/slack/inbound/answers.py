@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.clicks import WENT_WRONG
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.outbound.posting import SlackPrivateMessages
@@ -24,7 +25,6 @@ NAME_WITHIN = 0.5
 """Seconds, of the 3 that Slack waits for the answer to a form, for the name of whom it names."""
 NO_COLLEAGUE = "Only members of this workspace can decide here: no guests, no bots, nobody of another company."
 NOT_FOUND_OUT = "I could not find out who you are at Slack just now, so nothing was changed. Please try again."
-WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 CLICK_AGAIN = "That took too long for Slack to open a window. Please click again."
 _CLOSED = frozenset({"not_found", "view_not_found", "hash_conflict"})
 """Slack's words for a modal that shows something else by now, or nothing."""

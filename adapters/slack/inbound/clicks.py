@@ -1,17 +1,54 @@
-"""Clicks on our buttons: those that decide are judged before Slack gets its answer, those that show come after it."""
+"""Clicks on our buttons and submitted modals.
+
+What decides is judged before Slack gets its answer, so that mistakes show in the form with the input kept; what shows
+something comes after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, cast
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal, cast
 
+from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.slack import actions
-from adapters.slack.actions import Origin
+from adapters.shared.clicks import (
+    NOT_KNOWN,
+    SETTLED_ALREADY,
+    Act,
+    DialogRenderer,
+    all_in_words,
+    approve_all,
+    content_of,
+    dialog_for,
+    hand_over,
+    in_words,
+    settle,
+)
+from adapters.shared.untrusted_json import words
+from adapters.slack.actions import (
+    ALWAYS_FORM,
+    ANSWER_FORM,
+    APPROVE_ALL_FORM,
+    ASK_FORM,
+    CODE_FORM,
+    EDIT_FORM,
+    FEEDBACK,
+    HAND_OVER_FORM,
+    INPUT,
+    OPEN_LINK,
+    OPEN_THREAD,
+    QUESTION,
+    REJECT_FORM,
+    Origin,
+    block_of,
+)
 from adapters.slack.ids import slack_id, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
+from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, Openings, answer_until
 from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.payloads import SlackClick, origin_of_view
+from adapters.slack.inbound.payloads import SlackClick, Submission, code_entry, code_key, origin_of_view
+from adapters.slack.render.blocks import Block
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -19,27 +56,26 @@ from adapters.slack.render.forms import (
     arguments_modal,
     code_modal,
     edit_modal,
+    entries,
+    error_blocks,
     hand_over_modal,
     hidden_modal,
+    note_modal,
     reject_modal,
 )
 from adapters.slack.render.posts import sign_in_piece
 from adapters.slack.web_api.client import AT_ONCE
+from bot.accounts.codes import code_in
 from bot.domain import (
+    AlreadySettled,
     ApprovalView,
-    ClarificationView,
     ClickResult,
-    Content,
-    Decision,
-    Dismissal,
     Feedback,
     Form,
-    Hidden,
     Invalid,
-    OutcomeChoice,
     Person,
+    Refused,
     Settled,
-    SignInReply,
     SignInView,
     Unknown,
     Unwelcome,
@@ -48,31 +84,23 @@ from bot.services import Services
 
 DECIDING = frozenset(
     {
-        actions.APPROVE,
-        actions.SIGNED_IN,
-        actions.NOT_NOW,
-        actions.IT_WAS_DONE,
-        actions.TRY_AGAIN,
-        actions.SKIP,
-        actions.FEEDBACK,
-        actions.TAKE_BACK,
-        actions.REVOKE,
-        actions.DECLINE,
-        actions.CANCEL,
-        actions.DISCONNECT,
+        *(actions.APPROVE, actions.TAKE_BACK, actions.REVOKE, actions.DECLINE, actions.CANCEL, actions.DISCONNECT),
+        *(actions.SIGNED_IN, actions.NOT_NOW, actions.IT_WAS_DONE, actions.TRY_AGAIN, actions.SKIP, FEEDBACK),
     }
 )
-TOLD = frozenset({actions.FEEDBACK, actions.DISCONNECT})
+"""Buttons that settle something by themselves; the other settling actions are forms."""
+SHOWING = frozenset(
+    {
+        *(actions.REJECT, actions.EDIT, actions.ALWAYS, actions.HAND_OVER, actions.APPROVE_ALL, actions.ANSWER),
+        *(actions.SHOW_ALL, actions.PAGE, actions.LOOK, actions.LOOK_PAGE, actions.ENTER_CODE, actions.GET_LINK),
+    }
+)
+TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
 """What no card shows is told whoever clicked."""
 DISCONNECT_WHO_WITHIN = 0.8
 """Seconds, of the 3 that Slack waits, for finding out who disconnects: telling the service may take 2 of them."""
-SETTLED_ALREADY = "This is settled already; nothing waits for you here."
-NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
-NOT_KNOWN = Unknown("This button is not known any more.")
 NOT_YOUR_CODE = "Only the person whose sign-in this is can enter its code."
 NO_CODE = "No code is waited for here (any more). Get your link again, and sign in anew."
-
-OutcomeVerb = Literal["it_was_done", "try_again", "skip"]
 
 
 class SlackClickHandler:
@@ -83,20 +111,6 @@ class SlackClickHandler:
         self._answers = answers
         self._home = home
         self._background = background
-        self._shows: dict[str, Callable[[SlackClick, Person], Awaitable[None]]] = {
-            actions.REJECT: self._reject,
-            actions.EDIT: self._edit,
-            actions.SHOW_ALL: self._show_all,
-            actions.LOOK: self._look,
-            actions.LOOK_PAGE: self._look_page,
-            actions.APPROVE_ALL: self._approve_all,
-            actions.ALWAYS: self._always,
-            actions.HAND_OVER: self._hand_over,
-            actions.ANSWER: self._answer,
-            actions.GET_LINK: self._get_link,
-            actions.ENTER_CODE: self._enter_code,
-            actions.PAGE: self._page,
-        }
 
     async def handle(self, click: SlackClick) -> bool:
         """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours (any more),
@@ -106,9 +120,9 @@ class SlackClickHandler:
         """
         if click.action in DECIDING:
             await self._decide(click)
-        elif click.action in self._shows:
+        elif click.action in SHOWING:
             self._background.start(self._show(click), f"click {click.action}")
-        elif click.action not in (actions.OPEN_LINK, actions.OPEN_THREAD):  # Slack has opened those already
+        elif click.action not in (OPEN_LINK, OPEN_THREAD):  # Slack has opened those already
             self._background.start(self._answers.say(click.visitor, NOT_KNOWN.text), "unknown button")
             return False
         return True
@@ -121,11 +135,22 @@ class SlackClickHandler:
         if isinstance(person, Unwelcome):
             self._background.start(self._answers.say(click.visitor, person.text), "refusal")
             return
-        result = await settle(self._services, click, person)
+        result = await self._settled(click, person)
         self._background.start(self._tell(click, result), "click's answer")
 
+    async def _settled(self, click: SlackClick, person: Person) -> ClickResult:
+        if click.action != FEEDBACK:
+            nothing_typed = Act(click.action, click.key, person, click.value, lambda _name: "", lambda _form: {})
+            return await settle(self._services, nothing_typed)
+        verdict, _, post_id = click.value.partition(":")
+        if verdict not in ("good", "bad"):
+            return NOT_KNOWN
+        opinion = Feedback(person, post_id, cast("Literal['good', 'bad']", verdict))
+        return await self._services.inbox.feedback(opinion)
+
     async def _tell(self, click: SlackClick, result: ClickResult) -> None:
-        if text := answer_in_words(click.action, result):
+        shown_by_card = isinstance(result, Settled) and result.final and click.action not in TOLD
+        if text := "" if shown_by_card else in_words(result):
             await self._answers.say(click.visitor, text)
         if click.visitor.home:
             await self._home.publish(click.visitor)
@@ -137,119 +162,62 @@ class SlackClickHandler:
             person = await self._answers.who(click.visitor)
             if isinstance(person, Unwelcome):
                 await self._answers.say(click.visitor, person.text)
+            elif click.action == actions.GET_LINK:
+                await self._get_link(click, person)
             else:
-                await self._shows[click.action](click, person)
+                await self._open(click, person)
 
-    async def _reject(self, click: SlackClick, person: Person) -> None:
-        if view := await self._waiting(click):
-            await self._answers.open(click.visitor, reject_modal(view, origin_of(click)))
-
-    async def _always(self, click: SlackClick, person: Person) -> None:
-        if view := await self._waiting(click):
-            await self._answers.open(click.visitor, always_modal(view, origin_of(click)))
-
-    async def _hand_over(self, click: SlackClick, person: Person) -> None:
-        if view := await self._waiting(click):
-            await self._answers.open(click.visitor, hand_over_modal(view, origin_of(click)))
-
-    async def _edit(self, click: SlackClick, person: Person) -> None:
-        form = await self._services.approvals.edit_form(click.value, person)
-        if isinstance(form, Form):
-            await self._answers.open(click.visitor, edit_modal(form, origin_of(click), person))
-        else:
-            await self._answers.say(click.visitor, form.text)
-
-    async def _show_all(self, click: SlackClick, person: Person) -> None:
-        view = await self._approval(click, click.value)
-        if isinstance(view, ApprovalView):
-            await self._answers.open(click.visitor, arguments_modal(view, 0, origin_of(click)))
-        else:
-            await self._answers.say(click.visitor, view.text)
-
-    async def _look(self, click: SlackClick, person: Person) -> None:
-        hidden = await self._services.approvals.reveal(click.value, person)
-        if isinstance(hidden, Hidden):
-            await self._answers.open(click.visitor, hidden_modal(hidden, 0, origin_of(click)))
-        else:
-            await self._answers.say(click.visitor, hidden.text)
-
-    async def _look_page(self, click: SlackClick, person: Person) -> None:
-        """Another page is another look: whether this person may is judged once more."""
-        number, _, approval_id = click.value.partition(":")
-        origin = origin_of_view(click.view)
-        if origin is None or not (number.isascii() and number.isdigit()):
-            await self._answers.say(click.visitor, NOT_KNOWN.text)
-            return
-        hidden = await self._services.approvals.reveal(approval_id, person)
-        if isinstance(hidden, Hidden):
+    async def _open(self, click: SlackClick, person: Person) -> None:
+        turns = click.action in (actions.PAGE, actions.LOOK_PAGE)
+        origin = origin_of_view(click.view) if turns else origin_of(click)
+        modal = NOT_KNOWN.text if origin is None else await self._modal(click, person, origin)
+        if isinstance(modal, str):
+            await self._answers.say(click.visitor, modal)
+        elif turns:
             view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
-            await self._answers.turn(click.visitor, view_id, view_hash, hidden_modal(hidden, int(number[:6]), origin))
+            await self._answers.turn(click.visitor, view_id, view_hash, modal)
         else:
-            await self._answers.say(click.visitor, hidden.text)
+            await self._answers.open(click.visitor, modal)
 
-    async def _approve_all(self, click: SlackClick, person: Person) -> None:
-        together = await self._services.queries.together(click.value, person)
-        if together.listed or together.more:
-            await self._answers.open(click.visitor, approve_all_modal(together, origin_of(click)))
-        else:
-            await self._answers.say(click.visitor, NOTHING_TO_APPROVE)
+    async def _modal(self, click: SlackClick, person: Person, origin: Origin) -> Block | str:
+        """What the button opens, or a sentence on why it opens nothing."""
 
-    async def _answer(self, click: SlackClick, person: Person) -> None:
-        form = await self._services.questions.form(click.value, person)
-        if isinstance(form, Form):
-            view = await self._card(click)
-            server = view.server if isinstance(view, ClarificationView) else ""
-            await self._answers.open(click.visitor, answer_modal(form, origin_of(click), person, server))
-        else:
-            await self._answers.say(click.visitor, form.text)
+        async def arguments(view: ApprovalView, page: int) -> Block:
+            return arguments_modal(view, page, origin)
+
+        if click.action == actions.ENTER_CODE:
+            return await self._code_modal(click, person, origin)
+        draw = DialogRenderer(
+            about={
+                actions.REJECT: partial(reject_modal, origin=origin),
+                actions.ALWAYS: partial(always_modal, origin=origin),
+                actions.HAND_OVER: partial(hand_over_modal, origin=origin),
+            },
+            edit=lambda form: edit_modal(form, origin, person),
+            answer=lambda form, server: answer_modal(form, origin, person, server),
+            arguments=arguments,
+            hidden=lambda hidden, page: hidden_modal(hidden, page, origin),
+            approve_all=lambda together: approve_all_modal(together, origin),
+        )
+        within = within_team(click.visitor.team)
+        return await dialog_for(click.action, click.value, person, services=self._services, within=within, draw=draw)
+
+    async def _code_modal(self, click: SlackClick, person: Person, origin: Origin) -> Block | str:
+        view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
+        if not isinstance(view, SignInView) or view.owner_id != person.person_id:
+            return NOT_YOUR_CODE
+        return code_modal(view, origin) if view.code_wanted else NO_CODE
 
     async def _get_link(self, click: SlackClick, person: Person) -> None:
         link = await self._services.sign_in_links.link(click.value, person.person_id)
         if not isinstance(link, str):
             await self._answers.say(click.visitor, link.text)
             return
-        view = await self._card(click)
+        view = await content_of(self._services.queries, click.value, within_team(click.visitor.team))
         if not isinstance(view, SignInView) or view.status != "open":  # settled between the two readings
             await self._answers.say(click.visitor, SETTLED_ALREADY)
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
-
-    async def _enter_code(self, click: SlackClick, person: Person) -> None:
-        view = await self._card(click)
-        if not isinstance(view, SignInView) or view.owner_id != person.person_id:
-            await self._answers.say(click.visitor, NOT_YOUR_CODE)
-        elif not view.code_wanted:
-            await self._answers.say(click.visitor, NO_CODE)
-        else:
-            await self._answers.open(click.visitor, code_modal(view, origin_of(click)))
-
-    async def _page(self, click: SlackClick, person: Person) -> None:
-        number, _, approval_id = click.value.partition(":")
-        origin = origin_of_view(click.view)
-        view = await self._approval(click, approval_id)
-        if isinstance(view, ApprovalView) and origin is not None and number.isascii() and number.isdigit():
-            modal = arguments_modal(view, int(number[:6]), origin)
-            view_id, view_hash = slack_id(click.view, "id"), token(click.view, "hash")
-            await self._answers.turn(click.visitor, view_id, view_hash, modal)
-        else:
-            await self._answers.say(click.visitor, (view if isinstance(view, Unknown) else NOT_KNOWN).text)
-
-    async def _approval(self, click: SlackClick, approval_id: str) -> ApprovalView | Unknown:
-        """An approval of the workspace where somebody clicked: those of others are none of theirs."""
-        return await self._services.queries.approval(approval_id, within_team(click.visitor.team))
-
-    async def _card(self, click: SlackClick) -> Content | None:
-        """What the card of the clicked button's subject shows now; quick, since a trigger lives 3 s."""
-        shown = await self._services.queries.shown(click.value)
-        return shown[0].post.content if shown else None
-
-    async def _waiting(self, click: SlackClick) -> ApprovalView | None:
-        """The approval, while it waits; else the person is told."""
-        view = await self._approval(click, click.value)
-        if isinstance(view, ApprovalView) and view.status == "pending":
-            return view
-        await self._answers.say(click.visitor, view.text if isinstance(view, Unknown) else SETTLED_ALREADY)
-        return None
 
 
 def origin_of(click: SlackClick) -> Origin:
@@ -258,42 +226,115 @@ def origin_of(click: SlackClick) -> Origin:
     return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
 
 
-async def settle(services: Services, click: SlackClick, person: Person) -> ClickResult:
-    """Judge and record a click that decides."""
-    match click.action:
-        case actions.APPROVE:
-            results = await services.approvals.decide(Decision(click.key, person, (click.value,), "approve"))
-            return results[click.value]
-        case actions.SIGNED_IN | actions.NOT_NOW:
-            return await services.connections.sign_in_reply(
-                SignInReply(click.key, person, click.value, done=click.action == actions.SIGNED_IN)
-            )
-        case actions.DECLINE | actions.CANCEL:
-            action = cast("Literal['decline', 'cancel']", click.action)
-            return await services.questions.dismiss(Dismissal(click.key, person, click.value, action))
-        case actions.DISCONNECT:
-            return await services.connections.disconnect(click.value, person)
-        case actions.TAKE_BACK:
-            return await services.approvals.withdraw_request(click.key, click.value, person)
-        case actions.REVOKE:
-            return await services.approvals.revoke_standing_approval(click.value, person)
-        case actions.FEEDBACK:
-            verdict, _, post_id = click.value.partition(":")
-            if verdict not in ("good", "bad"):
-                return NOT_KNOWN
-            return await services.inbox.feedback(Feedback(person, post_id, cast("Literal['good', 'bad']", verdict)))
-        case choice:
-            return await services.approvals.settle_outcome(
-                OutcomeChoice(click.key, person, click.value, cast("OutcomeVerb", choice))
-            )
+# ------------------------------------------------------------------------------------------------ submitted modals
+
+Answer = dict[str, Any]
+"""The body of the answer to `view_submission`: empty closes the modal."""
+CLOSE: Answer = {}
+NOT_OURS = "This form is not known any more. Please open it again."
+_SETTLING = {
+    REJECT_FORM: actions.REJECT,
+    EDIT_FORM: actions.EDIT,
+    ANSWER_FORM: actions.ANSWER,
+    ALWAYS_FORM: actions.ALWAYS,
+    CODE_FORM: actions.ENTER_CODE,
+    HAND_OVER_FORM: actions.HAND_OVER,
+}
+_TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
+"""Slack: 24 characters."""
+_TOLD = {CODE_FORM: "Connected", HAND_OVER_FORM: "Asked"}
+"""Forms whose success no card shows: the title under which it is said."""
 
 
-def answer_in_words(action: str, result: ClickResult) -> str:
-    """What the person is told of their click; empty: the card shows it."""
+class Modals:
+    """What each form does."""
+
+    def __init__(
+        self, services: Services, answers: SlackAnswers, openings: Openings, home: HomeTab, background: BackgroundTasks
+    ) -> None:
+        self._services = services
+        self._answers = answers
+        self._openings = openings
+        self._home = home
+        self._background = background
+
+    async def handle(self, submission: Submission) -> Answer:
+        """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
+        work and the form stays open."""
+        form, origin = submission.form, submission.origin
+        if origin is None or form not in (*_SETTLING, APPROVE_ALL_FORM, ASK_FORM):
+            return said("Countersign", NOT_OURS)
+        person = await self._answers.who(submission.visitor, WHO_WITHIN)
+        if isinstance(person, Unwelcome):
+            return with_errors({"": person.text}, submission)
+        if form == APPROVE_ALL_FORM:
+            results = await approve_all(self._services, submission.key, person, origin.subject)
+            told = all_in_words(results)
+            answer = said("Approve all", told) if told else CLOSE if results else said("Countersign", NOT_OURS)
+        elif form == ASK_FORM:
+            answer = await self._ask(submission, origin, person)
+        else:
+            answer = await self._settle(submission, origin, person)
+        if origin.home and answer.get("response_action") != "errors":
+            self._background.start(self._home.publish(submission.visitor), "home")
+        return answer
+
+    async def _settle(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+        def values(form: Form) -> dict[str, Any]:
+            return entries(submission.values, form.fields, person)
+
+        action, text = _SETTLING[submission.form], partial(typed, submission)
+        key = code_key(submission.visitor) if action == actions.ENTER_CODE else submission.key
+        act = Act(action, key, person, origin.subject, text, values)
+        if action != actions.HAND_OVER:
+            return answer_to(await settle(self._services, act), submission)
+        picked = slack_id(submission.values, block_of(actions.COLLEAGUE), INPUT, "selected_user")
+        result = await hand_over(self._services, act, picked, partial(self._answers.colleague, submission.visitor))
+        if isinstance(result, Refused):
+            return with_errors({actions.COLLEAGUE if picked else actions.ADDRESS: result.text}, submission)
+        return answer_to(result, submission)
+
+    async def _ask(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+        question = typed(submission, QUESTION)
+        if not question:
+            return with_errors({QUESTION: "Please write what you want to know."}, submission)
+        if code := code_in(question):  # asked, it would stand in the channel
+            result = await self._services.connections.enter_code(code_entry(submission.visitor, person, code))
+            return said("Code", in_words(result))
+        location, until = submission.visitor.location, answer_until() - WHO_WITHIN
+        direct = location.channel.startswith("D")
+        asked = AskedQuestion(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
+        trouble = await self._openings.ask(asked)
+        return said("Not asked", trouble) if trouble else CLOSE
+
+
+def typed(submission: Submission, name: str) -> str:
+    """What was typed into, or chosen in, an input of ours."""
+    state = (submission.values, block_of(name), INPUT)
+    return words(*state, "value").strip() or words(*state, "selected_option", "value")
+
+
+def answer_to(result: ClickResult, submission: Submission) -> Answer:
+    """A form that settled something closes; mistakes show in it; everything else is said in its place."""
     match result:
-        case Settled(text, final):
-            return text if action in TOLD or not final else ""
+        case Settled() if submission.form in _TOLD:
+            return said(_TOLD[submission.form], result.text)
+        case Settled(_, final=True):
+            return CLOSE
         case Invalid(errors):
-            return " ".join(errors.values())
+            return with_errors(errors, submission)
         case _:
-            return result.text
+            return said(_TITLES.get(type(result), "Not possible"), result.text)
+
+
+def with_errors(errors: Mapping[str, str], submission: Submission) -> Answer:
+    """Mistakes, shown at their inputs; in a form without inputs in its place."""
+    blocks = error_blocks(errors, submission.view)
+    if not blocks:
+        return said("Not possible", "\n".join(errors.values()))
+    return {"response_action": "errors", "errors": blocks}
+
+
+def said(title: str, text: str) -> Answer:
+    """A sentence in the modal's place."""
+    return {"response_action": "update", "view": note_modal(title, text)}

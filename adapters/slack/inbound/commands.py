@@ -13,13 +13,14 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
+from adapters.shared.clicks import in_words
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.actions import Origin
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.events import origin_of, text_of
 from adapters.slack.inbound.home_tab import SlackOverviews
-from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand, code_entry, in_words, without_code
+from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand, code_entry, without_code
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.forms import ask_modal
 from adapters.slack.render.posts import SlackMessage, connections_piece, help_piece, note, opening, overview_piece

@@ -10,8 +10,8 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.untrusted_json import part, words
 from adapters.slack.ids import SlackLocation, slack_id, slack_ts
+from adapters.slack.inbound.clicks import said
 from adapters.slack.inbound.commands import ephemeral
-from adapters.slack.inbound.modals import said
 from adapters.slack.inbound.payloads import web_address
 from adapters.slack.outbound.posting import reply
 from adapters.slack.render.posts import note

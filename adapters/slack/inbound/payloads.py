@@ -11,12 +11,7 @@ from adapters.shared.untrusted_json import part, parts, words
 from adapters.slack.actions import Origin, load_origin
 from adapters.slack.ids import SlackLocation, click_key, form_key, our_id, slack_id, slack_ts, token, within_team
 from bot.accounts.codes import code_in
-from bot.domain import (
-    ClickResult,
-    CodeEntry,
-    Invalid,
-    Person,
-)
+from bot.domain import CodeEntry, Person
 
 Payload = Mapping[str, Any]
 
@@ -208,25 +203,19 @@ def web_address(payload: Payload, name: str) -> str:
     return found if found.startswith(("https://", "http://")) and found.isprintable() and len(found) < 2_000 else ""
 
 
-# One-time codes of sign-ins, typed where they are no message: into their form, after the command, into the shortcut's
-# form. A code is for the services alone: it is not posted, and not quoted from a message either.
-
 # --------------------------------------------------- one-time codes typed where they are no message
 # Into their form, after the command, into the shortcut's form. A code is neither posted nor quoted from a message.
 
 
-def code_entry(visitor: SlackVisitor, person: Person, code: str, sign_in_id: str | None = None) -> CodeEntry:
-    """What was typed, as `Connections.enter_code` takes it.
-
-    Its key is the trigger of the gesture, which is another one for each try: the modal stays the same after a wrong
-    code, and by its own key further tries would pass for the first, delivered again, and not be counted.
-    """
-    return CodeEntry(f"{within_team(visitor.team)}code:{visitor.trigger_id or uuid4().hex}", person, code, sign_in_id)
+def code_entry(visitor: SlackVisitor, person: Person, code: str) -> CodeEntry:
+    """What was typed, as `Connections.enter_code` takes it."""
+    return CodeEntry(code_key(visitor), person, code)
 
 
-def in_words(result: ClickResult) -> str:
-    """What came of it, for the person who typed it."""
-    return " ".join(result.errors.values()) if isinstance(result, Invalid) else result.text
+def code_key(visitor: SlackVisitor) -> str:
+    """Names one try: the trigger of the gesture, which is another one each time. The modal stays the same after a wrong
+    code, and by its own key further tries would pass for the first, delivered again, and not be counted."""
+    return f"{within_team(visitor.team)}code:{visitor.trigger_id or uuid4().hex}"
 
 
 def without_code(text: str) -> str:

@@ -27,12 +27,11 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import LONG, has_too_many_values
-from adapters.slack import actions
-from adapters.slack.inbound.clicks import SlackClickHandler
+from adapters.slack.actions import COMMAND, SHORTCUT
+from adapters.slack.inbound.clicks import Modals, SlackClickHandler
 from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler
 from adapters.slack.inbound.events import SlackRecipient
 from adapters.slack.inbound.messages import SlackMessageHandler
-from adapters.slack.inbound.modals import Modals
 from adapters.slack.inbound.not_installed import NotInstalled
 from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission
 from adapters.slack.web_api.client import QUIET
@@ -298,9 +297,9 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
     app.action(_ANYTHING)(clicked)
     app.view(_ANYTHING)(submitted)
     app.view_closed(_ANYTHING)(_not_known)
-    app.command(actions.COMMAND)(commanded)
+    app.command(COMMAND)(commanded)
     app.command(_ANYTHING)(_not_known)
-    app.message_shortcut(actions.SHORTCUT)(asked_about)
+    app.message_shortcut(SHORTCUT)(asked_about)
     app.shortcut(_ANYTHING)(_not_known)
     app.options(_ANYTHING)(_not_known)
     app.error(_failing(handlers.not_installed))

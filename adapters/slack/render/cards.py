@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapters.shared import wording
+from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpt, excerpts_of_approval
 from adapters.shared.wording import call_name, line, passage
-from adapters.slack import actions
+from adapters.slack.actions import OPEN_LINK
 from adapters.slack.render.arguments import pair_blocks
 from adapters.slack.render.blocks import (
     LONGEST_HEADER,
@@ -320,7 +320,7 @@ def sign_in_piece(view: SignInView, link: str) -> SlackMessage:
     # When an account is connected, the callback says when that is done.
     done = [] if view.service else [button("I have signed in", actions.SIGNED_IN, view.sign_in_id, "primary")]
     code = [_enter_code(view)] if view.code_wanted else []
-    buttons = button_row(link_button("Open the sign-in page", actions.OPEN_LINK, link), *done, *code, not_now)
+    buttons = button_row(link_button("Open the sign-in page", OPEN_LINK, link), *done, *code, not_now)
     return piece([sentence(text), *told, buttons], text)
 
 

@@ -8,11 +8,24 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
-from adapters.shared import wording
+from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpt
 from adapters.shared.wording import call_name, line, passage
-from adapters.slack import actions
-from adapters.slack.actions import INPUT, Origin, block_of
+from adapters.slack.actions import (
+    ALWAYS_FORM,
+    ANSWER_FORM,
+    APPROVE_ALL_FORM,
+    ASK_FORM,
+    CODE_FORM,
+    EDIT_FORM,
+    HAND_OVER_FORM,
+    INPUT,
+    NOTE,
+    QUESTION,
+    REJECT_FORM,
+    Origin,
+    block_of,
+)
 from adapters.slack.render.arguments import argument_page, summary
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
@@ -64,7 +77,7 @@ _LONGEST_CODE = 40
 
 def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
     """The form to edit a waiting call with. Submitting it approves."""
-    return _modal("Edit and approve", _form_blocks(form, person), actions.EDIT_FORM, origin, "Approve")
+    return _modal("Edit and approve", _form_blocks(form, person), EDIT_FORM, origin, "Approve")
 
 
 def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -> Block:
@@ -72,23 +85,23 @@ def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -
     asker = f"The tool server {line(server, _NAME)} asks, and gets the answer. Never tell it a password."
     asked = [context(plain(asker))] if server else []
     yes = "Answer" if form.fields else "Accept"
-    return _modal("Answer", [*asked, *_form_blocks(form, person)], actions.ANSWER_FORM, origin, yes)
+    return _modal("Answer", [*asked, *_form_blocks(form, person)], ANSWER_FORM, origin, yes)
 
 
 def code_modal(view: SignInView, origin: Origin) -> Block:
     """The form for the one-time code that the browser showed at the end of a sign-in."""
-    typed = {"type": "plain_text_input", "action_id": actions.INPUT, "max_length": _LONGEST_CODE}
+    typed = {"type": "plain_text_input", "action_id": INPUT, "max_length": _LONGEST_CODE}
     blocks = [
         sentence(f"Your browser shows a code after you have signed in at {where_to(view)}."),
         {
             "type": "input",
-            "block_id": actions.block_of(actions.CODE),
+            "block_id": block_of(actions.CODE),
             "label": plain("Code"),
             "hint": plain("Such as K7QM-3DZP. Only a code from your own browser: never one that somebody sent you."),
             "element": typed,
         },
     ]
-    return _modal("Enter code", blocks, actions.CODE_FORM, origin, "Connect")
+    return _modal("Enter code", blocks, CODE_FORM, origin, "Connect")
 
 
 def reject_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -97,7 +110,7 @@ def reject_modal(view: ApprovalView, origin: Origin) -> Block:
         sentence(line(call_name(view.server, view.tool), _NAME)),
         text_input(actions.REASON, "Reason", optional=not view.reason_required),
     ]
-    return _modal("Reject", blocks, actions.REJECT_FORM, origin, "Reject")
+    return _modal("Reject", blocks, REJECT_FORM, origin, "Reject")
 
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -105,24 +118,24 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
     shown = excerpt(view.arguments, _CALL_ARGUMENTS, _CALL_VALUE)
     name = run(line(call_name(view.server, view.tool), _NAME), "bold")
     options = [{"text": plain(words), "value": words} for words in DURATIONS]
-    menu = {"type": "static_select", "action_id": actions.INPUT, "options": options, "initial_option": options[0]}
+    menu = {"type": "static_select", "action_id": INPUT, "options": options, "initial_option": options[0]}
     blocks = [
         rich_text(flow([name, *summary(shown.pairs), *_unseen(view, shown)])),
-        {"type": "input", "block_id": actions.block_of(actions.DURATION), "label": plain("For"), "element": menu},
+        {"type": "input", "block_id": block_of(actions.DURATION), "label": plain("For"), "element": menu},
         context(plain(f"{wording.ALWAYS_MEANS} in the Home tab.")),
     ]
-    return _modal("Always allow", blocks, actions.ALWAYS_FORM, origin, "Approve")
+    return _modal("Always allow", blocks, ALWAYS_FORM, origin, "Approve")
 
 
 def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
     """The form to ask somebody else with."""
-    menu = {"type": "users_select", "action_id": actions.INPUT}
-    typed = {"type": "email_text_input", "action_id": actions.INPUT}
+    menu = {"type": "users_select", "action_id": INPUT}
+    typed = {"type": "email_text_input", "action_id": INPUT}
     blocks = [
         sentence(line(call_name(view.server, view.tool), _NAME)),
         {
             "type": "input",
-            "block_id": actions.block_of(actions.COLLEAGUE),
+            "block_id": block_of(actions.COLLEAGUE),
             "label": plain("Who should decide?"),
             "hint": plain("They get the card directly. It has to be somebody who may decide this."),
             "optional": True,
@@ -130,14 +143,14 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
         },
         {
             "type": "input",
-            "block_id": actions.block_of(actions.ADDRESS),
+            "block_id": block_of(actions.ADDRESS),
             "label": plain("Or their e-mail address"),
             "hint": plain("For somebody who is elsewhere, such as in Teams, and has written to me there."),
             "optional": True,
             "element": typed,
         },
     ]
-    return _modal("Ask somebody else", blocks, actions.HAND_OVER_FORM, origin, "Ask")
+    return _modal("Ask somebody else", blocks, HAND_OVER_FORM, origin, "Ask")
 
 
 def approve_all_modal(together: Together, origin: Origin) -> Block:
@@ -148,7 +161,7 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
         blocks.append(context(plain(wording.more_not_listed(left))))
-    return _modal("Approve all", blocks, actions.APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
+    return _modal("Approve all", blocks, APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
 
 
 def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
@@ -156,7 +169,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
     told = [unseen_in_words(view, "") or fingerprint_in_words(view)]
     name = call_name(view.server, view.tool)
     blocks = _paged(name, told, view.arguments, page, action=actions.PAGE, approval_id=view.approval_id)
-    return _modal("Show all", blocks, actions.NOTE, origin)
+    return _modal("Show all", blocks, NOTE, origin)
 
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
@@ -164,7 +177,7 @@ def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
     blocks = _paged(name, told, hidden.secrets, page, action=actions.LOOK_PAGE, approval_id=hidden.approval_id)
-    return _modal("What is hidden", blocks, actions.NOTE, origin)
+    return _modal("What is hidden", blocks, NOTE, origin)
 
 
 def _paged(
@@ -186,14 +199,14 @@ def ask_modal(quoted: str, origin: Origin) -> Block:
     """The form of the message shortcut: what to do about a message."""
     blocks = [
         rich_text(quote(passage(quoted, LONGEST_TEXT))),
-        text_input(actions.QUESTION, "What should I do about it?"),
+        text_input(QUESTION, "What should I do about it?"),
     ]
-    return _modal("Ask Countersign", blocks, actions.ASK_FORM, origin, "Ask")
+    return _modal("Ask Countersign", blocks, ASK_FORM, origin, "Ask")
 
 
 def note_modal(title: str, text: str) -> Block:
     """A modal that only says something."""
-    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], actions.NOTE, Origin())
+    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], NOTE, Origin())
 
 
 def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin, submit: str = "") -> Block:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from adapters.shared import wording
+from adapters.shared.actions import DISCONNECT, REVOKE
 from adapters.shared.arguments import excerpt
 from adapters.shared.wording import call_name, line
-from adapters.slack.actions import DISCONNECT, OPEN_THREAD, REVOKE
+from adapters.slack.actions import OPEN_THREAD
 from adapters.slack.render.arguments import summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,

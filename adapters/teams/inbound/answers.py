@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.clicks import WENT_WRONG
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, person_id
@@ -21,7 +22,6 @@ from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
 NOT_FOUND_OUT = "I could not find out who you are in Teams just now, so nothing was changed. Please try again."
-WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me first, so that I can say why."
 """The one thing that others may see of a refusal: where neither a targeted message nor a chat exists."""
 

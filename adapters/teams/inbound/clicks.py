@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
+from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG, Act, content_of, in_words, settle
 from adapters.shared.untrusted_json import words
-from adapters.teams import actions
-from adapters.teams.ids import TeamsLocation, is_object_id
-from adapters.teams.inbound.answers import WENT_WRONG, Reply, TeamsAnswers, shown_card, told
-from adapters.teams.inbound.deciding import (
-    DECIDING,
-    NOT_KNOWN,
-    SENT,
-    SignInLinkReplies,
-    content_of,
-    in_words,
-    may_decide,
-    settle,
+from adapters.teams.actions import (
+    ALWAYS_DIALOG,
+    ANSWER_DIALOG,
+    APPROVE_ALL_DIALOG,
+    CODE_DIALOG,
+    DISCONNECT_DIALOG,
+    EDIT_DIALOG,
+    HAND_OVER_DIALOG,
+    LOOK_DIALOG,
+    REFRESH,
+    REJECT_DIALOG,
 )
+from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.answers import Reply, TeamsAnswers, shown_card, told
 from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.render.cards import has_asked
-from adapters.teams.render.posts import card_of
-from bot.approvals.decisions import Approvals
-from bot.domain import ApprovalView, ClickResult, Handover, Invalid, Person, Settled, Unknown, Unwelcome
+from adapters.teams.render.inputs import entries
+from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link
+from bot.accounts.sign_ins import SignInLinks
+from bot.domain import ApprovalView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
+from bot.queries import Queries
 from bot.services import Services
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
+SENT = "I am sending you the link in a message that only you can see."
+ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, REFRESH})
 _WINDOWS = frozenset(
     {
-        actions.REJECT_DIALOG,
-        actions.EDIT_DIALOG,
-        actions.SHOW_ALL,
-        actions.LOOK_DIALOG,
-        actions.APPROVE_ALL_DIALOG,
-        actions.ANSWER_DIALOG,
-        actions.ALWAYS_DIALOG,
-        actions.HAND_OVER_DIALOG,
-        actions.CODE_DIALOG,
-        actions.DISCONNECT_DIALOG,
+        *(REJECT_DIALOG, EDIT_DIALOG, LOOK_DIALOG, APPROVE_ALL_DIALOG, ANSWER_DIALOG, ALWAYS_DIALOG, HAND_OVER_DIALOG),
+        *(CODE_DIALOG, DISCONNECT_DIALOG, actions.SHOW_ALL),
     }
 )
 
@@ -67,9 +67,9 @@ class TeamsClickHandler:
         person = await self._answers.who(click.visitor)
         if isinstance(person, Unwelcome):
             return told(person.text)
-        if click.action in DECIDING:
+        if click.action in actions.SETTLING:
             reply = await self._decided(click, person)
-        elif click.action == actions.REFRESH:
+        elif click.action == REFRESH:
             reply = await self._next_state(click, person, otherwise="")
         elif click.action == actions.GET_LINK:
             return told(await self._links.give(click, person))
@@ -86,41 +86,43 @@ class TeamsClickHandler:
             self._answer(click, person.text)
             return
         if click.action == actions.GET_LINK:
-            self._errand(self._link(click, person), click)
+            self._start(self._link(click, person), click)
         elif click.action in _WINDOWS:
             self._answer(click, NEEDS_A_WINDOW)
-        elif click.action != actions.REFRESH:
+        elif click.action != REFRESH:
             await self._settled(click, person)
         self._duplicates.look_at(click)
 
     async def _settled(self, click: TeamsClick, person: Person) -> None:
         try:
-            result = await settle(self._services, click, person)
+            result = await settle(self._services, act_of(click, person))
         except Exception:
             # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
             self._answer(click, WENT_WRONG)
             raise
         if isinstance(result, Settled):
             if not result.final:  # the card shows it too, so that nobody else has to hear of it
-                self._errand(self._answers.say(click.visitor, result.text, to_others=""), click)
+                self._start(self._answers.say(click.visitor, result.text, to_others=""), click)
         else:
-            self._answer(click, in_words(result))
+            self._answer(click, said_of(result))
 
     async def _decided(self, click: TeamsClick, person: Person) -> Reply:
-        result = await settle(self._services, click, person)
+        result = await settle(self._services, act_of(click, person))
         if isinstance(result, Settled):
             return await self._next_state(click, person, otherwise=result.text)
-        return told(in_words(result))
+        return told(said_of(result))
 
     async def _next_state(self, click: TeamsClick, person: Person, otherwise: str) -> Reply:
         """The card as this person sees it now; a sentence where it is shown nowhere."""
-        content = await content_of(self._services.queries, click)
+        queries, within = self._services.queries, within_of(click)
+        if click.action in ABOUT_APPROVALS:
+            content: Content | Unknown = await queries.approval(click.subject, within)
+        else:
+            content = await content_of(queries, click.subject, within)
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
         asked = isinstance(content, ApprovalView) and has_asked(content, person.person_id)
-        return shown_card(
-            card_of(content, decides=await may_decide(self._services.queries, content, person), asked=asked)
-        )
+        return shown_card(card_of(content, decides=await may_decide(queries, content, person), asked=asked))
 
     async def _link(self, click: TeamsClick, person: Person) -> None:
         async with self._answers.whatever_happens(click.visitor):
@@ -130,31 +132,55 @@ class TeamsClickHandler:
 
     def _answer(self, click: TeamsClick, text: str) -> None:
         if text:
-            self._errand(self._answers.say(click.visitor, text), click)
+            self._start(self._answers.say(click.visitor, text), click)
 
-    def _errand(self, errand: Coroutine[Any, Any, None], click: TeamsClick) -> None:
-        self._background.start(errand, f"click {click.action}")
-
-
-# --------------------------------------------------------------------- asking somebody else to decide
-
-CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
-CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
-FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
-"""Who the account of an object id is, as far as it can be found out."""
+    def _start(self, work: Coroutine[Any, Any, None], click: TeamsClick) -> None:
+        self._background.start(work, f"click {click.action}")
 
 
-async def hand_over(approvals: Approvals, click: TeamsClick, person: Person, colleague: FindColleague) -> ClickResult:
-    """Ask whom the dialog names to decide."""
-    picked, typed = words(click.data, actions.COLLEAGUE).strip(), words(click.data, actions.ADDRESS).strip()
-    if picked and typed:
-        return Invalid({"": CHOOSE_ONE})
-    named = picked or typed
-    if not is_object_id(named):
-        if not typed or "@" not in typed:
-            return Invalid({"": CHOOSE_SOMEBODY})
-        return await approvals.hand_over(Handover(click.key, person, click.subject, typed))
-    found = await colleague(click.visitor.location, named.lower())
-    if isinstance(found, Unwelcome):
-        return Invalid({"": found.text})
-    return await approvals.hand_over(Handover(click.key, person, click.subject, found.person_id, found.name))
+def act_of(click: TeamsClick, person: Person) -> Act:
+    """What a click settles, with what was filled in beside the button."""
+    text, values = partial(words, click.data), partial(entries, click.data)
+    return Act(click.action, click.key, person, click.subject, text, values)
+
+
+def within_of(click: TeamsClick) -> str:
+    """What the ids of all threads of the tenant begin with where somebody clicked: those of others are none of
+    theirs."""
+    return within_tenant(click.visitor.location.tenant)
+
+
+def said_of(result: ClickResult) -> str:
+    """What the person is told of their click; empty: the card shows it."""
+    return "" if isinstance(result, Settled) else in_words(result)
+
+
+async def may_decide(queries: Queries, content: Content, person: Person) -> bool:
+    """Whether they see buttons."""
+    if not isinstance(content, ApprovalView) or content.status != "pending":
+        return False
+    return await queries.permitted(content.approval_id, person)
+
+
+class SignInLinkReplies:
+    """Gives people fresh links to sign in. A link is in nothing but the message that its owner gets."""
+
+    def __init__(
+        self, sign_in_links: SignInLinks, queries: Queries, answers: TeamsAnswers, background: BackgroundTasks
+    ) -> None:
+        self._sign_in_links = sign_in_links
+        self._queries = queries
+        self._answers = answers
+        self._background = background
+
+    async def give(self, click: TeamsClick, person: Person) -> str:
+        """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
+        link = await self._sign_in_links.link(click.subject, person.person_id)
+        if not isinstance(link, str):
+            return link.text
+        view = await content_of(self._queries, click.subject, within_of(click))
+        if not isinstance(view, SignInView):  # settled between the two readings
+            return SETTLED_ALREADY
+        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
+        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
+        return SENT

@@ -12,9 +12,10 @@ from typing import Any
 
 import structlog
 
+from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.calls import CallFailed
-from adapters.teams import actions
+from adapters.teams.actions import REFRESH
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import channel_of, place_of
 from adapters.teams.inbound.gestures import TeamsClick
@@ -31,7 +32,7 @@ _ON_CARDS = frozenset(
     {
         actions.APPROVE,
         actions.REJECT,
-        actions.REFRESH,
+        REFRESH,
         actions.ANSWER,
         actions.IT_WAS_DONE,
         actions.TRY_AGAIN,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.shared.untrusted_json import part, words
-from adapters.teams import actions
+from adapters.teams.actions import ACTION, SUBJECT
 from adapters.teams.ids import click_key, our_id, token
 from adapters.teams.inbound.visitors import TeamsVisitor
 from bot.safe_text import shorten
@@ -56,8 +56,8 @@ def read_click(activity: Activity, data: Mapping[str, Any], visitor: TeamsVisito
     """What a button carries. The same click sent twice has the same key."""
     location, user = visitor.location, visitor.caller.user
     key = click_key(location.tenant, location.conversation, token(activity, "id") or _fingerprint(activity), user)
-    action = words(data, actions.ACTION)
-    return TeamsClick(visitor, action, our_id(data, actions.SUBJECT) if action else "", data, key)
+    action = words(data, ACTION)
+    return TeamsClick(visitor, action, our_id(data, SUBJECT) if action else "", data, key)
 
 
 def read_opinion(activity: Activity) -> Opinion | None:

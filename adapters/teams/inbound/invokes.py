@@ -9,10 +9,11 @@ from typing import Any
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.clicks import WENT_WRONG
 from adapters.shared.untrusted_json import part, words
-from adapters.teams import actions
+from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
-from adapters.teams.inbound.answers import NOTHING, WENT_WRONG, Reply, TeamsAnswers, refused, said, told
+from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, refused, said, told
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
@@ -131,7 +132,7 @@ class Invokes:
 def _is_an_act(name: str, activity: Activity) -> bool:
     """Whether somebody did something, rather than their client or they themselves wanting to see something."""
     if name == "adaptiveCard/action":
-        return words(activity, "value", "action", "data", actions.ACTION) != actions.REFRESH
+        return words(activity, "value", "action", "data", ACTION) != REFRESH
     return name == "task/submit"
 
 

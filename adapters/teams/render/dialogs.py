@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.shared import wording
+from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name
-from adapters.teams import actions
+from adapters.teams.actions import CLOSE, LOOK_DIALOG
 from adapters.teams.render.arguments import argument_page
 from adapters.teams.render.cards import in_their_words, reason_input
 from adapters.teams.render.elements import (
@@ -201,7 +201,7 @@ def note_dialog(text: str) -> Dialog:
 
 
 def _close() -> Element:
-    return submit("Close", actions.CLOSE, "", inputs="none")
+    return submit("Close", CLOSE, "", inputs="none")
 
 
 # ------------------------------------------------------------------------------------------------ forms
@@ -271,7 +271,7 @@ def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element
 
 
 def _look_button(view: ApprovalView) -> list[Element]:
-    look = submit("Look at what is hidden…", actions.LOOK_DIALOG, view.approval_id, inputs="none")
+    look = submit("Look at what is hidden…", LOOK_DIALOG, view.approval_id, inputs="none")
     return [look] if view.masks else []
 
 
@@ -351,7 +351,7 @@ def disconnect_dialog(view: ConnectionView) -> Dialog:
             "you to sign in anew."
         )
         end = submit("Disconnect", actions.DISCONNECT, view.connection_id, inputs="none", style="destructive")
-        keep = submit("Keep it", actions.CLOSE, "", inputs="none")
+        keep = submit("Keep it", CLOSE, "", inputs="none")
         body = [rich(bold(f"Disconnect {account_name(view, space)}?")), rich(words(told))]
         return card(body, [end, keep], summary="Disconnect?")
 

@@ -11,9 +11,10 @@ from itertools import islice
 from urllib.parse import quote, urlencode
 
 from adapters.shared import wording
+from adapters.shared.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.shared.arguments import Excerpt, excerpts
 from adapters.shared.wording import Space, call_name
-from adapters.teams.actions import DISCONNECT_DIALOG, GET_LINK, REVOKE, SHOW_ALL
+from adapters.teams.actions import DISCONNECT_DIALOG
 from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.cards import SIGNS, unseen_note
 from adapters.teams.render.elements import (

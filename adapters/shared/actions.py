@@ -1,0 +1,66 @@
+"""The names of what people do on cards and in dialogs, on every platform.
+
+They stand on cards that were posted long ago, so that none of them may change.
+"""
+
+from __future__ import annotations
+
+# What a button settles; the id that comes with it is that of what it is about.
+APPROVE = "approve"
+REJECT = "reject"
+EDIT = "edit"
+"""Approves with other arguments."""
+ALWAYS = "always"
+"""Approves, and always allows the same call for a while."""
+APPROVE_ALL = "approve_all"
+"""Its id is those that were shown, separated by spaces; on the button that opens the list, that of one of them."""
+HAND_OVER = "hand_over"
+"""Asks somebody else to decide."""
+TAKE_BACK = "take_back"
+"""The requester does not want it any more."""
+REVOKE = "revoke"
+"""Ends a standing approval; its id is that one's."""
+ANSWER = "answer"
+DECLINE = "decline"
+"""A tool's question is answered with no."""
+CANCEL = "cancel"
+"""A tool's question is not answered at all."""
+ENTER_CODE = "enter_code"
+"""The one-time code that a sign-in ended with."""
+DISCONNECT = "disconnect"
+"""Ends a connection; its id is the connection's."""
+SIGNED_IN = "signed_in"
+"""Only for links of the servers' own: with accounts, the callback knows."""
+NOT_NOW = "not_now"
+IT_WAS_DONE = "it_was_done"
+TRY_AGAIN = "try_again"
+SKIP = "skip"
+SETTLING = frozenset(
+    {
+        *(APPROVE, REJECT, EDIT, ALWAYS, TAKE_BACK, REVOKE, ANSWER, DECLINE, CANCEL, ENTER_CODE, DISCONNECT),
+        *(SIGNED_IN, NOT_NOW, IT_WAS_DONE, TRY_AGAIN, SKIP),
+    }
+)
+"""Actions that settle one thing: `adapters.shared.clicks.settle` takes each of them."""
+
+# What a button shows.
+SHOW_ALL = "show_all"
+PAGE = "page"
+"""Another page of that; its id is `{page}:{approval id}`."""
+LOOK = "look"
+"""What is hidden in a waiting call, for one person who may decide it."""
+LOOK_PAGE = "look_page"
+"""Another page of that; its id likewise."""
+GET_LINK = "get_link"
+"""Gives the owner of a sign-in a fresh link, privately."""
+
+# Inputs of our own forms.
+REASON = "reason"
+CODE = "code"
+"""Of a one-time code. What comes in it is never shown again."""
+DURATION = "duration"
+"""The menu of how long a standing approval is for."""
+COLLEAGUE = "colleague"
+"""The menu of whom to ask."""
+ADDRESS = "address"
+"""The e-mail address of whom to ask, for those whom the menu does not have."""

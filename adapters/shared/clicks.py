@@ -1,0 +1,236 @@
+"""What people do with buttons and forms, on every platform: which service judges it, and what a button opens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from adapters.shared import actions
+from bot.domain import (
+    ApprovalView,
+    ClarificationView,
+    ClickResult,
+    CodeEntry,
+    Content,
+    Decision,
+    Dismissal,
+    Form,
+    FormAnswer,
+    Handover,
+    Hidden,
+    Invalid,
+    OutcomeChoice,
+    Person,
+    Settled,
+    SignInReply,
+    Together,
+    Unknown,
+    Unwelcome,
+)
+from bot.queries import Queries
+from bot.services import Services
+from policies.approvers import DURATIONS
+
+NOT_KNOWN = Unknown("This button is not known any more.")
+SETTLED_ALREADY = "This is settled already; nothing waits for you here."
+NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
+CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
+CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
+WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
+_MOST_DIGITS = 6
+"""Of a page's number."""
+
+DialogT = TypeVar("DialogT")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A click or a form that settles something, with who did it."""
+
+    action: str
+    """One of `actions.SETTLING`."""
+    key: str
+    """Names it: the same one delivered twice has the same key."""
+    person: Person
+    subject: str
+    """Id of what it is about."""
+    text: Callable[[str], str]
+    """Returns what was typed into, or chosen in, an input of ours; empty: nothing."""
+    values: Callable[[Form], dict[str, Any]]
+    """Returns what was filled in of a form, by the names of its fields."""
+
+
+# ------------------------------------------------------------------------------------------------ settling
+
+
+async def settle(services: Services, act: Act) -> ClickResult:
+    """Returns what came of it, judged and recorded. Raises whatever the services raise."""
+    key, person, subject = act.key, act.person, act.subject
+    match act.action:
+        case actions.APPROVE | actions.REJECT | actions.EDIT | actions.ALWAYS:
+            return await _decide(services, act)
+        case actions.TAKE_BACK:
+            return await services.approvals.withdraw_request(key, subject, person)
+        case actions.REVOKE:
+            return await services.approvals.revoke_standing_approval(subject, person)
+        case actions.ANSWER:
+            form = await services.questions.form(subject, person)
+            if not isinstance(form, Form):
+                return form
+            return await services.questions.answer(FormAnswer(key, person, subject, act.values(form)))
+        case actions.DECLINE | actions.CANCEL as refusal:
+            verb = cast("Literal['decline', 'cancel']", refusal)
+            return await services.questions.dismiss(Dismissal(key, person, subject, verb))
+        case actions.ENTER_CODE:
+            return await services.connections.enter_code(CodeEntry(key, person, act.text(actions.CODE), subject))
+        case actions.DISCONNECT:
+            return await services.connections.disconnect(subject, person)
+        case actions.SIGNED_IN | actions.NOT_NOW as reply:
+            done = reply == actions.SIGNED_IN
+            return await services.connections.sign_in_reply(SignInReply(key, person, subject, done=done))
+        case actions.IT_WAS_DONE | actions.TRY_AGAIN | actions.SKIP as choice:
+            outcome = cast("Literal['it_was_done', 'try_again', 'skip']", choice)
+            return await services.approvals.settle_outcome(OutcomeChoice(key, person, subject, outcome))
+        case _:
+            return NOT_KNOWN
+
+
+async def _decide(services: Services, act: Act) -> ClickResult:
+    """Approve or reject one call, with what belongs to it."""
+    decision = Decision(act.key, act.person, (act.subject,), "approve")
+    match act.action:
+        case actions.ALWAYS:
+            seconds = DURATIONS.get(act.text(actions.DURATION))
+            if seconds is None:
+                return Invalid({actions.DURATION: "Please choose for how long."})
+            decision = replace(decision, always_for=seconds)
+        case actions.REJECT:
+            decision = replace(decision, verb="reject", reason=act.text(actions.REASON).strip())
+        case actions.EDIT:
+            form = await services.approvals.edit_form(act.subject, act.person)
+            if not isinstance(form, Form):
+                return form
+            decision = replace(decision, arguments=act.values(form))
+    return (await services.approvals.decide(decision))[act.subject]
+
+
+async def approve_all(services: Services, key: str, person: Person, subjects: str) -> tuple[ClickResult, ...]:
+    """Approves exactly those that were shown: what has come since waits on. Returns nothing when none were named."""
+    shown = tuple(dict.fromkeys(subjects.split()))
+    if not shown:
+        return ()
+    return tuple((await services.approvals.decide(Decision(key, person, shown, "approve"))).values())
+
+
+async def hand_over(
+    services: Services, act: Act, picked: str, find: Callable[[str], Awaitable[Person | Unwelcome]]
+) -> ClickResult:
+    """Asks somebody else to decide.
+
+    Args:
+        picked: the platform's id of whom the menu names; empty: nobody.
+        find: finds out who that is.
+    """
+    typed = act.text(actions.ADDRESS).strip()
+    if picked and typed:
+        return Invalid({actions.COLLEAGUE: CHOOSE_ONE})
+    if not picked and "@" not in typed:
+        return Invalid({actions.COLLEAGUE: CHOOSE_SOMEBODY})
+    to, name = typed, ""
+    if picked:
+        found = await find(picked)
+        if isinstance(found, Unwelcome):
+            return Invalid({actions.COLLEAGUE: found.text})
+        to, name = found.person_id, found.name
+    return await services.approvals.hand_over(Handover(act.key, act.person, act.subject, to, name))
+
+
+def in_words(result: ClickResult) -> str:
+    """Returns what came of it as sentences."""
+    return " ".join(result.errors.values()) if isinstance(result, Invalid) else result.text
+
+
+def all_in_words(results: Iterable[ClickResult]) -> str:
+    """Returns what came of several at once: empty when all were settled, else each sentence once, with its count."""
+    results = tuple(results)
+    others = [result for result in results if not (isinstance(result, Settled) and result.final)]
+    if not others:
+        return ""
+    settled = len(results) - len(others)
+    lines = [f"Approved: {settled} of {len(results)}."] if settled else []
+    sentences = Counter(map(in_words, others))
+    lines += [text if count == 1 else f"{text} ({count} times)" for text, count in sentences.items()]
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------------------------------ what a button opens
+
+
+@dataclass(frozen=True, slots=True)
+class DialogRenderer(Generic[DialogT]):
+    """How a platform draws what its buttons open."""
+
+    about: Mapping[str, Callable[[ApprovalView], DialogT]]
+    """The forms about a waiting approval, by action: reject, always, hand over."""
+    edit: Callable[[Form], DialogT]
+    answer: Callable[[Form, str], DialogT]
+    """The second is the name of the tool server that asks; empty: the model does."""
+    arguments: Callable[[ApprovalView, int], Awaitable[DialogT]]
+    hidden: Callable[[Hidden, int], DialogT]
+    approve_all: Callable[[Together], DialogT]
+
+
+async def dialog_for(
+    action: str, subject: str, person: Person, *, services: Services, within: str, draw: DialogRenderer[DialogT]
+) -> DialogT | str:
+    """Returns what a button opens, or a sentence on why it opens nothing. Changes nothing, but that the audit log says
+    who saw what is hidden; whether they may is judged for every page of it. Raises whatever the services raise.
+
+    Args:
+        within: what the ids of all threads begin with in the workspace or tenant where somebody clicked: approvals of
+            others are none of theirs.
+    """
+    number = 0
+    if action in (actions.PAGE, actions.LOOK_PAGE):
+        digits, _, subject = subject.partition(":")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            return NOT_KNOWN.text
+        number = int(digits)
+    match action:
+        case actions.EDIT:
+            form = await services.approvals.edit_form(subject, person)
+            return draw.edit(form) if isinstance(form, Form) else form.text
+        case actions.ANSWER:
+            form = await services.questions.form(subject, person)
+            if not isinstance(form, Form):
+                return form.text
+            return draw.answer(form, await asking_server(services.queries, subject, within))
+        case actions.LOOK | actions.LOOK_PAGE:
+            hidden = await services.approvals.reveal(subject, person)
+            return draw.hidden(hidden, number) if isinstance(hidden, Hidden) else hidden.text
+        case actions.APPROVE_ALL:
+            together = await services.queries.together(subject, person)
+            return draw.approve_all(together) if together.listed or together.more else NOTHING_TO_APPROVE
+        case actions.SHOW_ALL | actions.PAGE | actions.REJECT | actions.ALWAYS | actions.HAND_OVER:
+            view = await services.queries.approval(subject, within)
+            if isinstance(view, Unknown):
+                return view.text
+            if action in (actions.SHOW_ALL, actions.PAGE):
+                return await draw.arguments(view, number)
+            return draw.about[action](view) if view.status == "pending" else SETTLED_ALREADY
+        case _:
+            return NOT_KNOWN.text
+
+
+async def content_of(queries: Queries, subject: str, within: str) -> Content | Unknown:
+    """Returns what the card of a subject shows now, where `within` (as for `dialog_for`) has one."""
+    shown = [each.post for each in await queries.shown(subject)]
+    return next((post.content for post in shown if post.place.key.startswith(within)), NOT_KNOWN)
+
+
+async def asking_server(queries: Queries, clarification_id: str, within: str) -> str:
+    """Returns the name of the tool server that puts a question; empty: the model does."""
+    content = await content_of(queries, clarification_id, within)
+    return content.server if isinstance(content, ClarificationView) else ""
