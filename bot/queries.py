@@ -196,7 +196,7 @@ class Queries:
             here, now = [p for p in kept if p.place is None], self._clock()
             posts_here = [await _alone(post_of(tx, p, row.place, now)) for p in here]
         shown = [await redacted_post(post, self._redactor) for post in posts_here if post is not None]
-        entries: list[MessageView | Post] = sorted([*messages, *shown], key=_time)
+        entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
         return ThreadView(thread_id, row.title, tuple(entries))
 
     async def _to_decide(self, rows: Sequence[ApprovalRow], person: Person) -> list[str]:
@@ -263,7 +263,3 @@ async def _alone(reading: Awaitable[_T]) -> _T:
     found = await reading
     await asyncio.sleep(0)
     return found
-
-
-def _time(entry: MessageView | Post) -> float:
-    return entry.at

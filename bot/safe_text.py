@@ -98,16 +98,13 @@ def _visible_beginning(text: str, most: int) -> tuple[str, int]:
         shown.append(text[done:start])
         length += start - done + len(marked)
         if length > most:
-            count = _count_within(marks, most - (length - len(marked)))
+            room = most - (length - len(marked))
+            # As many marks as there is room for, with the one that goes beyond it.
+            count = next(number for number, size in enumerate(accumulate(map(len, marks)), 1) if size > room)
             return "".join([*shown, *marks[:count]]), len(text) - start - count
         shown.append(marked)
         done = end
     return ("".join([*shown, text[done:]]) if shown else text), 0
-
-
-def _count_within(marks: Sequence[str], most: int) -> int:
-    """How many of them have at most `most` characters, with the one that goes beyond that."""
-    return next(number for number, length in enumerate(accumulate(map(len, marks)), 1) if length > most)
 
 
 @lru_cache(maxsize=1_024)

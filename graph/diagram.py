@@ -36,11 +36,8 @@ def page() -> str:
     ports: Any = _Anything()
     conversation = build_workflow(ports, None).get_graph().draw_mermaid(with_styles=False)
     branch = build_tool_call(ports).get_graph().draw_mermaid(with_styles=False)
-    return f"{_HEAD}{_block(conversation)}{_BRANCH}{_block(branch)}"
-
-
-def _block(mermaid: str) -> str:
-    return f"```mermaid\n{mermaid.strip()}\n```\n"
+    first, second = (f"```mermaid\n{each.strip()}\n```\n" for each in (conversation, branch))
+    return f"{_HEAD}{first}{_BRANCH}{second}"
 
 
 if __name__ == "__main__":

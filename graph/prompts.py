@@ -107,16 +107,14 @@ def _with_background(messages: Sequence[AnyMessage], delivery: str) -> list[AnyM
 def tool_definitions(tools: Sequence[Tool], *, quoted: bool = False) -> list[dict[str, Any]]:
     """The tools as OpenAI-style function definitions, with ours for clarifications. `quoted`: those that are not known
     to read ask for the requester's words too."""
-    schema_of = with_quote if quoted else _own_schema
-    return [_definition(t.full_name, _described(t), schema_of(t)) for t in tools] + [_CLARIFICATION_TOOL]
-
-
-def _own_schema(tool: Tool) -> dict[str, Any]:
-    return dict(tool.input_schema)
-
-
-def _described(tool: Tool) -> str:
-    return tool.description or tool.title or tool.name
+    return [
+        _definition(
+            t.full_name,
+            t.description or t.title or t.name,
+            with_quote(t) if quoted else dict(t.input_schema),
+        )
+        for t in tools
+    ] + [_CLARIFICATION_TOOL]
 
 
 def _definition(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -55,7 +55,11 @@ class CommandLine:
     @property
     def effect(self) -> Effect:
         """One word that writes makes it a write, and so does whatever could not be read."""
-        if not self.readable or self.doubtful or any(map(_writes, self.words)):
+        if (
+            not self.readable
+            or self.doubtful
+            or any(not WRITE_VERBS.isdisjoint((word.lower(), *words_of(word))) for word in self.words)
+        ):
             return Effect.WRITES
         return Effect.READS if self.known_to_read else Effect.UNCLEAR
 
@@ -172,10 +176,6 @@ def _looks_alike(word: str) -> bool:
     """Whether letters of other scripts stand among plain ones, as in “rеmove” with a Cyrillic е."""
     foreign = (c for c in word if c.isalpha() and not c.isascii())
     return any(c.isascii() and c.isalpha() for c in word) and any("LATIN" not in name(c, "") for c in foreign)
-
-
-def _writes(word: str) -> bool:
-    return not WRITE_VERBS.isdisjoint((word.lower(), *words_of(word)))
 
 
 # ----------------------------------------------------- command lines that are known to change nothing

@@ -469,7 +469,8 @@ class Hours:
 
     def __str__(self) -> str:
         days = "" if len(self.days) == len(DAYS) else f"{', '.join(DAYS[day] for day in sorted(self.days))} "
-        return f"{days}{_clock(self.start)} to {_clock(self.end)} ({self.zone})"
+        start, end = (f"{minute // 60:02}:{minute % 60:02}" for minute in (self.start, self.end))
+        return f"{days}{start} to {end} ({self.zone})"
 
 
 def local_time(at: datetime, zone: str) -> datetime:
@@ -480,7 +481,3 @@ def local_time(at: datetime, zone: str) -> datetime:
 def in_words(local: datetime) -> str:
     """Day and time: `fri 17:30`."""
     return f"{DAYS[local.weekday()]} {local:%H:%M}"
-
-
-def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"

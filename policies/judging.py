@@ -149,28 +149,21 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
     rule, said = by_rules(policy, subject)
     raised = above_floor(said, call.tool)
     verdict = under_ceiling(policy, raised, rule, subject)
+    down_to = len(policy.rules) if rule is None else policy.rules.index(rule) + 1
     return Explanation(
         verdict=verdict,
-        tried=tuple(_tried(each, subject) for each in _down_to(policy, rule)),
+        tried=tuple(_tried(each, subject) for each in policy.rules[:down_to]),
         decided_by=rule.name if rule else "",
         floor="" if raised is said else f"{call.tool.server} requires approval for {call.tool.name}: allow became ask.",
-        ceiling="" if verdict is raised else _ceiling(facts.mode, verdict),
+        ceiling=f"Mode {facts.mode}: {verdict.reason}" if verdict is not raised and isinstance(verdict, Deny) else "",
         approvers=_approvers(verdict, facts.requester) if isinstance(verdict, Ask) else "",
     )
-
-
-def _down_to(policy: Policy, rule: Rule | None) -> tuple[Rule, ...]:
-    return policy.rules if rule is None else policy.rules[: policy.rules.index(rule) + 1]
 
 
 def _tried(rule: Rule, subject: Subject) -> Tried:
     wrong = [check for check in rule.checks if not check.fits(subject)]
     because = tuple(f"{check.field} is {check.found(subject)}; wanted: {check.wanted}" for check in wrong)
     return Tried(rule.name, rule.source, fit_all([check.fits for check in rule.checks], subject), because)
-
-
-def _ceiling(mode: Mode, verdict: Verdict) -> str:
-    return f"Mode {mode}: {verdict.reason}" if isinstance(verdict, Deny) else ""
 
 
 def _approvers(ask: Ask, requester: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from policies import yaml_values
@@ -130,7 +130,7 @@ def _refuse_doubtful_allows(match: Match, node: Located) -> None:
 
 
 def _only_keys_of(verdict: str, entries: Mapping[str, Located]) -> None:
-    belongs = {"allow": frozenset({_READS}), "ask": ASK_KEYS | {_READS}, "deny": _DENY_KEYS}
+    belongs = {"allow": frozenset({_READS}), "ask": ASK_KEYS.keys() | {_READS}, "deny": _DENY_KEYS}
     for key, entry in entries.items():
         owner = next((which for which, keys in belongs.items() if key in keys), None)
         if owner is not None and key not in belongs[verdict]:
@@ -187,8 +187,8 @@ def read_match(node: Located) -> Match:
         args=given("args", read_arguments) or (),
         reads=given("reads", flag),
         annotations=given("annotations", _annotations) or {},
-        mode=given("mode", _mode),
-        platform=given("platform", _platform),
+        mode=given("mode", lambda node, what: Mode(choice(node, what, tuple(Mode)))),
+        platform=given("platform", lambda node, what: choice(node, what, tuple(PEOPLE))),
         channel=given("channel", _channel),
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),
@@ -199,14 +199,6 @@ def _annotations(node: Located, what: str) -> dict[str, bool]:
     entries = not_empty(node, what)
     only_keys(entries, _HINTS, what)
     return {hint: flag(value, hint) for hint, value in entries.items()}
-
-
-def _mode(node: Located, what: str) -> Mode:
-    return Mode(choice(node, what, tuple(Mode)))
-
-
-def _platform(node: Located, what: str) -> str:
-    return choice(node, what, tuple(PEOPLE))
 
 
 def _channel(node: Located, what: str) -> str:
@@ -297,10 +289,6 @@ def _item(key: str, node: Located) -> Condition:
     return _of_one(key, node, _OF_AN_ITEM)
 
 
-def _glob(key: str, node: Located) -> Condition:
-    return Glob(_pattern(key, "glob", node))
-
-
 def _regex(key: str, node: Located) -> Condition:
     pattern = _pattern(key, "regex", node)
     try:
@@ -338,7 +326,7 @@ def _number(node: Located, what: str) -> Any:
 
 _READERS: Mapping[str, Callable[[str, Located], Condition]] = {
     "equals": lambda _, node: Equals(node.plain()),
-    "glob": _glob,
+    "glob": lambda key, node: Glob(_pattern(key, "glob", node)),
     "regex": _regex,
     "in": _one_of,
     "present": lambda key, node: Present(flag(node, f"present of {key}")),
@@ -349,32 +337,16 @@ _READERS: Mapping[str, Callable[[str, Located], Condition]] = {
 
 # -------------------------------------------- decide: ask, and combinations that nobody could satisfy
 
-ASK_KEYS = frozenset(
-    {"approvers", "selfApproval", "quorum", "rejections", "expiresIn", "remindAfter", "escalateAfter", "escalateTo"}
-    | {"reasonRequired", "editable", "routeTo", "alwaysAllow"}
-)
 _OPEN_ENDED = frozenset({"channel", "any"})
 _KEYWORDS = _OPEN_ENDED | {"requester"}
-_DEFAULTS = Ask(rule="")
 
 
 def read_ask(name: str, entries: Mapping[str, Located], match: Match) -> Ask:
     """The verdict of an asking rule. Raises `LineError`, also when no set of people could satisfy it."""
-    ask = Ask(
-        rule=name,
-        approvers=_approvers(entries["approvers"]) if "approvers" in entries else _DEFAULTS.approvers,
-        self_approval=_self_approval(entries["selfApproval"]) if "selfApproval" in entries else "confirm",
-        quorum=_at_least_one(entries["quorum"], "quorum") if "quorum" in entries else 1,
-        rejections=_at_least_one(entries["rejections"], "rejections") if "rejections" in entries else 1,
-        expires_in=_expiry(entries["expiresIn"]) if "expiresIn" in entries else _DEFAULTS.expires_in,
-        remind_after=_duration(entries["remindAfter"], "remindAfter") if "remindAfter" in entries else None,
-        escalate_after=_duration(entries["escalateAfter"], "escalateAfter") if "escalateAfter" in entries else None,
-        escalate_to=_people(entries["escalateTo"]) if "escalateTo" in entries else (),
-        reason_required=flag(entries["reasonRequired"], "reasonRequired") if "reasonRequired" in entries else False,
-        editable=_editable(entries["editable"]) if "editable" in entries else None,
-        route_to=_routes(entries["routeTo"]) if "routeTo" in entries else (),
-        always_allow=flag(entries["alwaysAllow"], "alwaysAllow") if "alwaysAllow" in entries else None,
-    )
+    given: dict[str, Any] = {
+        field: read(entries[key], key) for key, (field, read) in ASK_KEYS.items() if key in entries
+    }
+    ask = Ask(rule=name, **given)
     _refuse_half_an_escalation(entries)
     _refuse_what_comes_too_late(ask, entries)
     _refuse_too_few_people(ask, entries, match)
@@ -382,7 +354,7 @@ def read_ask(name: str, entries: Mapping[str, Located], match: Match) -> Ask:
     return ask
 
 
-def _approvers(node: Located) -> tuple[str, ...]:
+def _approvers(node: Located, _: str) -> tuple[str, ...]:
     items = texts(node, "approvers")
     if not items:
         raise LineError(node.line, "approvers is empty: nobody could ever decide")
@@ -395,19 +367,11 @@ def _approver(item: Located) -> str:
     return reference(item, "an approver, unless it is requester, channel or any,")
 
 
-def _self_approval(node: Located) -> Literal["confirm", "fourEyes"]:
-    return "fourEyes" if choice(node, "selfApproval", ("confirm", "fourEyes")) == "fourEyes" else "confirm"
-
-
 def _at_least_one(node: Located, what: str) -> int:
     number = whole_number(node, what)
     if number < 1:
         raise LineError(node.line, f"{what} must be at least 1")
     return number
-
-
-def _expiry(node: Located) -> float | None:
-    return None if node.value == "never" else _duration(node, "expiresIn")
 
 
 def _duration(node: Located, what: str) -> float:
@@ -419,19 +383,28 @@ def _duration(node: Located, what: str) -> float:
         raise LineError(node.line, f"{what}: {error}") from None
 
 
-def _people(node: Located) -> tuple[str, ...]:
+def _people(node: Located, _: str) -> tuple[str, ...]:
     items = texts(node, "escalateTo")
     if not items:
         raise LineError(node.line, "escalateTo is empty: name somebody")
     return tuple(person(item, "somebody to escalate to") for item in items)
 
 
-def _editable(node: Located) -> tuple[str, ...]:
-    return tuple(text(item, "editable") for item in texts(node, "editable"))
-
-
-def _routes(node: Located) -> tuple[str, ...]:
-    return tuple(place(item, "a place to route to") for item in texts(node, "routeTo"))
+ASK_KEYS: Mapping[str, tuple[str, Callable[[Located, str], Any]]] = {
+    "approvers": ("approvers", _approvers),
+    "selfApproval": ("self_approval", lambda node, what: choice(node, what, ("confirm", "fourEyes"))),
+    "quorum": ("quorum", _at_least_one),
+    "rejections": ("rejections", _at_least_one),
+    "expiresIn": ("expires_in", lambda node, what: None if node.value == "never" else _duration(node, what)),
+    "remindAfter": ("remind_after", _duration),
+    "escalateAfter": ("escalate_after", _duration),
+    "escalateTo": ("escalate_to", _people),
+    "reasonRequired": ("reason_required", flag),
+    "editable": ("editable", lambda node, what: tuple(text(item, what) for item in texts(node, what))),
+    "routeTo": ("route_to", lambda node, what: tuple(place(item, "a place to route to") for item in texts(node, what))),
+    "alwaysAllow": ("always_allow", flag),
+}
+"""Key of an asking rule → the field of `Ask` and what reads it."""
 
 
 def _refuse_half_an_escalation(entries: Mapping[str, Located]) -> None:

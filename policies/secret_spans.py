@@ -35,7 +35,10 @@ class Shapes:
         """`patterns` are looked for beside private keys; `values` are known secrets, in every spelling."""
         known = [(partial(_known, value), (value,)) for value in values]
         keys = (key_spans, (b"PRIVATE KEY",))
-        each = [(pattern, (partial(_of_pattern, pattern), _needles_of(pattern))) for pattern in patterns]
+        each = [
+            (pattern, (partial(_of_pattern, pattern), [needle.encode() for needle in pattern.needles]))
+            for pattern in patterns
+        ]
         self._all: Needles[_Look] = Needles([*known, keys, *(sought for _, sought in each)])
         self._certain: Needles[_Look] = Needles([*known, keys, *(sought for one, sought in each if one.certain)])
 
@@ -90,10 +93,6 @@ def in_order(placed: Iterable[_Placed], together: int = SORTED_AT_ONCE) -> list[
     for each in each_once:
         pieces[each[0] // together].append(each)
     return [each for piece in sorted(pieces) for each in sorted(pieces.pop(piece))]
-
-
-def _needles_of(pattern: SecretPattern) -> Sequence[bytes]:
-    return [needle.encode() for needle in pattern.needles]
 
 
 def _known(value: bytes, text: bytes) -> Iterator[Span]:

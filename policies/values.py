@@ -126,7 +126,7 @@ def shown(value: Any) -> str:
     """A value for an explanation, cut after 60 characters."""
     match value:
         case str():
-            return f"“{_cut(value)}”"
+            return f"“{value[:60]}{'…' if len(value) > 60 else ''}”"
         case None | bool():
             return "null" if value is None else str(value).lower()
         case int() if abs(value) > _LARGEST:
@@ -150,10 +150,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,2})?")
 _TRUE, _FALSE = frozenset({"true", "t", "yes", "y", "on", "1"}), frozenset({"false", "f", "no", "n", "off", "0"})
 _SCALARS = (str, int, float, bool, NoneType)
 _LARGEST = 10**30
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 # ------------------------------------------------------ paths (RFC 9535) into the arguments of a call

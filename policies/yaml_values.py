@@ -81,7 +81,8 @@ def read_yaml(text: str) -> Located | None:
     try:
         loader = _Loader(text)  # checks every character of a str at once
     except yaml.reader.ReaderError as error:
-        raise LineError(text.count("\n", 0, error.position) + 1, _unreadable(error)) from None
+        line = text.count("\n", 0, error.position) + 1
+        raise LineError(line, f"the character U+{int(error.character):04X} is not allowed in YAML") from None
     try:
         node = loader.get_single_node()
         return None if node is None else _located(node, node.start_mark.line + 1, DEEPEST)
@@ -96,10 +97,6 @@ def read_yaml(text: str) -> Located | None:
         raise LineError(loader.line + 1, "not valid YAML: an escape or number that means nothing") from None
     finally:
         loader.dispose()
-
-
-def _unreadable(error: yaml.reader.ReaderError) -> str:
-    return f"the character U+{int(error.character):04X} is not allowed in YAML"
 
 
 def _located(node: yaml.Node, key_line: int, levels: int) -> Located:
@@ -202,7 +199,8 @@ def not_empty(node: Located, what: str) -> Mapping[str, Located]:
 def text(node: Located, what: str) -> str:
     """Text that says something."""
     if not isinstance(node.value, str):
-        raise LineError(node.line, f"{what} must be text, not {_kind(node)}{_quote_it(node)}")
+        quoted = " (put it in quotes)" if isinstance(node.value, bool | int | float) else ""
+        raise LineError(node.line, f"{what} must be text, not {_kind(node)}{quoted}")
     if not node.value.strip():
         raise LineError(node.line, f"{what} is empty")
     return node.value
@@ -283,10 +281,6 @@ def _kind(node: Located) -> str:
             return "a list"
         case _:
             return "a mapping"
-
-
-def _quote_it(node: Located) -> str:
-    return " (put it in quotes)" if isinstance(node.value, bool | int | float) else ""
 
 
 # ------------------------------------------------------------------------------------------ durations

@@ -403,14 +403,10 @@ class SignInEntry(BaseModel):
     host: Host
 
 
-def _kind_of_auth(value: Any) -> str:
-    return "[object]" if isinstance(value, dict | AccountEntry) else "[word]"
-
-
 # Told apart beforehand, so that a mistake in one kind is not reported as two.
 AuthEntry = Annotated[
     Annotated[Literal["none", "headers", "oauth"], Tag("[word]")] | Annotated[AccountEntry, Tag("[object]")],
-    Discriminator(_kind_of_auth),
+    Discriminator(lambda value: "[object]" if isinstance(value, dict | AccountEntry) else "[word]"),
 ]
 
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from adapters.tool_servers.config import ServerConfig
@@ -54,7 +53,10 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact 
 
     Measures each schema, up to 30 ms of CPU: to be called in a thread.
     """
-    mask = partial(_without_secrets, server, redact)
+
+    def mask(text: str) -> str:
+        return redact(without_known(clean(text), server.secrets))
+
     tools: dict[str, Tool] = {}
     skipped = []
     for entry in listed[:MOST_LISTED]:
@@ -143,10 +145,6 @@ def _reason_to_skip(entry: Any) -> str | None:
         return f"its input schema is larger than {LARGEST_SCHEMA:,} bytes"
     problem = problem_of(schema)
     return problem and f"its input schema {problem}"
-
-
-def _without_secrets(server: ServerConfig, redact: Redact, text: str) -> str:
-    return redact(without_known(clean(text), server.secrets))
 
 
 def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:

@@ -322,14 +322,12 @@ def _says_the_same(texts: Sequence[str], structured: Any) -> bool:
     """
     wrapped = isinstance(structured, Mapping) and len(structured) == 1
     meanings = [structured, *structured.values()] if wrapped else [structured]
-    meanings += [[block["text"] for block in each] for each in meanings if _are_texts(each)]
+    meanings += [
+        [block["text"] for block in each] for each in meanings if isinstance(each, list) and all(map(_is_text, each))
+    ]
     values = [_value(text) for text in texts]
     said = [values, list(texts), *values[:1], *texts[:1]] if len(texts) == 1 else [values, list(texts)]
     return any(meaning == each for meaning in meanings for each in said)
-
-
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _value(text: str) -> Any:

@@ -117,7 +117,8 @@ class Codes:
         ways = await authorizations.with_codes(tx)
         if told := among & self._codes(ways):
             return min(told)
-        return code_in(text) if any(_is_expected(way, person_id) for way in ways) else None
+        asked = any(way.person_id == person_id and way.code_until is not None for way in ways)  # in time or too late
+        return code_in(text) if asked else None
 
     async def _not_theirs(self, tx: Transaction, way: AuthorizationRow) -> ClickResult:
         """Somebody has signed in by another's link and tells the code, perhaps where that one reads along: from now on
@@ -151,7 +152,9 @@ class Codes:
         log.warning("wrong_sign_in_code", left=left)
         if left == 0:
             return USED_UP
-        sentence = f"That is not the code that your browser shows. You have {left} more {_tries(left)}."
+        sentence = (
+            f"That is not the code that your browser shows. You have {left} more {'try' if left == 1 else 'tries'}."
+        )
         return Invalid({"code": sentence}) if entry.sign_in_id is not None else Refused(sentence)
 
     def _codes(self, ways: Iterable[AuthorizationRow]) -> frozenset[str]:
@@ -169,15 +172,6 @@ class Codes:
         """Names the account: somebody may have been talked into telling the code of somebody else's."""
         thanks = f"Thank you, your account at {self._connecting.label(way.connection)} is connected."
         return Settled(f"{thanks} It is {account}: if that is not yours, disconnect it." if account else thanks)
-
-
-def _is_expected(way: AuthorizationRow, person_id: str) -> bool:
-    """Whether this person was asked for a code, in time or too late."""
-    return way.person_id == person_id and way.code_until is not None
-
-
-def _tries(left: int) -> str:
-    return "try" if left == 1 else "tries"
 
 
 # ------------------------------------------------------------------------ codes in forms and messages

@@ -362,7 +362,7 @@ class Approvals:
     async def _meant(self, handover: Handover) -> Mapping[str, Known]:
         """Each account of whoever is asked, with what is to be known of it; those of the same workspace first."""
         accounts = [handover.to]
-        if _is_address(handover.to):
+        if "@" in handover.to:
             here = home_of(handover.person.person_id)
             accounts = sorted(await self._directory.accounts_with(handover.to), key=lambda each: home_of(each) != here)
         known = await asyncio.gather(*(self._directory.for_voting(each, [handover.approval_id]) for each in accounts))
@@ -488,7 +488,3 @@ def _by(row: ApprovalRow, cast: Sequence[VoteRow]) -> str:
     verb = {"approved": "approve", "rejected": "reject"}.get(row.status)
     names = [v.name for v in cast if v.verb == verb]
     return f" by {', '.join(names)}" if names else ""
-
-
-def _is_address(text: str) -> bool:
-    return "@" in text

@@ -93,7 +93,8 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     if outside := sorted(group for group, is_in in facts.groups.items() if not is_in):
         yield f"Taken as not in: {', '.join(outside)}. (--group says otherwise.)"
     yield ""
-    yield f"{verdict.verdict.upper()}: {_decided_by(why)} ({policy.source}, version {policy.version})"
+    decided_by = f"rule “{why.decided_by}”" if why.decided_by else "no rule fits"
+    yield f"{verdict.verdict.upper()}: {decided_by} ({policy.source}, version {policy.version})"
     if isinstance(verdict, Deny):
         yield f"  what people are told: {verdict.reason}"
     if why.floor:
@@ -107,10 +108,6 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
         yield "Rules, in order:"
     for tried in why.tried:
         yield from _rule_lines(tried)
-
-
-def _decided_by(why: Explanation) -> str:
-    return f"rule “{why.decided_by}”" if why.decided_by else "no rule fits"
 
 
 def _rule_lines(tried: Tried) -> Iterator[str]:

@@ -94,8 +94,7 @@ async def add(
 
 async def get(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     """The approval, or none."""
-    row = await tx.one(_by_id(approval_id))
-    return _whole(row) if row else None
+    return await tx.first(_whole, _by_id(approval_id))
 
 
 async def get_short(tx: Transaction, approval_id: str, longest: int) -> tuple[ApprovalRow, int] | None:
@@ -119,15 +118,13 @@ async def hold(tx: Transaction, approval_id: str) -> ApprovalRow | None:
     Whoever compares what they read before they write reads it with this. On SQLite, where there is one writer, it is a
     plain read; elsewhere it locks the row. Several are held in the order of their ids, so that none wait in a circle.
     """
-    row = await tx.one(_by_id(approval_id).with_for_update())
-    return _whole(row) if row else None
+    return await tx.first(_whole, _by_id(approval_id).with_for_update())
 
 
 async def of_call(tx: Transaction, call_id: str, round_: int) -> ApprovalRow | None:
     """The approval of one round of a call, or none."""
     query = sa.select(approvals).where(approvals.c.call_id == call_id, approvals.c.round == round_)
-    row = await tx.one(query)
-    return _whole(row) if row else None
+    return await tx.first(_whole, query)
 
 
 async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:

@@ -87,20 +87,17 @@ async def add(
 
 async def latest(tx: Transaction, call_id: str) -> AttemptRow | None:
     """The newest attempt at a call, or none."""
-    row = await tx.one(_LATEST, {"call": call_id})
-    return _row(row) if row else None
+    return await tx.first(_row, _LATEST, {"call": call_id})
 
 
 async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | None:
     """One attempt at a call, or none."""
-    row = await tx.one(sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
 
 
 async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
     """The attempt, or none."""
-    row = await tx.one(sa.select(attempts).where(attempts.c.attempt_id == attempt_id))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(attempts).where(attempts.c.attempt_id == attempt_id))
 
 
 async def get_short(tx: Transaction, attempt_id: str, longest: int) -> tuple[AttemptRow, int] | None:

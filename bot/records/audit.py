@@ -32,8 +32,7 @@ _VOTES = (
 
 async def newest(tx: Transaction) -> Link | None:
     """The last link of the chain; none before the first."""
-    row = await tx.one(_NEWEST)
-    return _link(row) if row else None
+    return await tx.first(_link, _NEWEST)
 
 
 async def exists(tx: Transaction, key: str) -> bool:

@@ -66,21 +66,22 @@ async def add(tx: Transaction, row: AuthorizationRow) -> None:
 
 async def open_for(tx: Transaction, person_id: str, connection: str) -> AuthorizationRow | None:
     """This person's way to a connection that is open, or none."""
-    query = _open().where(authorizations.c.person_id == person_id, authorizations.c.connection == connection)
-    row = await tx.one(query)
-    return _row(row) if row else None
+    query = sa.select(authorizations).where(
+        authorizations.c.person_id == person_id,
+        authorizations.c.connection == connection,
+        sa.text("status = 'open'"),  # a literal, for the partial index
+    )
+    return await tx.first(_row, query)
 
 
 async def with_link(tx: Transaction, link_hash: str) -> AuthorizationRow | None:
     """Where a link belongs, or none."""
-    row = await tx.one(sa.select(authorizations).where(authorizations.c.link_hash == link_hash))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(authorizations).where(authorizations.c.link_hash == link_hash))
 
 
 async def with_state(tx: Transaction, state_hash: str) -> AuthorizationRow | None:
     """Where an answer belongs, or none."""
-    row = await tx.one(sa.select(authorizations).where(authorizations.c.state_hash == state_hash))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(authorizations).where(authorizations.c.state_hash == state_hash))
 
 
 async def with_codes(tx: Transaction, person_id: str | None = None) -> Sequence[AuthorizationRow]:
@@ -96,8 +97,7 @@ async def finished_by(tx: Transaction, person_id: str, key: str) -> Authorizatio
     query = sa.select(authorizations).where(
         authorizations.c.person_id == person_id, authorizations.c.settled_key == key
     )
-    row = await tx.one(query)
-    return _row(row) if row else None
+    return await tx.first(_row, query)
 
 
 async def change(tx: Transaction, known: AuthorizationRow, **values: Any) -> bool:
@@ -129,7 +129,3 @@ async def forget(tx: Transaction, before: float) -> None:
     moments = ("ended_at", "link_until", "step_until", "code_until")
     over = [sa.func.coalesce(authorizations.c[moment], 0.0) < before for moment in moments]
     await tx.run(sa.delete(authorizations).where(authorizations.c.began_at < before, *over))
-
-
-def _open() -> sa.Select[Any]:
-    return sa.select(authorizations).where(sa.text("status = 'open'"))  # a literal, for the partial index

@@ -64,15 +64,13 @@ def _question(asked: ClarificationAsked | ElicitationAsked) -> dict[str, Any]:
 
 async def get(tx: Transaction, clarification_id: str) -> ClarificationRow | None:
     """The question, or none."""
-    row = await tx.one(sa.select(clarifications).where(clarifications.c.clarification_id == clarification_id))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(clarifications).where(clarifications.c.clarification_id == clarification_id))
 
 
 async def of_call(tx: Transaction, call_id: str, number: int = 0) -> ClarificationRow | None:
     """The question that a call asked, or none; `number`: of a tool's question within it."""
     query = sa.select(clarifications).where(clarifications.c.call_id == call_id, clarifications.c.number == number)
-    row = await tx.one(query)
-    return _row(row) if row else None
+    return await tx.first(_row, query)
 
 
 async def open_of_tool(tx: Transaction, call_id: str) -> bool:

@@ -41,14 +41,14 @@ _row = reader(ConnectionRow)
 
 async def get(tx: Transaction, connection_id: str) -> ConnectionRow | None:
     """The connection, or none."""
-    row = await tx.one(sa.select(connections).where(connections.c.connection_id == connection_id))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(connections).where(connections.c.connection_id == connection_id))
 
 
 async def of(tx: Transaction, person_id: str, connection: str) -> ConnectionRow | None:
     """This person's account, whether it works or not; none when they have none."""
-    row = await tx.one(_kept().where(connections.c.person_id == person_id, connections.c.connection == connection))
-    return _row(row) if row else None
+    return await tx.first(
+        _row, _kept().where(connections.c.person_id == person_id, connections.c.connection == connection)
+    )
 
 
 async def of_person(tx: Transaction, person_id: str) -> Sequence[ConnectionRow]:

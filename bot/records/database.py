@@ -26,6 +26,7 @@ from sqlalchemy.pool import NullPool
 BUSY_SECONDS = 10.0
 """How long a transaction waits for another process that writes (a person with a shell) before it gives up."""
 BUSY_PAUSE = 0.01
+RowT = TypeVar("RowT")
 Values = Mapping[str, Any]
 """By parameter or column. What every turn executes is written once with parameters: composing a statement anew costs
 several times what SQLite needs to execute it."""
@@ -45,6 +46,13 @@ class Transaction:
     async def one(self, statement: sa.Executable, values: Values | None = None) -> Row[Any] | None:
         """The first row, or none."""
         return self.connection.execute(statement, values).first()
+
+    async def first(
+        self, read: Callable[[Row[Any]], RowT], statement: sa.Executable, values: Values | None = None
+    ) -> RowT | None:
+        """What `read` makes of the first row, or none."""
+        row = await self.one(statement, values)
+        return read(row) if row is not None else None
 
     async def all(self, statement: sa.Executable, values: Values | None = None) -> Sequence[Row[Any]]:
         """All rows."""
@@ -265,8 +273,6 @@ def _insert(dialect: str, table: sa.Table) -> Any:
 
 
 # --------------------------------------------------------------------------------- rows as dataclasses
-
-RowT = TypeVar("RowT")
 
 
 def reader(row_class: type[RowT], **read: Callable[[Any], Any]) -> Callable[[Row[Any]], RowT]:

@@ -163,5 +163,4 @@ async def give_up_lanes(tx: Transaction, lanes: Sequence[str]) -> None:
 
 async def get(tx: Transaction, key: str) -> PostRow | None:
     """The post, or none."""
-    row = await tx.one(sa.select(posts).where(posts.c.key == key))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(posts).where(posts.c.key == key))

@@ -43,14 +43,12 @@ async def add(tx: Transaction, row: SignInRow) -> None:
 
 async def get(tx: Transaction, sign_in_id: str) -> SignInRow | None:
     """The sign-in, or none."""
-    row = await tx.one(sa.select(sign_ins).where(sign_ins.c.sign_in_id == sign_in_id))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(sign_ins).where(sign_ins.c.sign_in_id == sign_in_id))
 
 
 async def open_of_call(tx: Transaction, call_id: str) -> SignInRow | None:
     """The sign-in that a call waits for, or none."""
-    row = await tx.one(sa.select(sign_ins).where(sign_ins.c.call_id == call_id, sign_ins.c.status == OPEN))
-    return _row(row) if row else None
+    return await tx.first(_row, sa.select(sign_ins).where(sign_ins.c.call_id == call_id, sign_ins.c.status == OPEN))
 
 
 async def count_of_call(tx: Transaction, call_id: str) -> int:

@@ -72,8 +72,7 @@ async def ensure(
 
 async def get(tx: Transaction, thread_id: str) -> ThreadRow | None:
     """The thread, or none."""
-    row = await tx.one(_BY_ID, {"id": thread_id})
-    return _thread(row) if row else None
+    return await tx.first(_thread, _BY_ID, {"id": thread_id})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,12 @@ from policies.model import Allow, Ask, Deny
 from policies.trust import risks_of
 
 
+_LIMITED = (
+    "Limited: one turn may make {} tool calls, and this one was over that, so it was not made. The rest can be asked "
+    "for in a new message."
+)
+
+
 def policy_gate(ports: Ports) -> Step:
     """The node. What must be asked is recorded and shown here, at once, before the next node stops for it."""
 
@@ -26,7 +32,7 @@ def policy_gate(ports: Ports) -> Step:
         if runtime.context.settling:
             return await not_made(ports, state, "superseded", superseded(runtime.context.settling))
         if state.get("before", 0) >= ports.calls_a_turn:
-            return await not_made(ports, state, "limited", _limited(ports.calls_a_turn))
+            return await not_made(ports, state, "limited", _LIMITED.format(ports.calls_a_turn))
         if call.get("error"):
             return await not_made(ports, state, "failed", f"Failed: {call['error']}")
         if trouble := trouble_with(call["args"]):
@@ -55,13 +61,6 @@ def policy_gate(ports: Ports) -> Step:
                 return Command(goto="human_confirmation", update=update)
 
     return policy_gate
-
-
-def _limited(limit: int) -> str:
-    return (
-        f"Limited: one turn may make {limit} tool calls, and this one was over that, so it was not made. The rest can "
-        "be asked for in a new message."
-    )
 
 
 def _still_covered(state: ToolCallState, ask: Ask) -> bool:
