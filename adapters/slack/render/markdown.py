@@ -1,30 +1,36 @@
-"""A model's Markdown as the parts of a rich text, of any length; `splitting` makes messages of them.
-
-CommonMark with tables and strike-through. HTML is text, images are links, and Slack's own markup means nothing.
-"""
+"""A model's Markdown as the parts of a rich text, of any length; `splitting` makes messages of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import Any
 
-from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from adapters.shared.links import LONGEST_LABEL, addresses_in, host_of, is_address, names_its_host
-from adapters.shared.markdown_cost import affordable
+from adapters.shared.markdown import BOXES, Run, blocks_in, parser, runs_in, table_as_text
 from adapters.slack.render.blocks import LONGEST_URL, Block, flow, link, rich_text, run
 from bot.safe_text import visible
 
+_PARSER = parser()
+_DEEPEST = 8
+"""Levels of a list (Slack)."""
 Elements = tuple[Block, ...]
-_STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
-def inline(node: SyntaxTreeNode, *styles: str) -> Elements:
+def _inline(node: SyntaxTreeNode) -> Elements:
     """What a paragraph, heading or table cell says, in elements whose text is visible and not empty."""
-    return joined(element for child in node.children for element in _element(child, styles))
+    return joined(element for part in runs_in(node, LONGEST_URL) for element in _elements(part))
+
+
+def _elements(part: Run) -> Iterator[Block]:
+    if not part.url:
+        yield run(part.text, *part.styles)
+        return
+    yield link(part.url, part.text, *part.styles)
+    if part.host:
+        yield run(f" ({part.host})", *(part.styles - {"code"}))
 
 
 def joined(elements: Iterable[Block]) -> Elements:
@@ -71,63 +77,6 @@ def words(elements: Iterable[Block]) -> str:
     return "".join(element["text"] for element in elements)
 
 
-def _element(node: SyntaxTreeNode, styles: Sequence[str]) -> Iterator[Block]:
-    match node.type:
-        case "text":
-            yield from _text(node.content, styles)
-        case "softbreak" | "hardbreak":
-            yield run("\n", *styles)
-        case "code_inline":
-            yield run(visible(node.content), *styles, "code")
-        case "link":
-            yield from _link(str(node.attrs.get("href", "")), joined(_children(node, ())), styles)
-        case "image":
-            # Nothing is loaded that nobody asked for: an image is a link to it.
-            yield from _link(str(node.attrs.get("src", "")), joined([run(visible(node.content))]), styles)
-        case kind if kind in _STYLES:
-            yield from _children(node, (*styles, _STYLES[kind]))
-        case _:
-            yield run(visible(node.content), *styles)
-
-
-def _children(node: SyntaxTreeNode, styles: Sequence[str]) -> Iterator[Block]:
-    for child in node.children:
-        yield from _element(child, styles)
-
-
-def _text(text: str, styles: Sequence[str]) -> Iterator[Block]:
-    """Text, with addresses written out in it made links."""
-    text = visible(text)
-    end = 0
-    for start, url in addresses_in(text):
-        if not is_address(url, LONGEST_URL):
-            continue
-        yield run(text[end:start], *styles)
-        yield from _link(url, (run(url),), styles)
-        end = start + len(url)
-    yield run(text[end:], *styles)
-
-
-def _link(url: str, label: Elements, styles: Sequence[str]) -> Iterator[Block]:
-    """A link as "label (host)", or as the address alone where that is its label."""
-    text = words(label).strip()
-    if not is_address(url, LONGEST_URL):
-        yield run(f"{text} ({visible(url)})" if url and url != text else text, *styles)
-        return
-    host = host_of(url)
-    if not text:
-        yield link(url, host, *styles)
-    elif len(text) > LONGEST_LABEL:
-        yield run(f"{text} ", *styles)
-        yield link(url, host, *styles)
-    elif names_its_host(text, url):
-        yield link(url, text, *styles)
-    else:
-        code = ("code",) if all(element.get("style", {}).get("code") for element in label) else ()
-        yield link(url, text, *styles, *code)
-        yield run(f" ({host})", *styles)
-
-
 # --------------------------------------------------------------------------------------------- tables
 # Slack's `table` blocks, or preformatted text where they do not fit.
 
@@ -137,8 +86,6 @@ MOST_COLUMNS = 20
 """Of a table (Slack)."""
 MOST_CHARACTERS = 9_500
 """Of all cells of a table together (Slack: 10,000)."""
-_WIDEST = 80
-"""Characters of a line up to which columns of preformatted text are lined up."""
 
 
 def table_blocks(grid: Grid) -> tuple[Block, ...]:
@@ -159,14 +106,8 @@ def table_blocks(grid: Grid) -> tuple[Block, ...]:
 
 
 def as_text(grid: Grid) -> str:
-    """The table as lines of text, columns lined up where the lines stay short."""
-    cells = [[words(cell).replace("\n", " ") for cell in row] for row in grid.rows]
-    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
-    if sum(widths) + 3 * len(widths) > _WIDEST:
-        widths = [0] * len(widths)
-    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    ruler = "-+-".join("-" * (width or 3) for width in widths)
-    return "\n".join([lines[0], ruler, *lines[1:]])
+    """The table as lines of text."""
+    return table_as_text([words(cell) for cell in row] for row in grid.rows)
 
 
 def _size(row: tuple[Elements, ...]) -> int:
@@ -188,13 +129,6 @@ def _cell(elements: Elements) -> Block:
 
 
 # ------------------------------------------------- documents: the parts of a rich text, of any length
-
-_DEEPEST_NESTING = 60
-"""Levels of Markdown; what is nested deeper the parser would drop."""
-_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST_NESTING}).enable(["table", "strikethrough"])
-_DEEPEST = 8
-"""Levels of a list (Slack)."""
-_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,19 +185,10 @@ Part = Flow | Listing | Code | QuotedParagraph | HorizontalRule | Grid
 
 
 def parts(text: str) -> tuple[Part, ...]:
-    """The parts of a Markdown text, in order. Raises nothing; none is empty.
-
-    Text that is nested beyond reason, and what comes after as much as can be formatted in time, is shown as it was
-    written.
-    """
-    shown = visible(text)
-    end = affordable(shown)
-    tokens = _PARSER.parse(shown[:end])
-    if any(token.level >= _DEEPEST_NESTING - 1 for token in tokens):
-        return (Code(shown),)
-    formatted = (part for node in SyntaxTreeNode(tokens).children for part in _parts(node, 0))
-    as_written = shown[end:].strip("\n")
-    return (*formatted, *([Code(as_written)] if as_written.strip() else ()))
+    """The parts of a Markdown text, in order. Raises nothing; none is empty."""
+    blocks, as_written = blocks_in(text, _PARSER)
+    formatted = (part for node in blocks for part in _parts(node, 0))
+    return (*formatted, *([Code(as_written)] if as_written else ()))
 
 
 def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
@@ -287,10 +212,6 @@ def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
         case _:
             if elements := _inline(node) or joined([run(visible(node.content))]):
                 yield Flow(elements)
-
-
-def _inline(node: SyntaxTreeNode) -> Elements:
-    return joined(element for child in node.children for element in inline(child))
 
 
 def _quoted(part: Part) -> Part:
@@ -336,7 +257,7 @@ def _split_item(item: SyntaxTreeNode, depth: int) -> tuple[Elements, list[Part]]
 def _with_box(elements: Elements) -> Elements:
     """An item of a task list with a box before it."""
     first = elements[0]
-    box = _BOXES.get(first["text"][:4])
+    box = BOXES.get(first["text"][:4])
     if box is None or first["type"] != "text" or "style" in first:
         return elements
     return ({**first, "text": box + first["text"][4:]}, *elements[1:])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from markdown_it.token import Token
 
-from adapters.shared.markdown_cost import AFFORDABLE, affordable
+from adapters.shared.markdown import AFFORDABLE, affordable
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.markdown import AnswerPart, pieces, tokens_of
 from bot.safe_text import visible, visible_passage

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import zip_longest
 
-from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from adapters.shared.links import LONGEST_LABEL, addresses_in, host_of, is_address, names_its_host
-from adapters.shared.markdown_cost import affordable
+from adapters.shared.markdown import BOXES, Run, Runs, blocks_in, joined, parser, runs_in, table_as_text, words_of
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
 from bot.safe_text import cut_lines, cut_text, visible
 
+LONGEST_URL = 2_000
+"""Characters of a link's address; browsers and proxies take no much longer ones."""
 _MARKS = {"bold": "**", "italic": "*", "strike": "~~"}
 _DESTINATION = str.maketrans({"(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "&": "&amp;", "\\": "%5C"})
 _BREAK = "  \n"
@@ -96,134 +95,11 @@ def _code_words(text: str) -> str:
     return f"{marks}{pad}{shown}{pad}{marks}"
 
 
-# -------------------------------- the inside of a paragraph: styles, code, links that show their host
-
-LONGEST_URL = 2_000
-"""Characters of a link's address; browsers and proxies take no much longer ones."""
-_STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Some characters in one style. They are visible, and none of them is markup."""
-
-    text: str
-    styles: frozenset[str] = frozenset()
-    """Of `bold`, `italic`, `strike`, `code`."""
-    url: str = ""
-    host: str = ""
-    """Where the link leads, when its text does not say it: shown behind it."""
-
-
-Runs = tuple[Run, ...]
-
-
-def inline(node: SyntaxTreeNode) -> Runs:
-    """What a paragraph, heading or table cell says."""
-    return joined(run for child in node.children for run in _run(child, frozenset()))
-
-
-def joined(runs: Iterable[Run]) -> Runs:
-    """The runs without empty ones, neighbours of the same style as one."""
-    made: list[Run] = []
-    for run in runs:
-        if made and not run.url and not made[-1].url and run.styles == made[-1].styles:
-            made[-1] = replace(run, text=made[-1].text + run.text)
-        elif run.text:
-            made.append(run)
-    return tuple(made)
-
-
-def styled(runs: Iterable[Run], style: str) -> Runs:
-    """The runs, all of them also in this style."""
-    return joined(replace(run, styles=run.styles | {style}) for run in runs)
-
-
-def words_of(runs: Iterable[Run]) -> str:
-    """The text of runs with the hosts of links, without styles and addresses."""
-    return "".join(f"{run.text} ({run.host})" if run.host else run.text for run in runs)
-
-
-def _run(node: SyntaxTreeNode, styles: frozenset[str]) -> Iterator[Run]:
-    match node.type:
-        case "text":
-            yield from _text(node.content, styles)
-        case "softbreak" | "hardbreak":
-            yield Run("\n", styles)
-        case "code_inline":
-            yield Run(visible(node.content), styles | {"code"})
-        case "link":
-            yield from _link(str(node.attrs.get("href", "")), joined(_children(node, frozenset())), styles)
-        case "image":
-            # Nothing is loaded that nobody asked for: an image is a link to it.
-            yield from _link(str(node.attrs.get("src", "")), (Run(visible(node.content)),), styles)
-        case kind if kind in _STYLES:
-            yield from _children(node, styles | {_STYLES[kind]})
-        case _:
-            yield Run(visible(node.content), styles)
-
-
-def _children(node: SyntaxTreeNode, styles: frozenset[str]) -> Iterator[Run]:
-    for child in node.children:
-        yield from _run(child, styles)
-
-
-def _text(text: str, styles: frozenset[str]) -> Iterator[Run]:
-    """Text, with addresses written out in it made links."""
-    text = visible(text)
-    end = 0
-    for start, url in addresses_in(text):
-        if not is_address(url, LONGEST_URL):
-            continue
-        yield Run(text[end:start], styles)
-        yield from _link(url, (Run(url),), styles)
-        end = start + len(url)
-    yield Run(text[end:], styles)
-
-
-def _link(url: str, label: Runs, styles: frozenset[str]) -> Iterator[Run]:
-    """A link as "label (host)", or as the address alone where that is its label."""
-    text = words_of(label).strip()
-    if not is_address(url, LONGEST_URL):
-        yield Run(f"{text} ({visible(url)})" if url and url != text else text, styles)
-        return
-    host = host_of(url)
-    if not text:
-        yield Run(host, styles, url)
-    elif len(text) > LONGEST_LABEL:
-        yield Run(f"{text} ", styles)
-        yield Run(host, styles, url)
-    elif names_its_host(text, url):
-        yield Run(text, styles, url)
-    else:
-        yield Run(" ".join(text.split()), styles, url, host)
-
-
-# -------------------------------------------------- tables, preformatted: messages in Teams have none
-
-_WIDEST = 80
-"""Characters of a line up to which columns are lined up."""
-
-
-def as_text(rows: Sequence[Sequence[str]]) -> str:
-    """The table as lines of text, columns lined up where the lines stay short; the first row is its head."""
-    cells = [[cell.replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip_longest(*cells, fillvalue="")]
-    if sum(widths) + 3 * len(widths) > _WIDEST:
-        widths = [0] * len(widths)
-    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    ruler = "-+-".join("-" * (width or 3) for width in widths)
-    return "\n".join([lines[0], ruler, *lines[1:]])
-
-
 # ------------------------------------------------------- documents: the pieces of an answer, in order
 # CommonMark with tables and strike-through. HTML is text, images are links, tables are preformatted text. What would
 # change lines that have been shown already while an answer is written is left out: headings by underlining, links whose
 # address comes later, tables without a bar at the beginning of their head.
 
-_DEEPEST_NESTING = 60
-"""Levels of Markdown; what is nested deeper the parser would drop."""
-_BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _RULE = "———"
 """Teams has no rules across."""
 _EMPTY = "\u00a0"
@@ -237,11 +113,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # no
     return state.src[at : at + 1] == "|" and table(state, start, end, silent)
 
 
-_PARSER = (
-    MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST_NESTING})
-    .enable(["table", "strikethrough"])
-    .disable(["lheading", "reference"])
-)
+_PARSER = parser().disable(["lheading", "reference"])
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph"]})
 Written = Callable[[Citations], str]
 """Writes Teams' Markdown, and notes the sources that it names."""
@@ -272,23 +144,17 @@ def tokens_of(text: str) -> Sequence[Token]:
 
 
 def pieces(text: str) -> tuple[AnswerPart, ...]:
-    """The pieces of a Markdown text. Raises nothing; text that is nested beyond reason, and what comes after as much as
-    can be formatted in time, is shown as it was written."""
-    shown = visible(text)
-    end = affordable(shown)
-    tokens = tokens_of(shown[:end])
-    if any(token.level >= _DEEPEST_NESTING - 1 for token in tokens):
-        return (_code(shown),)
-    formatted = (piece for node in SyntaxTreeNode(list(tokens)).children for piece in _pieces(node))
-    as_written = shown[end:].strip("\n")
-    return (*formatted, *([_code(as_written)] if as_written.strip() else ()))
+    """The pieces of a Markdown text, in order. Raises nothing."""
+    blocks, as_written = blocks_in(text, _PARSER)
+    formatted = (piece for node in blocks for piece in _pieces(node))
+    return (*formatted, *([_code(as_written)] if as_written else ()))
 
 
 def _pieces(node: SyntaxTreeNode) -> Iterator[AnswerPart]:
     match node.type:
         case "heading":
-            if runs := styled(_inline(node), "bold"):
-                yield _paragraph(runs)
+            if runs := _inline(node):
+                yield _paragraph(joined(replace(run, styles=run.styles | {"bold"}) for run in runs))
         case "fence" | "code_block":
             if code := visible(node.content.rstrip("\n")):
                 yield _code(code)
@@ -301,18 +167,20 @@ def _pieces(node: SyntaxTreeNode) -> Iterator[AnswerPart]:
         case "bullet_list" | "ordered_list":
             yield from _items(node)
         case "table":
-            yield _code(as_text([[words_of(_inline(cell)) for cell in row.children] for row in _rows(node)]))
+            yield _code(table_as_text([words_of(_inline(cell)) for cell in row.children] for row in _rows(node)))
         case _:
             if runs := _inline(node) or joined([Run(visible(node.content))]):
                 yield _paragraph(runs)
 
 
-def _rows(table: SyntaxTreeNode) -> Iterable[SyntaxTreeNode]:
+def _rows(table: SyntaxTreeNode) -> Iterator[SyntaxTreeNode]:
     return (row for group in table.children for row in group.children)
 
 
 def _inline(node: SyntaxTreeNode) -> Runs:
-    return joined(run for child in node.children for run in inline(child))
+    """What a paragraph, heading or table cell says. The label of a link is one line."""
+    runs = runs_in(node, LONGEST_URL)
+    return tuple(replace(run, text=" ".join(run.text.split())) if run.host else run for run in runs)
 
 
 # ------------------------------------------------------------------------------------------------ pieces
@@ -360,7 +228,7 @@ def _can_follow_at_once(node: SyntaxTreeNode, first: int) -> bool:
 
 
 def _indented(sign: str, markdown: str) -> str:
-    box = next((box for written, box in _BOXES.items() if markdown.startswith(f"\\{written[:-2]}\\{written[-2:]}")), "")
+    box = next((box for written, box in BOXES.items() if markdown.startswith(f"\\{written[:-2]}\\{written[-2:]}")), "")
     text = f"{box}{markdown[6:]}" if box else markdown
     first, *rest = text.split("\n")
     return "\n".join([sign + first, *(f"{' ' * len(sign)}{line}" if line else "" for line in rest)])

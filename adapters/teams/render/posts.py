@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
+from adapters.shared.markdown import Run
 from adapters.shared.wording import NAME, approval_summary, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
@@ -13,7 +14,7 @@ from adapters.teams.render.answers import Page, pages
 from adapters.teams.render.cards import LONGEST_IN_SUMMARY, approval_card
 from adapters.teams.render.citations import Citations
 from adapters.teams.render.elements import Card, Element, label
-from adapters.teams.render.markdown import Run, paragraph
+from adapters.teams.render.markdown import paragraph
 from adapters.teams.render.mentions import CardMention
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
 from adapters.teams.render.questions import (
