@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import structlog
 
@@ -21,6 +22,16 @@ SignInLink = Callable[[str, str], Awaitable[str | Refused | Unknown]]
 
 MOST_KEPT = 50_000
 """Characters of an answer that are kept while it is written: far more than are ever shown of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPace:
+    """Seconds between what is shown of an answer while it is written."""
+
+    before: float = 0.7
+    """Before anything is shown: an answer that is finished earlier is posted at once."""
+    grace: float = 4.0
+    """After a turn has come to rest, until what no post has finished is ended."""
 
 
 class GrowingText:

@@ -45,7 +45,7 @@ class SlackReceiver:
         self._background = background = BackgroundTasks(PLATFORM)
         api, people, workspaces = sender.api, sender.people, sender.workspaces
         answers = SlackAnswers(api, people, SlackPrivateMessages(api))
-        overviews = SlackOverviews(services.queries, sender.members)
+        overviews = SlackOverviews(services.queries, sender.facts)
         home = HomeTab(
             services.queries, services.connections, overviews=overviews, api=api, people=people, workspaces=workspaces
         )
@@ -83,7 +83,7 @@ class SlackReceiver:
         """Find out which workspaces we are in, and open the socket. Raises `NotConnected` when Slack refuses us; when
         it cannot be reached, this goes on trying in the background."""
         if self._installing:
-            await self._installing.records.open()
+            await self._installing.installations.open()
             if not self._config.install_teams:
                 log.warning("slack_installs_closed", note=INSTALLS_CLOSED)
         await self._connecting.start()

@@ -12,8 +12,8 @@ from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.installing import InstallationRecords, InstalledTokens, InstallPages
-from adapters.slack.web_api.people import Members, SlackPeople, SlackPersonFacts
+from adapters.slack.web_api.installing import Installations, InstallPages
+from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
@@ -52,12 +52,11 @@ class SlackSender:
         self.config = config
         self.clock = clock
         self.installing = None if config.bot_token else Installing.of(config, installations, clock)
-        tokens = self.installing.tokens if self.installing else OneToken(config.bot_token or "")
+        tokens = self.installing.installations if self.installing else OneToken(config.bot_token or "")
         self.workspaces = Workspaces(tokens, config.api_url)
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
         self.people = SlackPeople(self.api, config, clock=clock)
-        self.members = Members(self.api, clock=clock)
-        self._facts = facts = SlackPersonFacts(self.api, self.people, self.members, clock=clock)
+        self.facts = facts = SlackPersonFacts(self.api, self.people, clock=clock)
         self._backgrounds = Backgrounds(self.api, self.people, clock=clock)
         self._drafts = SlackDrafts(self.api, clock=clock)
 
@@ -73,8 +72,7 @@ class SlackSender:
         """Disconnect."""
         await self._drafts.close()
         await self._backgrounds.close()
-        await self._facts.close()
-        await self.members.close()
+        await self.facts.close()
         await self.people.close()
         await self.api.close()
         await self.workspaces.close()
@@ -91,29 +89,18 @@ def slack_sender(settings: Settings, database: Path, key: bytes, sign_in_link: S
 class Installing:
     """What installs into many workspaces need."""
 
-    records: InstallationRecords
-    tokens: InstalledTokens
+    installations: Installations
     pages: InstallPages
 
     @classmethod
     def of(cls, config: SlackConfig, store: InstallationStore | None, clock: Clock) -> Installing:
         """Raises `ValueError` when something is missing."""
-        client_id, secret = config.client_id, config.client_secret
-        if store is None or not client_id or not secret:
+        if store is None or not config.client_id or not config.client_secret:
             raise ValueError("neither a bot token is set nor what installs into many workspaces need")
-        records = InstallationRecords(store.database, client_id, store.sealer, clock=clock)
-        tokens = InstalledTokens(
-            records,
-            client_id=client_id,
-            client_secret=secret,
-            api_url=config.api_url,
-            allowed=config.may_install,
-            clock=clock,
-        )
-        return cls(records, tokens, InstallPages(config, records, tokens.changed))
+        installations = Installations(store.database, config, store.sealer, clock=clock)
+        return cls(installations, InstallPages(config, installations))
 
     async def close(self) -> None:
         """Disconnect."""
         await self.pages.close()
-        await self.tokens.close()
-        await self.records.close()
+        await self.installations.close()

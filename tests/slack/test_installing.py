@@ -19,7 +19,7 @@ from slack_sdk.oauth.installation_store import Installation
 from adapters.shared.calls import CallFailed
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api import installing
-from adapters.slack.web_api.installing import INSTALL, REDIRECT, InstallationRecords, InstalledTokens, InstallPages
+from adapters.slack.web_api.installing import INSTALL, REDIRECT, Installations, InstallPages
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -45,12 +45,9 @@ class Page:
 class Office:
     """Everything that keeps installations, with the pages that make them."""
 
-    def __init__(
-        self, slack: FakeSlack, records: InstallationRecords, tokens: InstalledTokens, pages: InstallPages, path: Path
-    ) -> None:
+    def __init__(self, slack: FakeSlack, records: Installations, pages: InstallPages, path: Path) -> None:
         self.slack = slack
         self.records = records
-        self.tokens = tokens
         self.pages = pages
         self.path = path
         self.url = ""
@@ -92,30 +89,23 @@ async def office(
         public_url=PUBLIC_URL,
         install_teams=frozenset(teams),
     )
-    records = InstallationRecords(path, "CLIENT", Sealer(key), state_seconds=state_seconds)
-    tokens = InstalledTokens(
-        records,
-        client_id="CLIENT",
-        client_secret="client-secret",
-        api_url=slack.api_url,
-        allowed=config.may_install,
-        clock=lambda: time.time() + slack.clock.moved,
+    records = Installations(
+        path, config, Sealer(key), state_seconds=state_seconds, clock=lambda: time.time() + slack.clock.moved
     )
-    pages = InstallPages(config, records, tokens.changed)
+    pages = InstallPages(config, records)
     await records.open()
     app = web.Application()
     app.add_routes(pages.routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    opened = Office(slack, records, tokens, pages, path)
+    opened = Office(slack, records, pages, path)
     opened.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield opened
     finally:
         await runner.cleanup()
         await pages.close()
-        await tokens.close()
         await records.close()
 
 
@@ -154,11 +144,11 @@ async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(house: 
 
 
 async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(house: Office) -> None:
-    assert await house.tokens.token("T2", "") is None
+    assert await house.records.token("T2", "") is None
     page = await house.install()
     assert page.status == 200
     assert "Countersign is installed in Beta &amp; &lt;Sons&gt;" in page.text
-    workspaces = Workspaces(house.tokens, house.slack.api_url)
+    workspaces = Workspaces(house.records, house.slack.api_url)
     bot = await workspaces.bot("T2")
     assert [connected.name for connected in await workspaces.connect()] == ["Beta & <Sons>"]
     await workspaces.close()
@@ -168,23 +158,23 @@ async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(house: 
 
 async def test_installing_again_replaces_the_token(house: Office) -> None:
     await house.install()
-    before = await house.tokens.token("T2", "")
+    before = await house.records.token("T2", "")
     await house.install()
-    assert await house.tokens.token("T2", "") not in (before, None)
+    assert await house.records.token("T2", "") not in (before, None)
 
 
 async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
     async with office(slack, path) as house:
         await house.install(rotating=True)
-        token = await house.tokens.token("T2", "")
+        token = await house.records.token("T2", "")
         refresh_token = next(iter(slack.world.refresh_tokens))
     whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert token is not None
     assert token.encode() not in whole
     assert refresh_token.encode() not in whole
     async with office(slack, path) as house:
-        assert await house.tokens.token("T2", "") == token
+        assert await house.records.token("T2", "") == token
 
 
 async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSlack, tmp_path: Path) -> None:
@@ -193,7 +183,7 @@ async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSla
         await house.install()
     async with office(slack, path, key=Fernet.generate_key()) as house:
         with structlog.testing.capture_logs() as logged:
-            assert await house.tokens.token("T2", "") is None
+            assert await house.records.token("T2", "") is None
     assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
 
 
@@ -201,11 +191,11 @@ async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlac
     path, new = tmp_path / "records.db", Fernet.generate_key()
     async with office(slack, path) as house:
         await house.install()
-        token = await house.tokens.token("T2", "")
+        token = await house.records.token("T2", "")
     async with office(slack, path, key=new + b"," + KEY):
         pass
     async with office(slack, path, key=new) as house:
-        assert await house.tokens.token("T2", "") == token
+        assert await house.records.token("T2", "") == token
         (kept,) = house.rows("slack_bots")
         assert Sealer(new).unseal(kept["bot_token"]) == token
 
@@ -217,7 +207,7 @@ async def nothing_was_installed(house: Office, page: Page, status: int) -> None:
     assert page.status == status, page.text
     assert "Nothing was installed" in page.text
     assert house.rows() == house.rows("slack_bots") == []
-    assert await house.tokens.token("T2", "") is None
+    assert await house.records.token("T2", "") is None
 
 
 async def test_who_cancels_in_slack_is_told_that_nothing_happened(house: Office) -> None:
@@ -408,12 +398,12 @@ async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack
             await house.install(team)
     async with office(slack, path, teams=["T1"]) as house:
         with structlog.testing.capture_logs() as logged:
-            assert await house.tokens.installed() == [("T1", "")]
+            assert await house.records.installed() == [("T1", "")]
         assert [entry["teams"] for entry in logged] == [["T2"]]
-        assert await house.tokens.token("T1", "") is not None
-        assert await house.tokens.token("T2", "") is None
+        assert await house.records.token("T1", "") is not None
+        assert await house.records.token("T2", "") is None
     async with office(slack, path, teams=["T1", "T2"]) as house:
-        assert await house.tokens.token("T2", "") is not None
+        assert await house.records.token("T2", "") is not None
 
 
 # -------------------------------------------------------------------------------------------------- whose it is
@@ -421,49 +411,49 @@ async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack
 
 async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(house: Office) -> None:
     await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
-    assert await house.tokens.token("T5", "") is None
-    assert await house.tokens.token("T5", "E1") == "xoxb-org"
-    assert await house.tokens.token("T5", "") == "xoxb-org"
-    assert await house.tokens.token("T6", "E2") is None
+    assert await house.records.token("T5", "") is None
+    assert await house.records.token("T5", "E1") == "xoxb-org"
+    assert await house.records.token("T5", "") == "xoxb-org"
+    assert await house.records.token("T6", "E2") is None
 
 
 async def test_a_workspaces_own_installation_goes_before_its_organisations(house: Office) -> None:
     await house.records.async_save(installation(None, "xoxb-org", enterprise="E1", at=2_000.0))
     await house.records.async_save(installation("T5", "xoxb-own", enterprise="E1"))
-    assert await house.tokens.token("T5", "E1") == "xoxb-own"
-    assert await house.tokens.token("T5", "") == "xoxb-own"
+    assert await house.records.token("T5", "E1") == "xoxb-own"
+    assert await house.records.token("T5", "") == "xoxb-own"
     assert sorted(await house.records.installed()) == [("", "E1"), ("T5", "E1")]
 
 
 async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(house: Office) -> None:
     for team in ("T1", "T2", "T2"):
         await house.install(team)
-    await house.tokens.forget("T2", "", time.time())
+    await house.records.forget("T2", "", time.time())
     assert [row["team_id"] for row in house.rows() + house.rows("slack_bots")] == ["T1", "T1"]
-    assert await house.tokens.token("T2", "") is None
-    assert await house.tokens.token("T1", "") is not None
+    assert await house.records.token("T2", "") is None
+    assert await house.records.token("T1", "") is not None
 
 
 async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(house: Office) -> None:
     uninstalled_at = time.time() - 60
     await house.install()
-    await house.tokens.forget("T2", "", uninstalled_at)
-    assert await house.tokens.token("T2", "") is not None
+    await house.records.forget("T2", "", uninstalled_at)
+    assert await house.records.token("T2", "") is not None
 
 
 async def test_an_uninstall_in_the_second_of_the_install_counts(house: Office) -> None:
     await house.install()
-    workspaces = Workspaces(house.tokens, house.slack.api_url)
+    workspaces = Workspaces(house.records, house.slack.api_url)
     await workspaces.forget("T2", at=float(int(time.time())))
     await workspaces.close()
-    assert await house.tokens.token("T2", "") is None
+    assert await house.records.token("T2", "") is None
 
 
 async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(house: Office) -> None:
     await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
-    assert await house.tokens.token("T5", "E1") == "xoxb-org"
-    await house.tokens.forget("T5", "E1", time.time())
-    assert await house.tokens.token("T5", "E1") is None
+    assert await house.records.token("T5", "E1") == "xoxb-org"
+    await house.records.forget("T5", "E1", time.time())
+    assert await house.records.token("T5", "E1") is None
     assert house.rows() == []
 
 
@@ -472,10 +462,10 @@ async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(house: Of
 
 async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(house: Office) -> None:
     await house.install(rotating=True)
-    old = await house.tokens.token("T2", "")
+    old = await house.records.token("T2", "")
     house.slack.clock.move(11 * 3600)
     held = house.slack.hold("oauth.v2.access")
-    assert await house.tokens.token("T2", "") == old
+    assert await house.records.token("T2", "") == old
     await held.reached()
     held.release()
     new = await eventually_another(house, old)
@@ -486,14 +476,14 @@ async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(h
 async def renewed_after(house: Office, *, hours: int) -> str | None:
     """The token that we speak with so much later. Time comes back then: the SDK reckons expiries in real time."""
     house.slack.clock.move(hours * 3600)
-    token = await house.tokens.token("T2", "")
+    token = await house.records.token("T2", "")
     house.slack.clock.move(-hours * 3600)
     return token
 
 
 async def eventually_another(house: Office, old: str | None) -> str:
     async with asyncio.timeout(10):
-        while (token := await house.tokens.token("T2", "")) == old:
+        while (token := await house.records.token("T2", "")) == old:
             await asyncio.sleep(0.01)
     assert token is not None
     return token
@@ -501,9 +491,9 @@ async def eventually_another(house: Office, old: str | None) -> str:
 
 async def test_an_expired_token_is_renewed_once_for_all_who_ask(house: Office) -> None:
     await house.install(rotating=True)
-    old = await house.tokens.token("T2", "")
+    old = await house.records.token("T2", "")
     house.slack.clock.move(13 * 3600)
-    asked = [house.tokens.token("T2", enterprise) for enterprise in ("", "", "E1", "E1", "")]
+    asked = [house.records.token("T2", enterprise) for enterprise in ("", "", "E1", "E1", "")]
     new = set(await asyncio.gather(*asked))
     assert len(new) == 1
     assert old not in new
@@ -514,14 +504,14 @@ async def test_an_uninstall_during_a_renewal_stays_one(house: Office) -> None:
     await house.install(rotating=True)
     house.slack.clock.move(13 * 3600)
     held = house.slack.hold("oauth.v2.access")
-    asked = asyncio.create_task(house.tokens.token("T2", ""))
+    asked = asyncio.create_task(house.records.token("T2", ""))
     await held.reached()
-    await house.tokens.forget("T2", "", time.time() + 1)
+    await house.records.forget("T2", "", time.time() + 1)
     held.release()
     with pytest.raises(CallFailed, match="not_installed"):
         await asked
     assert house.rows() == house.rows("slack_bots") == []
-    assert await house.tokens.token("T2", "") is None
+    assert await house.records.token("T2", "") is None
 
 
 async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
@@ -530,19 +520,19 @@ async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path
         await house.install(rotating=True)
         new = await renewed_after(house, hours=13)
     async with office(slack, path) as house:
-        assert await house.tokens.token("T2", "") == new
+        assert await house.records.token("T2", "") == new
         assert await renewed_after(house, hours=13) not in (new, None)
 
 
 async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(house: Office) -> None:
     await house.install(rotating=True)
-    old = await house.tokens.token("T2", "")
+    old = await house.records.token("T2", "")
     house.slack.clock.move(11 * 3600)
     house.slack.fail("oauth.v2.access", status=503)
-    assert await house.tokens.token("T2", "") == old
+    assert await house.records.token("T2", "") == old
     await house.slack.until(lambda: len(house.slack.calls_of("oauth.v2.access")) == 2)
     for _ in range(3):
-        assert await house.tokens.token("T2", "") == old
+        assert await house.records.token("T2", "") == old
         await house.get(INSTALL)
     assert len(house.slack.calls_of("oauth.v2.access")) == 2
     house.slack.clock.move(61)
@@ -564,7 +554,7 @@ async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
     house.slack.clock.move(13 * 3600)
     house.slack.fail("oauth.v2.access", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     with pytest.raises(CallFailed) as failed, structlog.testing.capture_logs() as logged:
-        await house.tokens.token("T2", "")
+        await house.records.token("T2", "")
     assert (failed.value.error, failed.value.permanent) == (error, permanent)
     assert "xox" not in f"{failed.value!r} {failed.value.__cause__!r} {logged}"
 
@@ -573,8 +563,8 @@ async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, 
     path = tmp_path / "records.db"
     async with office(slack, path) as house:
         await house.install(rotating=True)
-        old = await house.tokens.token("T2", "")
+        old = await house.records.token("T2", "")
         assert await renewed_after(house, hours=11) == old
     async with office(slack, path) as house:
-        assert await house.tokens.token("T2", "") not in (old, None)
+        assert await house.records.token("T2", "") not in (old, None)
     assert len(slack.calls_of("oauth.v2.access")) == 2

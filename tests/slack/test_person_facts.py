@@ -18,7 +18,6 @@ from adapters.slack.web_api.people import (
     MOST_PAGES,
     PAGE,
     REINSTALL,
-    Members,
     SlackPeople,
     SlackPersonFacts,
 )
@@ -43,12 +42,12 @@ async def facts_of(slack: FakeSlack, moments: Moments | None = None, **config: A
 
     moments = moments or Moments()
     api = WebApi(one_token, slack.api_url)
-    people, members = SlackPeople(api, SlackConfig(**config), moments.clock), Members(api, moments.clock)
-    facts = SlackPersonFacts(api, people, members, clock=moments.clock, within=0.5)
+    people = SlackPeople(api, SlackConfig(**config), moments.clock)
+    facts = SlackPersonFacts(api, people, clock=moments.clock, within=0.5)
     try:
         yield facts
     finally:
-        for each in (facts, members, people, api):
+        for each in (facts, people, api):
             await each.close()
 
 

@@ -15,7 +15,7 @@ from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import Members, SlackPeople
+from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
 from bot.domain import Overview, Person, Place, Unwelcome
@@ -31,9 +31,9 @@ WITHIN = 1.5
 class SlackOverviews:
     """What waits for a person, and what came of what they asked."""
 
-    def __init__(self, queries: Queries, members: Members) -> None:
+    def __init__(self, queries: Queries, facts: SlackPersonFacts) -> None:
         self._queries = queries
-        self._members = members
+        self._facts = facts
 
     async def of(self, visitor: SlackVisitor, person: Person) -> Overview:
         """Their overview of this workspace, as far as they may see it."""
@@ -43,7 +43,8 @@ class SlackOverviews:
         """Keys of the places in whose channels they are."""
         channels = list(dict.fromkeys(location_of(place).channel for place in places))[:MOST_CHANNELS]
         asked = {
-            channel: asyncio.create_task(self._members.has(visitor.team, channel, visitor.user)) for channel in channels
+            channel: asyncio.create_task(self._facts.shares_channel(visitor.team, channel, visitor.user))
+            for channel in channels
         }
         done, late = await asyncio.wait(asked.values(), timeout=WITHIN)
         for task in late:

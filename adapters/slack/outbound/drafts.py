@@ -15,7 +15,7 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
-from adapters.shared.sending import GrowingText
+from adapters.shared.sending import DraftPace, GrowingText
 from adapters.slack.ids import PLATFORM, SlackLocation, location_of
 from adapters.slack.outbound.posting import GONE, UNFINISHED
 from adapters.slack.outbound.recovery import Orphans
@@ -44,17 +44,13 @@ empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class SlackPace:
+class SlackPace(DraftPace):
     """Seconds between what a draft shows."""
 
-    before: float = 0.7
-    """Before anything is shown: an answer that is finished earlier is posted at once."""
     append: float = 0.8
     """Between two pieces of a stream (Slack, tier 4: 100 a minute and more)."""
     update: float = 1.2
     """Between two updates of a message (Slack, tier 3: 50 a minute and more)."""
-    grace: float = 4.0
-    """After a turn has come to rest, until a draft that no post has finished is closed."""
 
 
 class SlackDrafts:

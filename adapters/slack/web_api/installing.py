@@ -1,4 +1,4 @@
-"""Installations into many workspaces, in the records' SQLite file; their tokens are sealed and renewed."""
+"""Installations into many workspaces, in the records' SQLite file: their tokens, sealed and renewed, and the pages."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from sqlalchemy.pool import NullPool
 
 from adapters.shared.caches import Remembered, Shared
 from adapters.shared.calls import CallFailed
+from adapters.shared.http import failing
 from adapters.slack.config import SCOPES, SlackConfig
 from adapters.slack.web_api.client import QUIET, SlackHttpClient, refusal_of
 from bot.crypto import Sealer
@@ -45,7 +46,7 @@ log = structlog.get_logger(__name__)
 STATE_SECONDS = 600
 """How long an install may take, from our page to Slack's and back."""
 _BUSY_MS = 10_000
-"""Milliseconds to wait for the house's own writer."""
+"""Milliseconds to wait while something else is written into the file."""
 SECRETS = ("bot_token", "bot_refresh_token", "user_token", "user_refresh_token", "incoming_webhook_url")
 """What an installation holds that must not lie open in the database."""
 _METADATA = sa.MetaData()
@@ -57,24 +58,58 @@ _MEMBERS = sa.Table(
 )
 """Workspaces that we serve through an installation of their whole organisation: what we post there names the
 workspace only."""
+AHEAD = 2 * 3600.0
+"""Seconds before its expiry from which on a token is renewed, in the background."""
+_TOO_LATE = 60.0
+"""Seconds before its expiry from which on nobody speaks with a token any more: they wait for the new one."""
+_AGAIN_AFTER = 60.0
+"""Seconds between two tries to renew a token that is still good."""
+_ANY_TIME = 10**6
+"""Minutes before the expiry, for the SDK: it is to renew when we say so."""
+_RENEWED = ("bot_token", "bot_refresh_token", "bot_token_expires_at")
+_METHOD = "oauth.v2.access"
+_Key = tuple[str, str]
+"""Workspace and organisation."""
 
 
-class InstallationRecords(AsyncInstallationStore):
-    """Keeps installations for Bolt's OAuth flow, and finds them by workspace. `open` before use, `close` in the end."""
+class NotAllowedError(Exception):
+    """A workspace may not install the app."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__()
+        self.installation = installation
+
+
+class Installations(AsyncInstallationStore):
+    """The workspaces that have installed us, with tokens that are renewed ahead of their expiry. Bolt's OAuth flow
+    keeps them here; the methods for tokens are those of `OneToken`. `open` before use, `close` in the end.
+
+    What is kept of workspaces that may not install the app (any more) stays kept and is not used, so that allowing them
+    is enough to have them back.
+    """
+
+    many = True
 
     def __init__(
         self,
         path: Path,
-        client_id: str,
+        config: SlackConfig,
         sealer: Sealer,
         *,
         state_seconds: int = STATE_SECONDS,
         clock: Clock = system_clock,
     ) -> None:
+        """`config` has a client id and a secret."""
+        self._config = config
+        self._client_id = config.client_id or ""
         self._sealer = sealer
+        self._clock = clock
+        self._http = SlackHttpClient(config.api_url)
+        self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
+        self._renewals: Shared[_Key, Installation] = Shared()
+        self._not_before: dict[_Key, float] = {}
         self._engine = _engine(path)
-        self._client_id = client_id
-        self._store = AsyncSQLAlchemyInstallationStore(client_id, self._engine, logger=QUIET)
+        self._store = AsyncSQLAlchemyInstallationStore(self._client_id, self._engine, logger=QUIET)
         self._states = AsyncSQLAlchemyOAuthStateStore(state_seconds, self._engine, logger=QUIET)
         self.states: AsyncOAuthStateStore = _TidyStates(self._states, clock)
         for table in (self._store.installations, self._store.bots):
@@ -91,14 +126,117 @@ class InstallationRecords(AsyncInstallationStore):
             await self._reseal(table, [name for name in SECRETS if name in table.c])
 
     async def close(self) -> None:
-        """Disconnect."""
+        """Finish what is under way: a token that Slack has renewed and we have not kept is lost."""
+        await self._known.close()
+        await self._renewals.finish()
+        await self._http.close()
         await self._engine.dispose()
 
     async def async_save(self, installation: Installation) -> None:
-        """Keep an installation; one of the same moment is replaced."""
-        await self._store.async_save(_with_secrets(installation, self._sealer.seal))
+        """Keep a new installation; one of the same moment is replaced. Raises `NotAllowedError`, and keeps nothing."""
+        team = "" if installation.is_enterprise_install else installation.team_id or ""
+        if not self._config.may_install(team, installation.enterprise_id or ""):
+            raise NotAllowedError(installation)
+        await self._save(installation)
 
-    async def latest(self, team: str, enterprise: str) -> Installation | None:
+    async def token(self, team: str, enterprise: str) -> str | None:
+        """The token for a workspace; `None`: it is not installed there.
+
+        Raises `CallFailed` when the token has expired and Slack gives no new one.
+        """
+        key = (team, enterprise)
+        installation = await self._known.get(key, self._read)
+        if installation is None:
+            self._known.forget(key)
+            return None
+        # One workspace may be asked for with and without its organisation: it is still one token to renew.
+        owner = (installation.team_id or "", installation.enterprise_id or "")
+        left = (installation.bot_token_expires_at or inf) - self._clock()
+        if left < _TOO_LATE:
+            return (await self._renewals.ask(owner, lambda: self._renew(owner, installation))).bot_token
+        if left < AHEAD and self._clock() >= self._not_before.get(owner, 0.0):
+            self._not_before[owner] = self._clock() + _AGAIN_AFTER
+            self._renewals.start(owner, lambda: self._renew(owner, installation))
+        return installation.bot_token
+
+    async def installed(self) -> Sequence[tuple[str, str]]:
+        """Workspace and organisation of every installation that is served; no workspace where it is the whole
+        organisation's. The others are named in the log."""
+        columns = (self._table.c.team_id, self._table.c.enterprise_id)
+        query = sa.select(*columns).where(self._table.c.client_id == self._client_id).group_by(*columns)
+        async with self._engine.connect() as connection:
+            kept = [(team or "", enterprise or "") for team, enterprise in await connection.execute(query)]
+        served = [owner for owner in kept if self._config.may_install(*owner)]
+        if left_out := sorted(team or enterprise for team, enterprise in set(kept) - set(served)):
+            log.warning("slack_installations_not_served", teams=left_out, note="not in SLACK_INSTALL_TEAMS")
+        return served
+
+    def refused(self, team: str, token: str) -> None:
+        """Perhaps the records know a newer one."""
+        self._forget_known()
+
+    async def forget(self, team: str, enterprise: str, before: float) -> None:
+        """Delete what was installed before that time (epoch seconds) for a workspace, or else for its organisation.
+
+        What was installed later stays: Slack may tell us of an uninstall again minutes later.
+        """
+        own = bool(team) and await self._delete(lambda table: table.c.team_id == team, before)
+        if not own and enterprise:
+            await self._delete(lambda table: (table.c.enterprise_id == enterprise) & table.c.team_id.is_(None), before)
+        self._forget_known()
+
+    async def _read(self, key: _Key) -> Installation | None:
+        installation = await self._latest(*key)
+        if installation and self._config.may_install(installation.team_id or "", installation.enterprise_id or ""):
+            return installation
+        return None
+
+    async def _renew(self, owner: _Key, old: Installation) -> Installation:
+        """A new token for the old one, kept before anybody speaks with it."""
+        installation = await self._latest(*owner)
+        if installation is None:
+            raise CallFailed(_METHOD, "not_installed", permanent=True)
+        if installation.bot_token == old.bot_token:
+            try:
+                bot = await self._exchange(installation.to_bot())
+            except CallFailed as failure:
+                log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
+                raise
+            if await self._latest(*owner) is None:
+                raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
+            renewed = {name: getattr(bot, name) for name in _RENEWED}
+            installation = Installation(**(installation.to_dict_for_copying() | renewed))
+            await self._save(installation)
+            log.info("slack_token_renewed", team=owner[0], enterprise=owner[1])
+        self._forget_known()
+        return installation
+
+    async def _exchange(self, bot: Bot) -> Bot:
+        """Slack takes a refresh token once only. Raises `CallFailed`."""
+        rotator = AsyncTokenRotator(
+            client=self._http.client, client_id=self._client_id, client_secret=self._config.client_secret or ""
+        )
+        # Causes are not kept: they hold the request, and with it the tokens.
+        try:
+            with failing(_METHOD):
+                renewed = await rotator.perform_bot_token_rotation(bot=bot, minutes_before_expiration=_ANY_TIME)
+        except SlackTokenRotationError as error:
+            raise refusal_of(_METHOD, error.api_error.response) from None
+        if renewed is None:
+            raise CallFailed(_METHOD, "bad_answer", may_have_acted=True)
+        return renewed
+
+    # ------------------------------------------------------------------------------------------- the records
+
+    async def _save(self, installation: Installation) -> None:
+        await self._store.async_save(_with_secrets(installation, self._sealer.seal))
+        self._forget_known()
+
+    def _forget_known(self) -> None:
+        """What the records say counts from now on."""
+        self._known.forget_where(lambda _key: True)
+
+    async def _latest(self, team: str, enterprise: str) -> Installation | None:
         """The newest installation that speaks for a workspace: its own, else its organisation's."""
         own = await self._newest(self._table.c.team_id == team) if team else None
         if own is not None:
@@ -110,27 +248,6 @@ class InstallationRecords(AsyncInstallationStore):
         if whole is not None and team:
             await self._note_member(team, enterprise)
         return whole
-
-    async def installed(self) -> list[tuple[str, str]]:
-        """Workspace and organisation of every installation; no workspace where the whole organisation has it."""
-        columns = (self._table.c.team_id, self._table.c.enterprise_id)
-        query = sa.select(*columns).where(self._table.c.client_id == self._client_id).group_by(*columns)
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(query)
-            return [(team or "", enterprise or "") for team, enterprise in rows]
-
-    async def forget(self, team: str, enterprise: str, before: float) -> bool:
-        """Delete what was installed before that time (epoch seconds) for a workspace, or else for its organisation.
-
-        What was installed later stays: Slack may tell us of an uninstall again minutes later. False: there was nothing.
-        """
-        if team and await self._delete(lambda table: table.c.team_id == team, before):
-            return True
-        if not enterprise:
-            return False
-        return await self._delete(
-            lambda table: (table.c.enterprise_id == enterprise) & table.c.team_id.is_(None), before
-        )
 
     @property
     def _table(self) -> sa.Table:
@@ -232,140 +349,6 @@ def _engine(path: Path) -> AsyncEngine:
     return engine
 
 
-# ----------------------- tokens, renewed ahead of expiry (Slack: a rotating token lives twelve hours)
-AHEAD = 2 * 3600.0
-"""Seconds before its expiry from which on a token is renewed, in the background."""
-_TOO_LATE = 60.0
-"""Seconds before its expiry from which on nobody speaks with a token any more: they wait for the new one."""
-_AGAIN_AFTER = 60.0
-"""Seconds between two tries to renew a token that is still good."""
-_ANY_TIME = 10**6
-"""Minutes before the expiry, for the SDK: it is to renew when we say so."""
-_RENEWED = ("bot_token", "bot_refresh_token", "bot_token_expires_at")
-_METHOD = "oauth.v2.access"
-_Key = tuple[str, str]
-"""Workspace and organisation."""
-
-
-class InstalledTokens:
-    """The tokens of the workspaces that have installed us; the methods are those of `OneToken`. `close` in the end."""
-
-    many = True
-
-    def __init__(
-        self,
-        records: InstallationRecords,
-        *,
-        client_id: str,
-        client_secret: str,
-        api_url: str,
-        allowed: Callable[[str, str], bool],
-        clock: Clock = system_clock,
-    ) -> None:
-        """`allowed`: whether a workspace (empty: a whole organisation) of an organisation is served. What is kept of
-        others stays kept and is not used, so that allowing them is enough to have them back."""
-        self._records = records
-        self._client_id = client_id
-        self._client_secret = client_secret
-        self._allowed = allowed
-        self._wire = SlackHttpClient(api_url)
-        self._clock = clock
-        self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
-        self._renewals: Shared[_Key, Installation] = Shared()
-        self._not_before: dict[_Key, float] = {}
-
-    async def token(self, team: str, enterprise: str) -> str | None:
-        """The token for a workspace; `None`: it is not installed there.
-
-        Raises `CallFailed` when the token has expired and Slack gives no new one.
-        """
-        key = (team, enterprise)
-        installation = await self._known.get(key, self._read)
-        if installation is None:
-            self._known.forget(key)
-            return None
-        # One workspace may be asked for with and without its organisation: it is still one token to renew.
-        owner = (installation.team_id or "", installation.enterprise_id or "")
-        left = (installation.bot_token_expires_at or inf) - self._clock()
-        if left < _TOO_LATE:
-            return (await self._renewals.ask(owner, lambda: self._renew(owner, installation))).bot_token
-        if left < AHEAD and self._clock() >= self._not_before.get(owner, 0.0):
-            self._not_before[owner] = self._clock() + _AGAIN_AFTER
-            self._renewals.start(owner, lambda: self._renew(owner, installation))
-        return installation.bot_token
-
-    async def installed(self) -> Sequence[tuple[str, str]]:
-        """Workspace and organisation of every installation that is served; the others are named in the log."""
-        kept = await self._records.installed()
-        served = [owner for owner in kept if self._allowed(*owner)]
-        if left_out := sorted(team or enterprise for team, enterprise in set(kept) - set(served)):
-            log.warning("slack_installations_not_served", teams=left_out, note="not in SLACK_INSTALL_TEAMS")
-        return served
-
-    def refused(self, team: str, token: str) -> None:
-        """Perhaps the records know a newer one."""
-        self.changed()
-
-    def changed(self) -> None:
-        """Somebody has installed us: what the records say counts from now on."""
-        self._known.forget_where(lambda _key: True)
-
-    async def forget(self, team: str, enterprise: str, before: float) -> None:
-        """It was uninstalled; an installation later than `before` (epoch seconds) stays."""
-        await self._records.forget(team, enterprise, before)
-        self.changed()
-
-    async def close(self) -> None:
-        """Finish what is under way: a token that Slack has renewed and we have not kept is lost."""
-        await self._known.close()
-        await self._renewals.finish()
-        await self._wire.close()
-
-    async def _read(self, key: _Key) -> Installation | None:
-        installation = await self._records.latest(*key)
-        if installation and self._allowed(installation.team_id or "", installation.enterprise_id or ""):
-            return installation
-        return None
-
-    async def _renew(self, owner: _Key, old: Installation) -> Installation:
-        """A new token for the old one, kept before anybody speaks with it."""
-        installation = await self._records.latest(*owner)
-        if installation is None:
-            raise CallFailed(_METHOD, "not_installed", permanent=True)
-        if installation.bot_token == old.bot_token:
-            try:
-                bot = await self._exchange(installation.to_bot())
-            except CallFailed as failure:
-                log.warning("slack_token_not_renewed", team=owner[0], enterprise=owner[1], error=failure.error)
-                raise
-            if await self._records.latest(*owner) is None:
-                raise CallFailed(_METHOD, "not_installed", permanent=True)  # uninstalled meanwhile: stays forgotten
-            renewed = {name: getattr(bot, name) for name in _RENEWED}
-            installation = Installation(**(installation.to_dict_for_copying() | renewed))
-            await self._records.async_save(installation)
-            log.info("slack_token_renewed", team=owner[0], enterprise=owner[1])
-        self.changed()
-        return installation
-
-    async def _exchange(self, bot: Bot) -> Bot:
-        """Slack takes a refresh token once only. Raises `CallFailed`."""
-        rotator = AsyncTokenRotator(
-            client=self._wire.client, client_id=self._client_id, client_secret=self._client_secret
-        )
-        # Causes are not kept: they hold the request, and with it the tokens.
-        try:
-            renewed = await rotator.perform_bot_token_rotation(bot=bot, minutes_before_expiration=_ANY_TIME)
-        except SlackTokenRotationError as error:
-            raise refusal_of(_METHOD, error.api_error.response) from None
-        except TimeoutError:
-            raise CallFailed(_METHOD, "timeout", may_have_acted=True) from None
-        except aiohttp.ClientError:
-            raise CallFailed(_METHOD, "connection", may_have_acted=True) from None
-        if renewed is None:
-            raise CallFailed(_METHOD, "bad_answer", may_have_acted=True)
-        return renewed
-
-
 # ------------- `/slack/install` and `/slack/oauth_redirect`: from "Add to Slack" to an installation
 
 INSTALL = "/slack/install"
@@ -400,41 +383,13 @@ _REVOKE_SECONDS = 5.0
 """What taking a token back may take: somebody waits for the page."""
 
 
-class _NotAllowed(Exception):  # noqa: N818  # no error: an answer
-    """The workspace may not install it."""
-
-    def __init__(self, installation: Installation) -> None:
-        super().__init__()
-        self.installation = installation
-
-
-class _AllowedOnly(AsyncInstallationStore):
-    """Keeps what may be kept, for Bolt's flow, which saves an installation as soon as it has it."""
-
-    def __init__(self, config: SlackConfig, records: InstallationRecords) -> None:
-        self._config = config
-        self._records = records
-
-    async def async_save(self, installation: Installation) -> None:
-        """Keep it. Raises `_NotAllowed`, and keeps nothing."""
-        whole = installation.is_enterprise_install
-        team = "" if whole else installation.team_id or ""
-        if not self._config.may_install(team, installation.enterprise_id or ""):
-            raise _NotAllowed(installation)
-        await self._records.async_save(installation)
-
-
 class InstallPages:
-    """The OAuth flow of Bolt with pages that say what happened, and nothing else. `close` in the end.
+    """The OAuth flow of Bolt with pages that say what happened, and nothing else. `close` in the end."""
 
-    `installed`: told when there is a new installation.
-    """
-
-    def __init__(self, config: SlackConfig, records: InstallationRecords, installed: Callable[[], None]) -> None:
+    def __init__(self, config: SlackConfig, installations: Installations) -> None:
         self._config = config
-        self._records = records
-        self._installed = installed
-        self._wire = SlackHttpClient(config.api_url)
+        self._installations = installations
+        self._http = SlackHttpClient(config.api_url)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. No HEAD: it would use the state up."""
@@ -454,7 +409,7 @@ class InstallPages:
         """Back from Slack, with a code that is worth a token."""
         try:
             answer = await self._flow().handle_callback(await to_bolt_request(request))
-        except _NotAllowed as refused:
+        except NotAllowedError as refused:
             answer = await self._turned_away(refused.installation)
         except (aiohttp.ClientError, TimeoutError) as error:
             log.warning("slack_install_failed", reason="unreachable", error=type(error).__name__)
@@ -467,7 +422,7 @@ class InstallPages:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._wire.close()
+        await self._http.close()
 
     def _flow(self) -> AsyncOAuthFlow:
         config = self._config
@@ -482,12 +437,12 @@ class InstallPages:
             redirect_uri_path=REDIRECT,
             callback_options=AsyncCallbackOptions(success=self._succeeded, failure=_refused),
             authorization_url=urljoin(config.api_url, "/oauth/v2/authorize"),
-            installation_store=_AllowedOnly(config, self._records),
-            state_store=self._records.states,
+            installation_store=self._installations,
+            state_store=self._installations.states,
             state_expiration_seconds=STATE_SECONDS,
             logger=QUIET,
         )
-        return AsyncOAuthFlow(client=self._wire.client, logger=QUIET, settings=settings)
+        return AsyncOAuthFlow(client=self._http.client, logger=QUIET, settings=settings)
 
     async def _turned_away(self, installation: Installation) -> BoltResponse:
         """Say so, and give back what Slack gave us: nobody is to have a token for a workspace that is not served."""
@@ -497,13 +452,12 @@ class InstallPages:
             if not token:
                 continue
             try:
-                await self._wire.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
+                await self._http.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
             except CallFailed as failure:
                 log.warning("slack_token_not_revoked", **where, error=failure.error)
         return _page(403, "Nothing was installed", _NOT_ALLOWED)
 
     async def _succeeded(self, done: AsyncSuccessArgs) -> BoltResponse:
-        self._installed()
         installation = done.installation
         log.info("slack_installed", team=installation.team_id, enterprise=installation.enterprise_id)
         where = escape(installation.team_name or installation.enterprise_name or "your workspace")

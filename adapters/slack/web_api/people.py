@@ -222,44 +222,6 @@ class _Roster:
     """There are more of them."""
 
 
-class Members:
-    """The members of channels. `close` in the end."""
-
-    def __init__(self, api: WebApi, clock: Clock = system_clock) -> None:
-        self._api = api
-        self._members: Remembered[tuple[str, str], _Roster] = Remembered(keep=KEEP_MEMBERS, clock=clock)
-
-    async def has(self, team: str, channel: str, user: str) -> bool:
-        """Whether somebody is in a channel. No, where that cannot be found out."""
-        with failures_logged_as("slack_members_not_found", team=team, channel=channel):
-            return user in (await self._members.get((team, channel), self._ask)).users
-        return False
-
-    async def is_in(self, team: str, channel: str, user: str) -> bool | None:
-        """The same, but `None` where there are more members than are asked for. Raises `CallFailed` when it cannot be
-        found out."""
-        found = await self._members.get((team, channel), self._ask)
-        return user in found.users or (None if found.cut else False)
-
-    async def close(self) -> None:
-        """End the questions that are under way."""
-        await self._members.close()
-
-    async def _ask(self, key: tuple[str, str]) -> _Roster:
-        team, channel = key
-        asked: dict[str, Any] = {"channel": channel, "limit": PAGE}
-        found: set[str] = set()
-        for _ in range(MOST_PAGES):
-            page = await self._api.call(team, "conversations.members", asked)
-            found.update(map(str, page.get("members") or ()))
-            cursor = words(page, "response_metadata", "next_cursor")
-            if not cursor:
-                return _Roster(frozenset(found))
-            asked["cursor"] = cursor
-        log.warning("slack_members_cut", team=team, channel=channel, members=len(found))
-        return _Roster(frozenset(found), cut=True)
-
-
 # --------------------------------------------- groups, channels and address of a person, for policies
 
 KEEP_GROUPS = 120.0
@@ -276,14 +238,13 @@ class SlackPersonFacts:
         self,
         api: WebApi,
         people: SlackPeople,
-        members: Members,
         *,
         clock: Clock = system_clock,
         within: float = AT_ONCE,
     ) -> None:
         self._api = api
         self._people = people
-        self._members = members
+        self._members: Remembered[tuple[str, str], _Roster] = Remembered(keep=KEEP_MEMBERS, clock=clock)
         self._groups: Remembered[tuple[str, str], frozenset[str]] = Remembered(keep=KEEP_GROUPS, clock=clock)
         self._lookups = Lookups(PLATFORM, within, frozenset({"missing_scope"}), REINSTALL)
 
@@ -302,7 +263,16 @@ class SlackPersonFacts:
         if person is None or place is None or person[0] != place[0]:
             return None
         team, user = person
-        return await self._lookups.found(self._members.is_in(team, place[1], user), "channel", team)
+        found = await self._lookups.found(self._members.get(place, self._ask_members), "channel", team)
+        if found is None or (found.cut and user not in found.users):
+            return None
+        return user in found.users
+
+    async def shares_channel(self, team: str, channel: str, user: str) -> bool:
+        """Whether somebody is in a channel, for what is shown to them. No, where that cannot be found out."""
+        with failures_logged_as("slack_members_not_found", team=team, channel=channel):
+            return user in (await self._members.get((team, channel), self._ask_members)).users
+        return False
 
     async def account_of(self, person_id: str) -> AccountFacts:
         """Whose an account is. Where that cannot be looked up and only members may use the bot, it is a member's."""
@@ -323,9 +293,24 @@ class SlackPersonFacts:
     async def close(self) -> None:
         """End the questions that are under way."""
         await self._groups.close()
+        await self._members.close()
 
     async def _ask_group(self, key: tuple[str, str]) -> frozenset[str]:
         """Raises `CallFailed` also where the group does not exist or is disabled, and without `usergroups:read`."""
         team, group = key
         answer = await self._api.call(team, "usergroups.users.list", {"usergroup": group}, patience=AT_ONCE)
         return frozenset(map(str, answer.get("users") or ()))
+
+    async def _ask_members(self, key: tuple[str, str]) -> _Roster:
+        team, channel = key
+        asked: dict[str, Any] = {"channel": channel, "limit": PAGE}
+        found: set[str] = set()
+        for _ in range(MOST_PAGES):
+            page = await self._api.call(team, "conversations.members", asked)
+            found.update(map(str, page.get("members") or ()))
+            cursor = words(page, "response_metadata", "next_cursor")
+            if not cursor:
+                return _Roster(frozenset(found))
+            asked["cursor"] = cursor
+        log.warning("slack_members_cut", team=team, channel=channel, members=len(found))
+        return _Roster(frozenset(found), cut=True)

@@ -14,7 +14,7 @@ from slack_bolt.authorization import AuthorizeResult
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import AT_ONCE, SlackHttpClient
-from adapters.slack.web_api.installing import InstalledTokens
+from adapters.slack.web_api.installing import Installations
 from bot.platform import NotConnected
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ Authorize = Callable[[str | None, str | None, str | None], Awaitable[AuthorizeRe
 class Workspaces:
     """Bots by workspace. Slack is asked once for each token (`auth.test`); after that no network is needed."""
 
-    def __init__(self, tokens: OneToken | InstalledTokens, api_url: str) -> None:
+    def __init__(self, tokens: OneToken | Installations, api_url: str) -> None:
         self._tokens = tokens
         self._wire = SlackHttpClient(api_url)
         self._who: Remembered[str, _Who] = Remembered(keep=inf)

@@ -27,6 +27,7 @@ from msrest.authentication import Authentication
 from msrest.pipeline import Request as SdkRequest
 from msrest.pipeline.async_abc import AsyncHTTPSender, AsyncPipeline
 
+from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer, retry_after
 
@@ -58,7 +59,7 @@ class ConnectorHttpClient:
 
     def __init__(self) -> None:
         self._http = Http()
-        self._services: dict[str, ConversationsOperations] = {}
+        self._services: Newest[str, ConversationsOperations] = Newest(_MOST_SERVICES)
 
     async def exchange(self, service_url: str, call: CallOptions, operation: Operation) -> Any:
         """The JSON that was answered; `None`: none was. Raises `CallFailed`."""
@@ -70,10 +71,7 @@ class ConnectorHttpClient:
         await self._http.close()
 
     def _service(self, url: str) -> ConversationsOperations:
-        service = self._services.pop(url, None) or _operations(url, _Sender(self._http))
-        self._services[url] = service  # at the end: the one that was not used for longest goes first
-        if len(self._services) > _MOST_SERVICES:
-            del self._services[next(iter(self._services))]
+        service = self._services[url] = self._services.get(url) or _operations(url, _Sender(self._http))
         return service
 
 
@@ -112,7 +110,7 @@ class _Sender(AsyncHTTPSender[Any, Any]):
         self._http = http
 
     async def __aexit__(self, *_details: object) -> None:
-        """Connections are closed by `Wire`."""
+        """Connections are closed by `ConnectorHttpClient`."""
 
     async def send(self, request: SdkRequest[Any], **options: Any) -> Any:
         """Raises `CallFailed`."""

@@ -12,7 +12,7 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks, drained, happens, now
 from adapters.shared.caches import Newest, Refusals
 from adapters.shared.calls import CallFailed
-from adapters.shared.sending import SAID, GrowingText, message_id_of
+from adapters.shared.sending import SAID, DraftPace, GrowingText, message_id_of
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.ids import PLATFORM, Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
@@ -31,17 +31,13 @@ CLOSING = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class TeamsPace:
+class TeamsPace(DraftPace):
     """Seconds between what is shown."""
 
-    before: float = 0.7
-    """Before anything is shown: an answer that is finished earlier is posted at once."""
     chunk: float = 1.2
     """Between two updates of a stream (Teams: one a second)."""
     typing: float = 3.0
     """Between two signs of typing: clients show one for a few seconds."""
-    grace: float = 4.0
-    """After a turn has come to rest, until a stream that no post has finished is ended."""
     longest_stream: float = 100.0
     """After which a stream is ended, before Teams does it (2 minutes)."""
     longest_turn: float = 900.0
