@@ -158,7 +158,8 @@ class Room:
         """Something that a person does; what Lines is answered."""
         self.events += 1
         ids = {"id": f"e{self.events}", "space": "acme", "room": self.name, "user": user}
-        event = {"type": kind, "name": user.capitalize(), **ids, **more}
+        guest = user in self.product.lines.guests
+        event = {"type": kind, "name": user.capitalize(), "guest": guest, **ids, **more}
         body, now = json.dumps(event).encode(), str(int(time.time()))
         signature = hmac.new(signed_with.encode(), f"{now}.".encode() + body, hashlib.sha256).hexdigest()
         headers = {"Lines-Time": now, "Lines-Signature": signature}
@@ -324,3 +325,6 @@ async def test_a_guest_is_turned_away_alone(room: Room, product: Product) -> Non
     product.lines.guests.add("carl")
     await room.says("carl", "hello")
     assert (await room.shows("Guests"))["to"] == "carl"
+    await room.says("ana", "use make what=shelf")
+    refusal = await room.presses("carl", await room.shows("Approve?"), "Approve")
+    assert "Guests" in refusal["text"]
