@@ -17,7 +17,6 @@ from policies.approvers import edit_needs_no_new_asking
 from policies.model import Allow, Ask, Deny
 from policies.trust import risks_of
 
-
 _LIMITED = (
     "Limited: one turn may make {} tool calls, and this one was over that, so it was not made. The rest can be asked "
     "for in a new message."
