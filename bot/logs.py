@@ -28,8 +28,8 @@ from urllib.parse import quote
 import structlog
 from structlog.typing import Processor
 
-from policies.guessed_secrets import IN_LOGS, any_of, without_guessed
 from policies.redaction import Redactor
+from policies.secret_shapes import IN_LOGS, any_of, without_guessed
 
 _SHORTEST_SECRET = 6
 """Characters; shorter values would turn ordinary words into asterisks."""

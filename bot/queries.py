@@ -26,7 +26,7 @@ from bot.domain import (
 )
 from bot.masking import redacted_card, redacted_post
 from bot.platform import Reference
-from bot.records import approvals, deliveries, grants, posts, threads, waiting
+from bot.records import approvals, deliveries, posts, threads, waiting
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import PostRow
@@ -168,7 +168,7 @@ class Queries:
     async def standing_approvals(self, person: Person) -> tuple[GrantView, ...]:
         """What this person always allows themselves now, the one that ends last first."""
         async with self._database.reading() as tx:
-            rows = await grants.listed(tx, person.person_id, self._clock(), LONGEST_LISTED)
+            rows = await approvals.listed_grants(tx, person.person_id, self._clock(), LONGEST_LISTED)
         views = (
             GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread)
             for row, unread in rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from policies.guessed_secrets import IN_ERRORS, USER_AND_PASSWORD, without_guessed
+from policies.secret_shapes import IN_ERRORS, USER_AND_PASSWORD, without_guessed
 
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

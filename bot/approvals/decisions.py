@@ -34,7 +34,7 @@ from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
 from bot.masking import PLAIN, hidden_by_masks, masked_arguments
 from bot.outbox import Outbox
-from bot.records import approvals, attempts, grants, threads
+from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
 from bot.records.database import Database, Transaction
 from bot.turns.engine import Engine, resume_thread
@@ -413,9 +413,9 @@ class Approvals:
         """Ends a standing approval of this person's. Somebody else's is `Unknown`."""
         grant_id = storable(grant_id)
         async with self._database.writing_urgently() as tx:
-            if await grants.revoke(tx, grant_id, person.person_id, self._clock()):
+            if await approvals.revoke_grant(tx, grant_id, person.person_id, self._clock()):
                 return Settled("Revoked: you will be asked again.")
-            row = await grants.get(tx, grant_id)
+            row = await approvals.grant(tx, grant_id)
         if row is None or row.person_id != person.person_id:
             return NO_STANDING_APPROVAL
         return AlreadySettled("This permission has ended already.")

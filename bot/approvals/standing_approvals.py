@@ -7,10 +7,9 @@ from typing import Any
 
 from bot.crypto import NewId
 from bot.domain import Clock
-from bot.records import grants
-from bot.records.approvals import ApprovalRow
+from bot.records import approvals
+from bot.records.approvals import ApprovalRow, GrantRow
 from bot.records.database import Database, Transaction
-from bot.records.grants import GrantRow
 from policies.approvers import DURATIONS, StandingApproval, grant_offered
 
 
@@ -46,12 +45,12 @@ class StandingApprovals:
         kept = GrantRow(
             self._new_id(), person_id, row.approval_id, asked.server, asked.tool, arguments, digest, now, now + seconds
         )
-        await grants.add(tx, kept)
+        await approvals.add_grant(tx, kept)
 
     async def grants_of(self, person_id: str) -> Sequence[StandingApproval]:
         """Returns what somebody allows themselves now, for `policies.approvers.under_grants`."""
         async with self._database.reading() as tx:
-            rows = await grants.of_person(tx, person_id, self._clock())
+            rows = await approvals.grants_of(tx, person_id, self._clock())
         return [StandingApproval(row.person_id, row.server, row.tool, row.digest, row.until) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Rows of `approvals` and `votes`. Every change of state is one `UPDATE … WHERE status = 'pending'`."""
+"""Rows of `approvals`, `votes` and `grants`. Every change of state is one `UPDATE … WHERE status = 'pending'`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from bot.records.database import Transaction, insert_new, reader, unless_longer, upsert
-from bot.records.tables import APPROVED, PENDING, approvals, attempts, votes
+from bot.records.tables import APPROVED, PENDING, approvals, attempts, grants, votes
 from graph.calls import storable
 from graph.interrupts import ApprovalAsked
 from policies.model import Ask, Risk
@@ -60,12 +60,9 @@ class VoteRow:
 
 _vote = reader(VoteRow, claimed=lambda claimed: tuple(claimed or ()))
 
-
 PENDING_COLUMNS = tuple(c for c in approvals.c if c.name not in {"arguments", "approved_arguments"})
 """What is read of many that wait. The arguments of each may be a megabyte, 10 to 50 ms of the event loop."""
-
 _IDS_OF_CALL = sa.select(approvals.c.approval_id).where(approvals.c.call_id == sa.bindparam("call"))
-
 _COUNT_PENDING = (
     sa.select(sa.func.count().label("n"))
     .select_from(approvals)
@@ -302,3 +299,73 @@ def _row(r: Any, asked: ApprovalAsked, approved_arguments: Mapping[str, Any] | N
         settled_at=r.settled_at,
         handed_to=tuple(r.handed_to),
     )
+
+
+# ----------------------------- standing approvals: what people always allow themselves, for a while
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRow:
+    """One call that somebody always allows themselves."""
+
+    grant_id: str
+    person_id: str
+    approval_id: str
+    """The approval that it was given with."""
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    digest: str
+    given_at: float
+    until: float
+    revoked_at: float | None = None
+
+
+async def add_grant(tx: Transaction, grant: GrantRow) -> None:
+    """Keep a grant; an earlier one of the same person for the same call ends."""
+    earlier = sa.update(grants).where(
+        grants.c.person_id == grant.person_id, grants.c.digest == grant.digest, _in_force(grant.given_at)
+    )
+    await tx.run(earlier.values(revoked_at=grant.given_at))
+    await tx.run(sa.insert(grants).values(**{**asdict(grant), "arguments": dict(grant.arguments)}))
+
+
+async def grant(tx: Transaction, grant_id: str) -> GrantRow | None:
+    """The grant, or none."""
+    row = await tx.one(sa.select(grants).where(grants.c.grant_id == grant_id))
+    return GrantRow(**row._mapping) if row else None
+
+
+async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[GrantRow]:
+    """What somebody allows themselves now, the one that ends last first."""
+    rows = await tx.all(_of_person(sa.select(grants), person_id, now))
+    return [GrantRow(**row._mapping) for row in rows]
+
+
+async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:
+    """The same for a list, each with 0, or with how many characters its arguments have as JSON when these are more than
+    `longest`: they are not read then, and empty."""
+    others = [column for column in grants.c if column.name != "arguments"]
+    query = sa.select(*others, *unless_longer([grants.c.arguments], longest))
+    found = []
+    for row in await tx.all(_of_person(query, person_id, now)):
+        values = dict(row._mapping)
+        characters = values.pop("characters")
+        unread = characters if characters > longest else 0
+        found.append((GrantRow(**{**values, "arguments": values["arguments"] or {}}), unread))
+    return found
+
+
+def _of_person(query: sa.Select[Any], person_id: str, now: float) -> sa.Select[Any]:
+    mine = query.where(grants.c.person_id == person_id, _in_force(now))
+    return mine.order_by(grants.c.until.desc(), grants.c.grant_id)
+
+
+async def revoke_grant(tx: Transaction, grant_id: str, person_id: str, now: float) -> bool:
+    """End a grant of this person's; false when there is none, or it is over."""
+    statement = sa.update(grants).where(grants.c.grant_id == grant_id, grants.c.person_id == person_id, _in_force(now))
+    return await tx.changes(statement.values(revoked_at=now))
+
+
+def _in_force(now: float) -> sa.ColumnElement[bool]:
+    return sa.and_(grants.c.revoked_at.is_(None), grants.c.until > now)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpcore2
+import httpx2
 import openai
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -27,7 +29,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.models.http import http_client
+from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -136,7 +138,6 @@ def _answer(message: ToolMessage, out: str) -> ToolMessage:
 
 
 # ------------------------------------------------------------------------------------------ the model
-
 OPENAI = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 _AT_ONCE = 50
@@ -379,3 +380,60 @@ class _Client:
     """An OpenAI client of which only this is used."""
 
     responses: _Responses
+
+
+# ------------- the HTTP client: what the service sends is bounded before the OpenAI client reads it
+
+LONGEST_ERROR = 64 * 1024
+"""Bytes of anything but an answer, which the OpenAI client reads to its end before it looks at it. What follows is left
+out."""
+LONGEST_LINE = 8 * 1024 * 1024
+"""Bytes of an answer without the end of a line: the longest arguments of a call in one event, each character escaped.
+The OpenAI client gathers lines and events "without imposing a size limit"."""
+LONGEST_ANSWER = 256 * 1024 * 1024
+"""Bytes of one answer in all its events, of which each token has one of some 250 bytes."""
+take_short_heads(httpcore2.AsyncHTTP11Connection)
+
+
+def http_client(timeout: float, connect: float) -> httpx2.AsyncClient:
+    """A client for one model's service, which is closed with the model. Times are seconds.
+
+    It raises `httpx2.RemoteProtocolError` for what is too large, or compressed."""
+    return openai.DefaultAsyncHttpxClient(
+        timeout=openai.Timeout(timeout, connect=connect),
+        headers={"Accept-Encoding": "identity"},
+        cookies=NoCookies(),
+        event_hooks={"response": [_bound]},
+    )
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Called before anything of the body is read, also of a redirect's."""
+    if is_encoded(response.headers.get("content-encoding")):
+        raise httpx2.RemoteProtocolError("its answer is compressed, which nobody asked for")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream, whole=response.is_success)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body as far as it is read. `whole`: one that is too large is a failure, and not cut."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, whole: bool) -> None:
+        self._stream = stream
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = line = 0
+        async for piece in in_pieces(self._stream):
+            yield piece
+            total += len(piece)
+            end = piece.rfind(b"\n")
+            line = line + len(piece) if end < 0 else len(piece) - end - 1
+            if not self._whole and total >= LONGEST_ERROR:
+                return
+            if line > LONGEST_LINE or total > LONGEST_ANSWER:
+                raise httpx2.RemoteProtocolError("its answer is too large")
+
+    async def aclose(self) -> None:
+        """As httpx2 wants it."""
+        await self._stream.aclose()

@@ -27,8 +27,8 @@ SORTED = {
     "connections.of_person": "one person's accounts",
     "deliveries.first_author": "what waits in one thread",
     "deliveries.head": "what waits in one thread",
-    "grants.listed": "the grants in force that end at the same moment",
-    "grants.of_person": "the grants in force that end at the same moment",
+    "approvals.listed_grants": "the grants in force that end at the same moment",
+    "approvals.grants_of": "the grants in force that end at the same moment",
     "sign_ins.open_for": "what is open for one person",
     "threads.with_address": "the accounts of one human",
 }

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import SecretStr
 
-from graph.models import http
+from graph.models import openai
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
@@ -54,7 +54,7 @@ async def test_of_an_error_without_an_end_the_beginning_is_read(status: bytes) -
 
 
 async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LONGEST_LINE", 100_000)
+    monkeypatch.setattr(openai, "LONGEST_LINE", 100_000)
     async with raw_http([EVENTS + b"\r\ndata: ", *LONG]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)
@@ -63,7 +63,7 @@ async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyP
 
 
 async def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LONGEST_ANSWER", 100_000)
+    monkeypatch.setattr(openai, "LONGEST_ANSWER", 100_000)
     async with raw_http([EVENTS + b"\r\n", *[b": still here\n\n" * 1_000] * 1_000]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)

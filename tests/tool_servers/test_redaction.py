@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers.outcomes import AnswerContext
 from adapters.tool_servers.stdio import LONGEST_LOG_LINE, MOST_LINES, LineLog
 from adapters.tool_servers.text import secret_parts, without_known, without_links, without_secrets
-from policies.guessed_secrets import IN_ERRORS
+from policies.secret_shapes import IN_ERRORS
 
 
 @pytest.mark.parametrize(
