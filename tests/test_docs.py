@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from bot.platform import Platform
+from bot.services import Services
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
@@ -108,3 +112,24 @@ def test_every_name_of_the_code_that_a_document_uses_is_there(document: Path) ->
     simple = {name for name in names if re.fullmatch(r"[A-Z]\w*[a-z]\w*|[a-z]+(?:_[a-z0-9]+)+", name)}
     assert {name for name in members if not is_defined(name)} == set()
     assert simple - words() - {"lines_configured"} == set()
+
+
+def table_under(heading: str) -> list[list[str]]:
+    """The rows of the first table under a heading of docs/adding-a-platform.md, cell by cell."""
+    section = (ROOT / "docs/adding-a-platform.md").read_text().split(f"### {heading}\n")[1].split("\n#")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def test_the_page_on_platforms_has_every_method_of_the_port() -> None:
+    named = {name for row in table_under("The sender: `Platform`") for name in re.findall(r"`(\w+)", row[0])}
+    port = {name for name in vars(Platform) if not name.startswith("_")} | set(Platform.__annotations__)
+    assert named == port
+
+
+def test_the_page_on_platforms_names_methods_that_the_services_have() -> None:
+    kinds = {field.name: str(field.type) for field in fields(Services)}
+    rows = table_under("The receiver: `Services`")
+    named = {(row[0].strip("`"), name) for row in rows for name in re.findall(r"`(\w+)", row[1])}
+    assert {service for service, _ in named} == set(kinds)
+    assert {(service, name) for service, name in named if not is_defined(f"{kinds[service]}.{name}")} == set()
