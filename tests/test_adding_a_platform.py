@@ -36,6 +36,12 @@ from tests.support.tools import Workshop, entry, workshop
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DOCUMENT = Path(__file__).parents[1] / "docs" / "adding-a-platform.md"
 SECRET = "a-secret-of-nobody"
+POLICY = """
+version: 1
+rules:
+  - {name: deleting needs somebody else of the room, match: {tool: delete}, decide: ask, approvers: [channel],
+     selfApproval: fourEyes}
+"""
 WITHIN = 20.0
 """Seconds that anything may take; a test that needs them all is broken."""
 Json = dict[str, Any]
@@ -75,16 +81,20 @@ class LinesService:
     url: str = ""
     lines: dict[str, Json] = field(default_factory=dict)
     guests: set[str] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
+    """Who is in no room."""
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         application = web.Application()
         room = "/spaces/acme/rooms/{room}/lines"
+        member = "/spaces/acme/rooms/{room}/people/{user}"
         application.add_routes(
             [
                 web.get("/spaces", self._spaces),
                 web.get("/spaces/acme/people/{user}", self._person),
+                web.get(member, self._member),
                 web.post(room, self._post),
                 web.put(f"{room}/{{line}}", self._put),
                 web.get(room, self._find),
@@ -108,6 +118,11 @@ class LinesService:
         user = request.match_info["user"]
         known = {"name": user.capitalize(), "time_zone": "Europe/Berlin", "email": f"{user}@example.com"}
         return web.json_response(known | {"guest": user in self.guests})
+
+    async def _member(self, request: web.Request) -> web.Response:
+        if request.match_info["user"] in self.elsewhere:
+            return web.json_response({}, status=404)
+        return await self._person(request)
 
     async def _post(self, request: web.Request) -> web.Response:
         line = f"line{len(self.lines)}"
@@ -209,6 +224,7 @@ async def product(
     lines, home = LinesService(), HouseFolder(tmp_path_factory.mktemp("data"))
     async with lines.running(), workshop() as shop, fake_openai(obedient) as model:
         home.tool_servers({"workshop": entry(shop)})
+        home.policy(POLICY)
         home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody"}
         home.variables |= {"LLM_MODEL": "any", "LINES_URL": lines.url, "LINES_SECRET": SECRET}
         product = Product(lines, shop, home, settings_with_it)
@@ -251,6 +267,17 @@ async def test_the_wrong_person_is_refused_alone(room: Room, product: Product) -
     await room.shows("Results:", "too bright")
     assert not any("not one of the people" in line["text"] for line in room.lines)
     assert "make table 1" not in product.shop.done
+
+
+async def test_the_policy_judges_by_what_the_platform_knows_of_who_clicks(room: Room, product: Product) -> None:
+    product.lines.elsewhere.add("dora")
+    await room.says("ana", "use delete what=lamp")
+    card = await room.shows("Approve?", "workshop: delete")
+    for somebody in ("ana", "dora"):
+        assert "Approved" not in (await room.presses(somebody, card, "Approve"))["text"]
+    assert "delete lamp" not in product.shop.done
+    assert "Approved" in (await room.presses("ben", card, "Approve"))["text"]
+    await room.shows("Approved by Ben", "deleted lamp")
 
 
 async def test_a_call_is_edited_and_approved(room: Room, product: Product) -> None:
