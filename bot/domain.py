@@ -217,7 +217,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence of the house itself, plain text."""
+    """A sentence of the bot's own, plain text."""
 
     text: str
     tone: Literal["info", "warning", "error"] = "info"
@@ -452,8 +452,8 @@ class GrantView:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What concerns one person: the newest of each kind, newest first. Of a call with long arguments these are unread
-    (`ApprovalView.unread`)."""
+    """What there is for one person: the newest of each kind, newest first. Of a call with long arguments these are
+    unread (`ApprovalView.unread`)."""
 
     to_decide: tuple[Shown, ...]
     """Approvals that this person may decide now."""

@@ -16,7 +16,7 @@ READ = 8 * 1024
 PIECE = 4_096
 """Bytes of a body that are handed on before others have their turn."""
 _EACH = 80
-"""Bytes that handing on a piece counts as, however small it is."""
+"""Bytes that passing on a piece counts as, however small it is."""
 
 
 def take_short_heads(connection: type[Any]) -> None:

@@ -28,17 +28,13 @@ from policies.secret_spans import Shapes, in_order, secret_spans, spellings
 
 SHORTEST_VALUE = 8
 """Characters of a known value that is masked; a shorter one stands in ordinary words."""
-
 DEEPEST = 66
 """Levels of a JSON value that are shown, more than arguments may have; what is deeper is masked as a whole."""
-
 NOT_SHOWN = "[not shown: "
 """What the masks of values begin with that are no secrets, but nested too deeply."""
-
 A_TEXT = 50
 """Characters that count for each text and name beside its own: to begin with one takes 0.04 ms on a card, 0.1 ms in the
 audit log, however short it is."""
-
 LARGE = 20_000
 """Characters of a value from which on looking for secrets takes long: some 20 ms of CPU."""
 _REMEMBERED = 16

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bot.accounts.tokens import TokenStore
 
 log = structlog.get_logger(__name__)
-
 RECENT_TOKENS = 8
 """Tokens of one session that are taken out of what its server says: the newest, as refreshing makes new ones."""
 
@@ -62,7 +61,7 @@ class Bearer:
         try:
             tokens = await answer
         except Exception as error:
-            # Whatever the records or the service do: it concerns this request, not the session and its other calls.
+            # Whatever the records or the service do: it is about this request, not the session and its other calls.
             log.warning("account_not_looked_up", connection=self.connection, error=type(error).__name__)
             raise AccountUnknown from error
         if tokens is None:

@@ -1,4 +1,4 @@
-"""An HTTP client for MCP in which the failure of one request concerns that request alone.
+"""An HTTP client for MCP in which the failure of one request is that of this request alone.
 
 The MCP SDK lets an HTTP error (a 401, a refused connection) tear down the whole session, with every other call that
 is in flight on it; and a response that breaks off leaves its caller waiting. So failures are turned into what the
@@ -55,41 +55,29 @@ from bot.accounts.ports import TokenSet
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 log = structlog.get_logger(__name__)
-
 LONGEST_CHALLENGE = 2_000
 """Characters of a `WWW-Authenticate` header."""
-
 MOST_REDIRECTS = 5
 """That are followed for one message, none for a call of a tool. The SDK would follow twenty, and end the session at
 the next."""
-
 MOST_RESUMPTIONS = 20
 """Times that the answer to one request is taken up again after its stream broke off."""
-
 MOST_RESUMED = 100
 """Requests whose answers are known to have been taken up again; the oldest are forgotten."""
-
 FIRST_PAUSE = 1.0
 """Seconds before the server is listened to again, or an answer taken up again; doubles each time."""
-
 LONGEST_PAUSE = 60.0
 """Seconds."""
-
 SETTLED = 10.0
 """Seconds after which a listening stream that ends counts as the first one that did."""
-
 _REDIRECTS = "countersign.redirects"
 """Key in a request's extensions, which httpx hands on to the request that follows a redirect."""
-
 TOLD_WITHIN = 2.0
 """Seconds that are waited for an answer to a question to arrive: a server may hold its POST for as long as it likes."""
-
 LONGEST_BODY = 4_096
 """Bytes that are read of what a server says in place of an answer."""
-
 BODY_TIMEOUT = 2.0
 """Seconds that reading it may take."""
-
 _REFUSED = {
     401: "did not accept our credentials",
     403: "did not accept our credentials",
@@ -99,11 +87,8 @@ _REFUSED = {
 }
 """HTTP statuses that are given before a request is acted on (RFC 9110, 15.5). All others prove nothing: home-made
 servers answer 404 or 422 when something within their tool failed, half-way."""
-
 _EVENT_STREAM = "text/event-stream"
-
 _SESSION_HEADERS = frozenset({"accept", "content-type", "mcp-session-id", "mcp-protocol-version"})
-
 _SCOPE_MISSING = re.compile(r"""\berror\s*=\s*"?insufficient_scope\b""", re.IGNORECASE)
 
 take_short_heads(httpcore.AsyncHTTP11Connection)

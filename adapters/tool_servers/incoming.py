@@ -30,43 +30,31 @@ from adapters.tool_servers.elicitation import Elicitation
 from adapters.tool_servers.outcomes import RequestId
 
 log = structlog.get_logger(__name__)
-
 LARGEST_MESSAGE = 4 * 1024 * 1024
 """Bytes, as they are counted here. The model gets 16 kB of a result; this holds a picture of 3 MB, or 3,000 rows of ten
 members."""
-
 TOO_LARGE = "its answer is larger than can be read here (4 MB)"
 """Ends "… gave no answer"."""
-
 LIST_OR_OBJECT = 300
 MEMBER = 100
 ELEMENT = 20
-
 BURST = 4 * LARGEST_MESSAGE
 """Bytes that a server may send at once, counted as above."""
-
 RATE = 1024 * 1024
 """Bytes per second beyond the burst. For events of a few bytes it is about 100 in a second (see `EVENT`), which takes a
 tenth of a core."""
-
 EVENT = 10_000
 """Bytes that a message counts for at least: even an empty one goes through the SDK, which takes half a millisecond."""
-
 LONGEST_SKIPPED = 16 * LARGEST_MESSAGE
 """Bytes after which the end of a message that is too large is not waited for any longer."""
-
 LOOKED_AT = 256
 """Bytes at either end of a message that is too large, where its id is looked for."""
-
 PIECE = 4_096
 """Bytes that are looked through before others have their turn."""
-
 ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
-
 LONGEST_QUESTION = 256 * 1024
 """Bytes. Larger messages are not looked into: the session cancels the question in them."""
-
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
 _ID_FIRST = re.compile(
     rb"(?:(?:[a-z]+:[^\n{]*\n)*data:)?"  # of an event

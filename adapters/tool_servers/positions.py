@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 Path = tuple[str | int, ...]
-
 DEEPEST = 32
 """Levels of nesting. A configuration needs five; more is a mistake, and would exhaust the stack."""
-
 LONGEST_SCALAR = 100
 """Characters of a number."""
-
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^ \t\n\r,:{}\[\]"]+')
 
 

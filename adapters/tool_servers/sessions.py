@@ -33,15 +33,11 @@ if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
 
 log = structlog.get_logger(__name__)
-
 LONGEST_COMPLAINT = 300
 """Characters."""
-
 LONGEST_READ = 2_000
 """Characters of a message that is told: it repeats the value, which may be long."""
-
 MOST_COMPLAINTS = 3
-
 MOST_ERRORS = 50
 """What is counted of them."""
 

@@ -38,25 +38,18 @@ from adapters.tool_servers.outcomes import FaultKind, Faults, RequestFault, ende
 from adapters.tool_servers.text import Redact, clean, one_line, unchanged, without_secrets
 
 log = structlog.get_logger(__name__)
-
 LEAVE = 2.0
 """Seconds until a program that does not end when its input does is told to, and again until it is killed."""
-
 LONGEST_LOG_LINE = 1_000
 """Characters; the rest of a longer line is dropped."""
-
 MOST_LINES = 100
 """Lines in each period; what comes on top is counted and dropped."""
-
 PERIOD = 10.0
 """Seconds."""
-
 STDERR_PIECE = 4_096
 """Bytes of standard error that are looked through before others have their turn."""
-
 LAST_LINES = 0.2
 """Seconds to wait, after the process has ended, for what it wrote last."""
-
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
 

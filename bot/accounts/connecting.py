@@ -20,10 +20,8 @@ from bot.safe_text import visible_line
 from bot.turns.engine import Engine, resume_thread
 
 log = structlog.get_logger(__name__)
-
 ACCOUNT_LIMIT = 120
 """Characters of how a service names an account."""
-
 Changed = Callable[[str, str], Awaitable[None]]
 """Told of a person (id) and a connection (name). `ToolServers.forget` is one: it ends sessions."""
 

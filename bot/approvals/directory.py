@@ -42,22 +42,6 @@ class _Question:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """What a platform said of an account, and until when it is believed."""
-
-    email: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Account:
-    """What else a platform said of an account, and until when it is believed."""
-
-    facts: AccountFacts
-    until: float
-
-
 _Answer = bool | str | AccountFacts | None
 
 
@@ -76,8 +60,10 @@ class PeopleDirectory:
         self._database = database
         self._clock = clock
         self._patience = patience
-        self._addresses: dict[str, _Address] = {}
-        self._accounts: dict[str, _Account] = {}
+        self._addresses: dict[str, tuple[str, float]] = {}
+        """By account the address that its platform vouches for, and until when that is believed."""
+        self._accounts: dict[str, tuple[AccountFacts, float]] = {}
+        """The same for what else a platform said of it."""
         self._asking: dict[_Question, asyncio.Task[_Answer]] = {}
 
     async def for_voting(self, person_id: str, approval_ids: Iterable[str]) -> Known:
@@ -211,7 +197,8 @@ class PeopleDirectory:
     async def _accounts_of(self, person_ids: Sequence[str], until: float) -> Mapping[str, AccountFacts]:
         """What platforms know of these accounts. Their addresses are remembered, unless another was said just now."""
         now = self._clock()
-        known = {p: kept.facts for p in person_ids if (kept := self._accounts.get(p)) is not None and now < kept.until}
+        kept = {p: self._accounts[p] for p in person_ids if p in self._accounts}
+        known = {person_id: facts for person_id, (facts, until) in kept.items() if now < until}
         unknown = [p for p in person_ids if p not in known or (known[p].email and self._remembered(p) is None)]
         questions = [_Question("account", person_id.partition(":")[0], person_id) for person_id in unknown]
         for question, facts in (await self._answers(questions, until)).items():
@@ -221,7 +208,7 @@ class PeopleDirectory:
             if facts.email and self._remembered(question.person_id) is None:
                 self._remember(question.person_id, facts.email)
             if facts.email or facts.is_member is False:
-                self._accounts[question.person_id] = _Account(facts, self._clock() + REMEMBERED)
+                self._accounts[question.person_id] = (facts, self._clock() + REMEMBERED)
         return {person_id: known.get(person_id, AccountFacts()) for person_id in person_ids}
 
     def _identity(self, person_id: str, facts: AccountFacts) -> Identity:
@@ -242,11 +229,11 @@ class PeopleDirectory:
         if address is None:
             self._addresses.pop(person_id, None)
         else:
-            self._addresses[person_id] = _Address(address, self._clock() + REMEMBERED)
+            self._addresses[person_id] = (address, self._clock() + REMEMBERED)
 
     def _remembered(self, person_id: str) -> str | None:
-        address = self._addresses.get(person_id)
-        return address.email if address is not None and self._clock() < address.until else None
+        address, until = self._addresses.get(person_id, (None, 0.0))
+        return address if self._clock() < until else None
 
     # ------------------------------------------------------------------------------------------- asking
 

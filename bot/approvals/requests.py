@@ -26,10 +26,8 @@ from graph.ports import Spoken
 from policies.model import Ask
 
 log = structlog.get_logger(__name__)
-
 NOT_ASKED = "The rules for this changed before anybody decided"
 TimerKind = Literal["remind", "escalate", "expire"]
-
 LearnNames = Callable[[Iterable[str]], Awaitable[None]]
 """Finds out, where that can be done, the names of those people among these ids who have none yet."""
 

@@ -18,29 +18,8 @@ from bot.data_folder import private_opener
 from bot.records.audit import AuditReader, UnreadableLogError, sqlite_audit
 
 COLUMNS = (
-    "seq",
-    "at",
-    "thread",
-    "call",
-    "attempt",
-    "requester",
-    "server",
-    "tool",
-    "input",
-    "mode",
-    "decision",
-    "rule",
-    "source",
-    "version",
-    "votes",
-    "approval",
-    "digest",
-    "duration",
-    "status",
-    "settled",
-    "note",
-    "output",
-    "hash",
+    *("seq", "at", "thread", "call", "attempt", "requester", "server", "tool", "input", "mode", "decision", "rule"),
+    *("source", "version", "votes", "approval", "digest", "duration", "status", "settled", "note", "output", "hash"),
 )
 _FORMULA = frozenset("=+-@|%")
 """Spreadsheets calculate cells that begin so (OWASP: CSV injection), also after blanks and where the letters are
@@ -50,7 +29,7 @@ full-width or small forms."""
 def verify(database: Path, anchor: tuple[int, str] | None, out: TextIO) -> int:
     """Follow the chain from its beginning; 1 when anything is wrong with it."""
     wrong = 0
-    with _log(database) as reader:
+    with opened_log(database) as reader:
         seen = _Seen(anchor)
         for fault in faults(seen.all_of(reader.dated_links())):
             out.write(f"{fault.what}\n")
@@ -113,7 +92,7 @@ def export(database: Path, given: argparse.Namespace, now: float, out: TextIO) -
     write = _write_csv if given.format == "csv" else _write_lines
     if given.output is not None and given.output.resolve() == database.resolve():
         raise CommandError(f"{given.output} is the log itself: write to another file")
-    with _log(database) as reader, _target(given.output, out) as target:
+    with opened_log(database) as reader, _target(given.output, out) as target:
         write(reader.links(since, until), target)
     return 0
 
@@ -134,12 +113,18 @@ def _write_csv(links: Iterator[Link], target: TextIO) -> None:
         rows.writerow([_cell(entry.get(column)) for column in COLUMNS])
 
 
-def _entry(link: Link) -> dict[str, Any]:
+def entry_in(link: Link) -> dict[str, Any] | None:
+    """What an entry says; `None`: it was changed and cannot be read."""
     try:
         entry = json.loads(link.entry)
     except (TypeError, ValueError):
-        entry = None
-    if not isinstance(entry, dict):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _entry(link: Link) -> dict[str, Any]:
+    entry = entry_in(link)
+    if entry is None:
         raise CommandError(f"entry {link.seq} was changed and cannot be read: see `audit verify`")
     return entry
 
@@ -183,7 +168,8 @@ def _is_blank(character: str) -> bool:
 
 
 @contextmanager
-def _log(database: Path) -> Iterator[AuditReader]:
+def opened_log(database: Path) -> Iterator[AuditReader]:
+    """The log, for reading. Raises `CommandError`, also within, when it cannot be read."""
     try:
         with sqlite_audit(database) as reader:
             yield reader

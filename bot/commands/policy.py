@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from bot.audit.entries import Link, judged_again
+from bot.audit.entries import judged_again
 from bot.commands.arguments import CommandError, moment, time_range
-from bot.records.audit import UnreadableLogError, sqlite_audit
+from bot.commands.audit import entry_in, opened_log
 from policies.approvers import grant_offered
 from policies.judging import Explanation, Tried, describe_approvers, explain, judge
 from policies.matching import Fit
@@ -163,25 +162,14 @@ def replay(file: Path, database: Path, given: argparse.Namespace, *, now: float,
 def _judged_calls(database: Path, since: float | None, until: float | None) -> Iterator[dict[str, Any]]:
     """Each call that was judged, once: what else came of it is in further entries."""
     known: set[Any] = set()
-    try:
-        with sqlite_audit(database) as reader:
-            for link in reader.links(since, until):
-                entry = _read(link)
-                if entry is None:
-                    yield {}  # counted as unreadable
-                elif entry.get("judged") and entry.get("call") not in known:
-                    known.add(entry.get("call"))
-                    yield entry
-    except UnreadableLogError as error:
-        raise CommandError(str(error)) from error
-
-
-def _read(link: Link) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(link.entry)
-    except (TypeError, ValueError):
-        return None
-    return entry if isinstance(entry, dict) else None
+    with opened_log(database) as reader:
+        for link in reader.links(since, until):
+            entry = entry_in(link)
+            if entry is None:
+                yield {}  # counted as unreadable
+            elif entry.get("judged") and entry.get("call") not in known:
+                known.add(entry.get("call"))
+                yield entry
 
 
 def _difference(policy: Policy, entry: dict[str, Any]) -> Difference | None:

@@ -1,1 +1,1 @@
-"""What is kept: tables, engine, migrations. The only SQL of the house."""
+"""What is kept: tables, engine, migrations. The only SQL there is."""

@@ -1,7 +1,7 @@
 """The database: readers that wait for nobody, and on SQLite one writer at a time, the urgent one first.
 
 SQLite's statements run in the event loop and only the commit, which waits for the disk, in a thread: a statement takes
-some tens of microseconds, and handing each to a thread and back cost ten times that
+some tens of microseconds, and a trip of each to a thread and back cost ten times that
 (docs/decisions/0002-sqlite-in-the-loop.md).
 """
 

@@ -115,7 +115,7 @@ async def turns_of(tx: Transaction, person_id: str, within: str) -> tuple[str, .
     return tuple([t for t in dict.fromkeys(candidates) if person_id in await requesters(tx, t)])
 
 
-# ------------------------------- what concerns one person, over all threads of a platform or of one workspace of it
+# -------------------------- what there is for one person, in all threads of a platform or of one workspace of it
 
 
 async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRow]:

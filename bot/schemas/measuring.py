@@ -15,13 +15,10 @@ from typing import Any
 
 MOST_SUBSCHEMAS = 10_000
 """What a schema may come to. The tools of ordinary servers come to less than a hundred."""
-
 DEEPEST = 64
 """Levels of subschemas. Validating takes four to six frames of Python's stack for each, and there are 1,000."""
-
 LONGEST_REFERENCE = 1_000
 """Characters of a `$ref`; a longer one is not followed."""
-
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _OF_THE_VALUE_ITSELF = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords whose subschemas apply to the same value, not to a part of it."""

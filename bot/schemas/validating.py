@@ -26,22 +26,16 @@ from bot.schemas.measuring import referred_to
 STEPS = 4_000
 """Of one validation. A step takes about 7 µs on a slow core, so that all of them stay below the 50 ms for which nothing
 from outside may hold the event loop. Seven hundred objects of two members take that many."""
-
 CHARACTERS_PER_STEP = 200
 """Of a message: jsonschema writes the value into it."""
-
 ENTRIES_PER_STEP = 8
 """Of lists and objects that a keyword looks through."""
-
 REGEX_WORK_PER_STEP = 3_000
 """Bytes of text times instructions of the pattern: what RE2 does in the worst case."""
-
 LARGEST_PATTERN = 1_000
 """Instructions of RE2."""
-
 REGEX_MEMORY = 1 << 20
 """Bytes that one pattern may take."""
-
 LONGEST_FORMATTED = 1_000
 """Characters of a text whose `format` is looked at. No date, address or id is longer."""
 

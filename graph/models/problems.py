@@ -97,7 +97,7 @@ _BY_CODE = {
 the status (an empty account is a 429, an error within a stream has no status at all)."""
 
 
-class ModelProblem(Exception):  # noqa: N818 (a word of the house, like PostFailed)
+class ModelProblem(Exception):  # noqa: N818 (named like PostFailed)
     """A language model could not be asked. The provider's own exception is the cause; show only `sentence`."""
 
     def __init__(self, trouble: Trouble, *, sentence: str | None = None, retry_after: float | None = None) -> None:
