@@ -12,11 +12,11 @@ from adapters.slack.outbound.streams import MOST_STREAMED
 from adapters.slack.render import forms as slack_forms
 from adapters.slack.render import posts as slack_posts
 from adapters.slack.render.home import home_view
-from adapters.slack.render.splitting import cut_at_line
-from adapters.slack.render.splitting import streamable as slack_streamable
+from adapters.slack.render.markdown import cut_at_line
+from adapters.slack.render.markdown import streamable as slack_streamable
 from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import posts as teams_posts
-from adapters.teams.render.answers import streamable as teams_streamable
+from adapters.teams.render.markdown import streamable as teams_streamable
 from adapters.web.render import argument_page_json, form_json, post_json
 from bench.figures import Figure, Limit
 from bot.domain import (

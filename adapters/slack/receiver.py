@@ -14,10 +14,9 @@ from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.clicks import Modals, SlackClickHandler
 from adapters.slack.inbound.commands import Openings, Shortcuts, SlackCommandHandler
+from adapters.slack.inbound.events import SlackMessageHandler
 from adapters.slack.inbound.home_tab import HomeTab, SlackOverviews
-from adapters.slack.inbound.messages import SlackMessageHandler
-from adapters.slack.inbound.not_installed import NotInstalled
-from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, SlackRequestVerifier
+from adapters.slack.inbound.requests import Handlers, NotInstalled, SlackPayloadHandler, SlackRequestVerifier
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.sender import SlackSender

@@ -17,11 +17,10 @@ from adapters.teams.connector.turns import Turns
 from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import TeamsAnswers
 from adapters.teams.inbound.clicks import SignInLinkReplies, TeamsClickHandler
-from adapters.teams.inbound.commands import TeamsCommandHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import WITHIN, Invokes
-from adapters.teams.inbound.messages import TeamsMessageHandler
+from adapters.teams.inbound.messages import TeamsCommandHandler, TeamsMessageHandler
 from adapters.teams.inbound.verification import ActivityVerifier
 from adapters.teams.inbound.visitors import TeamsOverviews
 from adapters.teams.sender import TeamsSender

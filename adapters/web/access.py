@@ -1,18 +1,125 @@
-"""Who may talk to us: pure checks of a request's headers. Each raises `RefusalError` or returns nothing.
-
-Without a password the page is for this machine alone (docs/operations.md). A loopback socket alone does not prove
-that: a proxy on the same machine may carry strangers in (hence no `PUBLIC_URL`, no forwarding headers), and a page
-elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
-"""
+"""Who may do what on the page: sessions, where a request comes from, the password, and the check of every request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+import structlog
+from aiohttp import web
 
 from adapters.shared.requests import FORWARDING_HEADERS, host_name, is_loopback
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
+from bot.domain import Clock, Person, system_clock
+
+SESSION_SECONDS = 7 * 24 * 3600
+"""How long a browser stays signed in: a week."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One browser's session."""
+
+    session_id: str
+    person_id: str
+    """Who this browser says it is."""
+    signed_in: bool
+    """Whether the password was given; always true where there is none."""
+    issued_at: int
+    """Seconds since the epoch."""
+
+
+class Sessions:
+    """Makes, reads and writes session cookies, which are signed and have a token bound to them.
+
+    Nothing is kept on the server, so every replica knows every session. The signing key is made from the password too:
+    changing the password ends all sessions.
+    """
+
+    def __init__(self, config: WebConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._key = hmac.digest(config.secret, (config.password or "").encode(), hashlib.sha256)
+        # Cookies know hosts but not ports: two servers on one machine must not overwrite each other's. A cookie with
+        # the prefix `__Host-` cannot be set by a neighbour's subdomain, but only exists over TLS.
+        self.cookie_name = f"{'__Host-' if config.is_https else ''}countersign-{config.port}"
+
+    def begin(self) -> Session:
+        """A new session: the first local person, signed in where no password is needed."""
+        return Session(
+            session_id=secrets.token_urlsafe(18),
+            person_id=self._config.people[0].person_id,
+            signed_in=not self._config.needs_password,
+            issued_at=int(self._clock()),
+        )
+
+    def signed_in(self, session: Session) -> Session:
+        """The session after the right password: under a new id, so that nobody knows it from before."""
+        fresh = self.begin()
+        return replace(fresh, person_id=session.person_id, signed_in=True)
+
+    def read(self, cookies: Mapping[str, str]) -> Session | None:
+        """The session of a request; `None`: there is none, or it is forged, outdated or not ours."""
+        payload, _, signature = cookies.get(self.cookie_name, "").partition(".")
+        if not hmac.compare_digest(self._sign("session", payload).encode(), signature.encode(errors="replace")):
+            return None
+        try:
+            session = Session(**json.loads(base64.urlsafe_b64decode(payload)))
+        except (ValueError, TypeError, binascii.Error):
+            # Signed by us but of another release's shape: begin anew.
+            return None
+        if not 0 <= self._clock() - session.issued_at <= SESSION_SECONDS:
+            return None
+        if self._config.person(session.person_id) is None:
+            return replace(session, person_id=self._config.people[0].person_id)
+        return session
+
+    def write(self, response: web.StreamResponse, session: Session) -> None:
+        """Set the cookie of a session."""
+        fields = {name: getattr(session, name) for name in Session.__slots__}
+        payload = base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
+        response.set_cookie(
+            self.cookie_name,
+            f"{payload}.{self._sign('session', payload)}",
+            max_age=SESSION_SECONDS,
+            path="/",
+            httponly=True,
+            samesite="Strict",
+            secure=self._config.is_https,
+        )
+
+    def csrf_token(self, session: Session) -> str:
+        """What a page of this session has to send in `X-CSRF-Token` with everything that changes something."""
+        return self._sign("csrf", session.session_id)
+
+    def is_csrf_token(self, session: Session, token: str) -> bool:
+        """Whether a token belongs to the session, in constant time."""
+        return hmac.compare_digest(self.csrf_token(session).encode(), token.encode(errors="replace"))
+
+    def _sign(self, purpose: str, text: str) -> str:
+        message = f"{purpose}:{text}".encode(errors="replace")
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------ where from
+# Pure checks of a request's headers. Each raises `RefusalError` or returns nothing.
+#
+# Without a password the page is for this machine alone (docs/operations.md). A loopback socket alone does not prove
+# that: a proxy on the same machine may carry strangers in (hence no `PUBLIC_URL`, no forwarding headers), and a page
+# elsewhere may point its own name at 127.0.0.1 (hence a loopback `Host`).
 
 _ONLY_HERE = "Without a password this page is for the machine it runs on: set WEB_PASSWORD to serve it beyond."
 
@@ -59,3 +166,205 @@ def _netloc(origin: str) -> str:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
+
+
+# ------------------------------------------------------------------------------------------------ the password
+
+TRIES = 10
+"""Wrong passwords that one address may try in a window."""
+WINDOW_SECONDS = 60.0
+MAX_ADDRESSES = 10_000
+"""Addresses remembered at most; the one that tried longest ago is forgotten first."""
+
+
+class PasswordGate:
+    """Says whether a password is right, and stops an address that keeps guessing without slowing the others."""
+
+    def __init__(self, password: str, monotonic: Callable[[], float]) -> None:
+        self._digest = _digest(password)
+        self._monotonic = monotonic
+        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def check(self, password: str, address: str) -> None:
+        """Return if the password is right. Raises `RefusalError`: 401 when it is wrong, 429 after too many."""
+        now = self._monotonic()
+        tries = self._wrong.get(address, deque())
+        while tries and now - tries[0] >= WINDOW_SECONDS:
+            tries.popleft()
+        if len(tries) >= TRIES:
+            wait = WINDOW_SECONDS - (now - tries[0])
+            raise RefusalError(429, "Too many wrong passwords. Please wait a minute and try again.", retry_after=wait)
+        if hmac.compare_digest(self._digest, _digest(password)):
+            self._wrong.pop(address, None)
+            return
+        tries.append(now)
+        self._wrong[address] = tries
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > MAX_ADDRESSES:
+            self._wrong.popitem(last=False)
+        raise RefusalError(401, "That is not the password.")
+
+
+def _digest(password: str) -> bytes:
+    # Digests are of one length, so that comparing them tells nothing about the password's.
+    return hashlib.sha256(password.encode(errors="replace")).digest()
+
+
+# ------------------------------------------------------------------------------------------------ every request
+
+log = structlog.get_logger(__name__)
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class PageVisitor:
+    """Whoever sent a request, as far as the page knows."""
+
+    session: Session
+    person: Person
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Greeting = Callable[[web.Request, PageVisitor], Awaitable[web.StreamResponse]]
+Check = Callable[[web.Request], None]
+
+
+class RequestChecks:
+    """Wraps handlers in the checks that their kind needs. A refusal becomes its status and one JSON sentence."""
+
+    def __init__(self, config: WebConfig, sessions: Sessions) -> None:
+        self._config = config
+        self._sessions = sessions
+
+    def page(self, handler: Handler) -> Handler:
+        """The page and its files: for whoever may reach us at all; nothing in them is secret."""
+        return self._guarded(handler, self._check_reach)
+
+    def hello(self, handler: Greeting) -> Handler:
+        """Reading that needs no session yet: who am I?"""
+        return self._guarded(self._greeted(handler), self._check_reach, self._check_site)
+
+    def sign_in(self, handler: Greeting) -> Handler:
+        """Changing who one is: needs a session and its token, not yet the password."""
+        return self._guarded(self._greeted(handler), self._check_reach, self._check_site, self._check_token)
+
+    def reading(self, handler: Greeting) -> Handler:
+        """Reading."""
+        return self._guarded(self._greeted(handler), self._check_reach, self._check_site, self._check_signed_in)
+
+    def acting(self, handler: Greeting) -> Handler:
+        """Changing something."""
+        checks = (self._check_reach, self._check_site, self._check_signed_in, self._check_token)
+        return self._guarded(self._greeted(handler), *checks)
+
+    # ------------------------------------------------------------------------------------------------ checks
+
+    def _check_reach(self, request: web.Request) -> None:
+        refuse_beyond_loopback(self._config, request.headers, request.remote)
+
+    def _check_site(self, request: web.Request) -> None:
+        refuse_other_sites(self._config, request.headers)
+
+    def _check_signed_in(self, request: web.Request) -> None:
+        session = self._sessions.read(request.cookies)
+        if session is None or not session.signed_in:
+            raise RefusalError(401, "This browser has no session here (any more): reload the page.")
+
+    def _check_token(self, request: web.Request) -> None:
+        session = self._sessions.read(request.cookies)
+        if session is None or not self._sessions.is_csrf_token(session, request.headers.get("X-CSRF-Token", "")):
+            raise RefusalError(403, "The page's token is missing or belongs to another session: reload the page.")
+
+    # ------------------------------------------------------------------------------------------------ wrapping
+
+    def _greeted(self, handler: Greeting) -> Handler:
+        async def meet(request: web.Request) -> web.StreamResponse:
+            session = self._sessions.read(request.cookies) or self._sessions.begin()
+            person = self._config.person(session.person_id) or self._config.people[0]
+            zone = request.headers.get("X-Time-Zone", "")
+            visitor = PageVisitor(session, replace(person, time_zone=zone) if is_time_zone(zone) else person)
+            return await handler(request, visitor)
+
+        return meet
+
+    def _guarded(self, handler: Handler, *checks: Check) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                for check in checks:
+                    check(request)
+                response = await handler(request)
+            except RefusalError as refusal:
+                response = _refused(refusal)
+            except web.HTTPException:
+                raise
+            except Exception:
+                # The last resort of a request: its sender gets a reference, the log gets the cause, once.
+                reference = secrets.token_hex(4)
+                log.exception("web_request_failed", reference=reference, method=request.method, path=_route(request))
+                response = json_answer({"error": f"Something went wrong here (reference {reference})."}, status=500)
+            if not response.prepared:
+                response.headers.update(SECURITY_HEADERS)
+            return response
+
+        return answer
+
+
+def json_answer(body: Any, *, status: int = 200) -> web.Response:
+    """A JSON answer that nobody caches."""
+    return web.json_response(body, status=status, headers={"Cache-Control": "no-store"})
+
+
+def is_time_zone(name: str) -> bool:
+    """Whether `name` is an IANA time zone that this machine knows."""
+    if not _ZONE.fullmatch(name):
+        return False
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
+        return False
+    return True
+
+
+def _refused(refusal: RefusalError) -> web.Response:
+    response = json_answer({"error": refusal.sentence}, status=refusal.status)
+    if refusal.retry_after is not None:
+        response.headers["Retry-After"] = str(ceil(refusal.retry_after))
+    return response
+
+
+def _route(request: web.Request) -> str:
+    # The route's pattern: paths hold ids of people's things, queries might hold anything.
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else ""
+
+
+# ------------------------------------------------------------------------------------------------ the sign-in pages
+
+
+def visitor_of(config: WebConfig, clock: Clock = system_clock) -> Callable[[web.Request], str | None]:
+    """The person id that a request's session cookie stands for; `None` for whoever may not use the page either."""
+    sessions = Sessions(config, clock)
+
+    def visitor(request: web.Request) -> str | None:
+        try:
+            refuse_beyond_loopback(config, request.headers, request.remote)
+            refuse_other_sites(config, request.headers)
+        except RefusalError:
+            return None
+        session = sessions.read(request.cookies)
+        return session.person_id if session is not None and session.signed_in else None
+
+    return visitor

@@ -12,10 +12,10 @@ from time import monotonic
 
 from aiohttp import web
 
+from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.inbound import thread_id_of
 from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame
 from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
-from adapters.web.request_checks import SECURITY_HEADERS, PageVisitor
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
 

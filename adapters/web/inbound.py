@@ -1,5 +1,5 @@
 """What people do on the page: parsed here and given to the services, which decide. Whoever asks was checked before
-(`adapters.web.request_checks`)."""
+(`adapters.web.access`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
     AnswerBody,
     ClickBody,
@@ -36,7 +37,6 @@ from adapters.web.render import (
     passage,
     threads_json,
 )
-from adapters.web.request_checks import PageVisitor, json_answer
 from bot.accounts.codes import codes_among
 from bot.domain import (
     AlreadySettled,

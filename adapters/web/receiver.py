@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
 
 from aiohttp import web
 
-from adapters.web.config import PageFacts
+from adapters.web.access import PageVisitor, PasswordGate, RequestChecks, Session, Sessions, json_answer, visitor_of
+from adapters.web.bodies import RefusalError, WhoBody, read_body
+from adapters.web.config import PageFacts, WebConfig
 from adapters.web.events import EventStreams
 from adapters.web.inbound import Accounts, PageActions
-from adapters.web.pages import Pages
-from adapters.web.proving import visitor_of
-from adapters.web.reception import Reception
-from adapters.web.request_checks import RequestChecks
+from adapters.web.live import Hub
+from adapters.web.render import facts_json, person_json
 from adapters.web.sender import WebSender
-from adapters.web.sessions import Sessions
 from bot.domain import Clock, system_clock
 from bot.services import Services
 
@@ -43,7 +46,7 @@ class WebReceiver:
         sessions = Sessions(config, self._clock)
         checks = RequestChecks(config, sessions)
         pages = Pages()
-        reception = Reception(config, sessions, self._facts, hub)
+        reception = SessionHandler(config, sessions, self._facts, hub)
         inbound = PageActions(config, self._services, hub, self._clock)
         accounts = Accounts(self._services)
         streams = EventStreams(self._services.queries, hub, self._sender.board)
@@ -77,3 +80,105 @@ class WebReceiver:
             web.get("/api/connections", checks.reading(accounts.connections)),
             web.delete("/api/connections/{id}", checks.acting(accounts.disconnect)),
         ]
+
+
+# ------------------------------------------------------------------ who a browser is
+
+
+class SessionHandler:
+    """Serves `/api/session`."""
+
+    def __init__(self, config: WebConfig, sessions: Sessions, facts: Callable[[], PageFacts], hub: Hub) -> None:
+        self._config = config
+        self._sessions = sessions
+        self._facts = facts
+        self._hub = hub
+        self._gate = PasswordGate(config.password or "", monotonic)
+
+    async def who(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/session`: who this browser is, and its token; makes a session where there is none."""
+        return self._answer(visitor.session)
+
+    async def become(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/session`: give the password, or choose who to be."""
+        body = await read_body(request, WhoBody)
+        if body.password is not None:
+            if not self._config.needs_password:
+                raise RefusalError(400, "No password is needed here.")
+            self._gate.check(body.password, request.remote or "")
+            return self._answer(self._sessions.signed_in(visitor.session))
+        if not visitor.session.signed_in:
+            raise RefusalError(401, "Give the password first.")
+        person = self._config.person(body.person or "")
+        if person is None:
+            raise RefusalError(404, "There is nobody of that name here.")
+        self._hub.end_session(visitor.session.session_id)
+        return self._answer(replace(visitor.session, person_id=person.person_id))
+
+    async def leave(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`DELETE /api/session`: sign out of this browser."""
+        self._hub.end_session(visitor.session.session_id)
+        return self._answer(self._sessions.begin())
+
+    def _answer(self, session: Session) -> web.Response:
+        body = {
+            "needs_password": not session.signed_in,
+            "csrf": self._sessions.csrf_token(session),
+            "can_sign_out": self._config.needs_password and session.signed_in,
+        }
+        if session.signed_in:
+            me = self._config.person(session.person_id) or self._config.people[0]
+            body["me"] = person_json(me)
+            body["people"] = [person_json(person) for person in self._config.people]
+            body["facts"] = facts_json(self._facts())
+        response = json_answer(body)
+        self._sessions.write(response, session)
+        return response
+
+
+# ------------------------------------------------------------------ the page and its files
+
+STATIC = Path(__file__).parent / "static"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    body: bytes
+    content_type: str
+    etag: str
+
+
+class Pages:
+    """Serves `GET /` and `GET /static/{name}`: only what lay in the folder at the start, so no path leads out of it."""
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        self._files = {path.name: _read(path) for path in sorted(folder.iterdir()) if path.suffix in _TYPES}
+
+    async def index(self, request: web.Request) -> web.Response:
+        """The page."""
+        return self._serve(request, "index.html")
+
+    async def static(self, request: web.Request) -> web.Response:
+        """One of its files."""
+        return self._serve(request, request.match_info["name"])
+
+    def _serve(self, request: web.Request, name: str) -> web.Response:
+        file = self._files.get(name)
+        if file is None:
+            raise RefusalError(404, "There is no such file.")
+        # Asked again each time and mostly answered "not modified": a new release is seen at once.
+        headers = {"ETag": f'"{file.etag}"', "Cache-Control": "no-cache"}
+        if any(tag.value in (file.etag, "*") for tag in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=file.body, headers=headers | {"Content-Type": file.content_type})
+
+
+def _read(path: Path) -> _File:
+    body = path.read_bytes()
+    return _File(body, _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:20])

@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from adapters.web.access import Session, Sessions, visitor_of
 from adapters.web.config import WebConfig
-from adapters.web.proving import visitor_of
-from adapters.web.sessions import Session, Sessions
 
 CONFIG = WebConfig("127.0.0.1", 3978, secret=b"0123456789abcdef0123456789abcdef")
 LOCKED = replace(CONFIG, password="open sesame")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.slack.render.arguments import argument_page as slack_page
+from adapters.slack.render.cards import argument_page as slack_page
 from adapters.slack.render.posts import pieces
-from adapters.teams.render.answers import streamable
-from adapters.teams.render.arguments import argument_page as teams_page
+from adapters.teams.render.dialogs import argument_page as teams_page
 from adapters.teams.render.elements import MAX_CARD_BYTES, weight
+from adapters.teams.render.markdown import streamable
 from adapters.web.render import argument_page_json, arguments_json
 from bench import rendering
 from bot.domain import Said

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-import adapters.slack.render.splitting as slack_splitting
+import adapters.slack.render.markdown as slack_splitting
 import adapters.web.render as page
 import bot.characters
 from adapters.slack.render.posts import pieces
-from adapters.teams.render.answers import streamable
-from adapters.teams.render.arguments import argument_page as teams_page
+from adapters.teams.render.dialogs import argument_page as teams_page
+from adapters.teams.render.markdown import streamable
 from adapters.web.render import argument_page_json
 from bench import rendering
 from bot.domain import Place, Post, Said

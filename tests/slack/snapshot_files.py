@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from adapters.slack.actions import Origin
+from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -23,17 +25,8 @@ from adapters.slack.render.forms import (
     note_modal,
     reject_modal,
 )
-from adapters.slack.render.home import home_view
-from adapters.slack.render.posts import (
-    SlackMessage,
-    connections_piece,
-    help_piece,
-    note,
-    opening,
-    overview_piece,
-    pieces,
-    sign_in_piece,
-)
+from adapters.slack.render.home import connections_piece, home_view, overview_piece
+from adapters.slack.render.posts import help_piece, note, opening, pieces
 from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
 from graph.interrupts import FieldType, FormField
 from tests.slack.shown import (

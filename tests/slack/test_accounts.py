@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from adapters.slack.actions import Origin
+from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import answer_modal, code_modal
-from adapters.slack.render.posts import connections_piece, pieces, sign_in_piece
+from adapters.slack.render.home import connections_piece
+from adapters.slack.render.posts import pieces
 from bot.domain import ClarificationView, Content, Form
 from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving

@@ -15,7 +15,7 @@ import yaml
 
 from adapters.slack.actions import COMMAND, SHORTCUT
 from adapters.slack.config import SCOPES
-from adapters.slack.inbound.messages import PROMPTS
+from adapters.slack.inbound.events import PROMPTS
 from bot.accounts.sign_ins import CALLBACK
 from tests.slack.local.packages import NODE, PACKAGES, WITHOUT_PACKAGES
 

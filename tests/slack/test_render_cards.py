@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters.slack.render.arguments import argument_page
-from adapters.slack.render.posts import SlackMessage, help_piece, note, opening, pieces, sign_in_piece
+from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.render.cards import argument_page, sign_in_piece
+from adapters.slack.render.posts import help_piece, note, opening, pieces
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField

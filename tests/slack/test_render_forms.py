@@ -16,11 +16,10 @@ from adapters.slack.render.forms import (
     arguments_modal,
     ask_modal,
     edit_modal,
-    entries,
-    error_blocks,
     note_modal,
     reject_modal,
 )
+from adapters.slack.render.inputs import entries, error_blocks
 from bot.domain import Form, Person, Together
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors

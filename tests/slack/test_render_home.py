@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from adapters.slack.render.home import home_view
-from adapters.slack.render.posts import overview_piece
+from adapters.slack.render.home import home_view, overview_piece
 from bot.domain import Content, Overview, Shown
 from tests.fakes.slack.block_rules import view_mistakes
 from tests.slack.shown import ANA, a_post, a_question, a_sign_in, an_approval, an_outcome

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.slack.actions import Origin, load_origin
-from adapters.slack.render.cards import approval_card
+from adapters.slack.render.blocks import SlackMessage
+from adapters.slack.render.cards import approval_card, sign_in_piece
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -19,23 +20,13 @@ from adapters.slack.render.forms import (
     ask_modal,
     code_modal,
     edit_modal,
-    entries,
-    error_blocks,
     hand_over_modal,
     note_modal,
     reject_modal,
 )
-from adapters.slack.render.home import home_view
-from adapters.slack.render.posts import (
-    SlackMessage,
-    connections_piece,
-    help_piece,
-    note,
-    opening,
-    overview_piece,
-    pieces,
-    sign_in_piece,
-)
+from adapters.slack.render.home import connections_piece, home_view, overview_piece
+from adapters.slack.render.inputs import entries, error_blocks
+from adapters.slack.render.posts import help_piece, note, opening, pieces
 from bot.characters import is_kept_in_context, is_suspicious
 from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
 from graph.interrupts import FormField

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adapters.slack.render.splitting import streamable
+from adapters.slack.render.markdown import streamable
 from tests.fakes.slack.text_rules import text_mistakes
 from tests.slack.shown import TRICKS
 from tests.support.examples import examples

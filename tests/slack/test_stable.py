@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.slack.render.splitting import stable, streamable
+from adapters.slack.render.markdown import stable, streamable
 from tests.support.examples import examples
 
 MARKED_UP = st.text(alphabet="ab *_`[](){}<>!#|\\\n&@.:/-1\u202eé ", max_size=60)

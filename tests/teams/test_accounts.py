@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG
 from adapters.teams.inbound.activities import CODE
 from adapters.teams.inbound.clicks import NEEDS_A_WINDOW
-from adapters.teams.inbound.commands import OPEN_A_CHAT
 from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
+from adapters.teams.inbound.messages import OPEN_A_CHAT
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_doors import Answer, Json
 from tests.teams.serving import Served, serving, text_in

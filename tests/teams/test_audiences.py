@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.teams.ids import TeamsLocation, person_id
 from adapters.teams.outbound.audiences import MOST_LISTED, audience_of, listed_deciders
-from adapters.teams.render.mentions import CardMention
+from adapters.teams.render.cards import CardMention
 from bot.domain import ApprovalView, Said
 from tests.support.examples import examples
 from tests.teams.outbound_stage import APPROVAL

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from adapters.teams.inbound.activities import (
     Heard,
     Reacted,
+    TeamsClick,
     TeamsMessageDeleted,
     TeamsMessageEdited,
     TeamsMessageReceived,
     heard,
 )
-from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.inbound.texts import MOST_TAGS, WORDLESS
 from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.domain import Message

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from adapters.teams.render.cards import CardMention
 from adapters.teams.render.elements import escape
-from adapters.teams.render.mentions import CardMention
 from adapters.teams.render.posts import (
     Audience,
     card_of,

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from adapters.shared.wording import TOO_LONG_FOR_A_LIST
-from adapters.teams.render.arguments import argument_page
-from adapters.teams.render.dialogs import approve_all_dialog, note_dialog, reject_dialog, show_all_dialog
+from adapters.teams.render.dialogs import approve_all_dialog, argument_page, note_dialog, reject_dialog, show_all_dialog
 from adapters.teams.render.posts import (
     activities,
     card_of,

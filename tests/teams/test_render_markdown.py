@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from adapters.teams.render.answers import LONGEST_MESSAGE, LONGEST_STREAM, pages, streamable, units
-from adapters.teams.render.markdown import pieces
+from adapters.teams.render.markdown import LONGEST_MESSAGE, LONGEST_STREAM, pages, pieces, streamable, units
 from adapters.teams.render.posts import Audience, activities
 from bot.domain import Said
 from bot.safe_text import cut_lines, cut_text, visible

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adapters.teams.ids import Activity
-from adapters.teams.render.answers import LONGEST_MESSAGE, units
 from adapters.teams.render.dialogs import Dialog, approve_all_dialog
 from adapters.teams.render.elements import MAX_CARD_BYTES, escape
 from adapters.teams.render.inputs import entries
+from adapters.teams.render.markdown import LONGEST_MESSAGE, units
 from adapters.teams.render.posts import (
     Audience,
     activities,

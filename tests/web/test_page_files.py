@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.web.pages import STATIC
+from adapters.web.receiver import STATIC
 from tests.web.serving import Browser, House
 
 FILES = sorted(path.name for path in STATIC.iterdir())

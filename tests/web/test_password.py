@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from adapters.web.access import MAX_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
 from adapters.web.bodies import RefusalError
-from adapters.web.password import MAX_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
 from tests.web.serving import browser_of, serve
 
 

@@ -13,8 +13,9 @@ from adapters.shared.clicks import WENT_WRONG
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.outbound.posting import SlackPrivateMessages
+from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.forms import note_modal
-from adapters.slack.render.posts import SlackMessage, note
+from adapters.slack.render.posts import note
 from adapters.slack.web_api.client import AT_ONCE, WebApi
 from adapters.slack.web_api.people import SlackPeople
 from bot.domain import Person, Unwelcome

@@ -49,6 +49,7 @@ from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, Openings,
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.payloads import SlackClick, Submission, code_entry, code_key, origin_of_view
 from adapters.slack.render.blocks import Block
+from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import (
     always_modal,
     answer_modal,
@@ -56,14 +57,12 @@ from adapters.slack.render.forms import (
     arguments_modal,
     code_modal,
     edit_modal,
-    entries,
-    error_blocks,
     hand_over_modal,
     hidden_modal,
     note_modal,
     reject_modal,
 )
-from adapters.slack.render.posts import sign_in_piece
+from adapters.slack.render.inputs import entries, error_blocks
 from adapters.slack.web_api.client import AT_ONCE
 from bot.accounts.codes import code_in
 from bot.domain import (

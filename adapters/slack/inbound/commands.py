@@ -22,8 +22,10 @@ from adapters.slack.inbound.events import origin_of, text_of
 from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand, code_entry, without_code
 from adapters.slack.outbound.posting import remove, show_piece, where
+from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.forms import ask_modal
-from adapters.slack.render.posts import SlackMessage, connections_piece, help_piece, note, opening, overview_piece
+from adapters.slack.render.home import connections_piece, overview_piece
+from adapters.slack.render.posts import help_piece, note, opening
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names

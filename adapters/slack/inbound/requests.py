@@ -25,15 +25,17 @@ from slack_sdk.signature import Clock as SdkClock
 from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 
+from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from adapters.shared.untrusted_json import LONG, has_too_many_values
+from adapters.shared.untrusted_json import LONG, has_too_many_values, part, words
 from adapters.slack.actions import COMMAND, SHORTCUT
-from adapters.slack.inbound.clicks import Modals, SlackClickHandler
-from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler
-from adapters.slack.inbound.events import SlackRecipient
-from adapters.slack.inbound.messages import SlackMessageHandler
-from adapters.slack.inbound.not_installed import NotInstalled
-from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission
+from adapters.slack.ids import SlackLocation, slack_id, slack_ts
+from adapters.slack.inbound.clicks import Modals, SlackClickHandler, said
+from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler, ephemeral
+from adapters.slack.inbound.events import SlackMessageHandler, SlackRecipient
+from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission, web_address
+from adapters.slack.outbound.posting import reply
+from adapters.slack.render.posts import note
 from adapters.slack.web_api.client import QUIET
 from adapters.slack.web_api.workspaces import Authorize
 from bot.domain import Clock
@@ -97,7 +99,6 @@ def _refused(status: int, error: str) -> web.Response:
 
 # --------------------------------------------------------------------------------------------- bodies
 # Decoded, and checked as far as Bolt takes their shape for granted, so that none makes a 500.
-
 MAX_DEPTH = 64
 """How deep a payload may nest. Slack's own (a modal with its state) stay below 20."""
 MOST_FIELDS = 100
@@ -211,7 +212,6 @@ def _depth(value: Any) -> int:
 
 
 # ------------------------------------------------------------------------------------ routing by Bolt
-
 Payload = dict[str, Any]
 _ANYTHING = re.compile("")
 
@@ -363,3 +363,36 @@ def recipient_of(context: AsyncBoltContext) -> SlackRecipient:
     us = context.authorize_result
     team = (us.team_id if us else None) or context.team_id or ""
     return SlackRecipient(team, (us.bot_user_id if us else None) or "", (us.bot_id if us else None) or "")
+
+
+# ------------------------------------------------------------------------------------------------ from elsewhere
+# A workspace that has not installed the app (any more): there is no token to answer with.
+
+NOT_INSTALLED = "I am not installed in this workspace (any more), so I cannot do this."
+
+
+class NotInstalled:
+    """Answers people where that takes no token: whatever they clicked, nobody else would tell them."""
+
+    def __init__(self, background: BackgroundTasks) -> None:
+        self._background = background
+
+    def handle(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of the answer; empty when there is nothing to say."""
+        if words(body, "command"):
+            return ephemeral(note(NOT_INSTALLED))
+        if words(body, "type") == "view_submission":
+            return said("Not installed", NOT_INSTALLED)
+        if response_url := web_address(body, "response_url"):
+            self._background.start(_tell(response_url, _location(body)), "not installed")
+        return {}
+
+
+async def _tell(response_url: str, location: SlackLocation) -> None:
+    if not await reply(response_url, location, note(NOT_INSTALLED)):
+        log.info("slack_person_not_told", reason="not installed", channel=location.channel)
+
+
+def _location(body: Mapping[str, Any]) -> SlackLocation:
+    thread_ts = slack_ts(body, "message", "thread_ts") or slack_ts(part(body, "container"), "thread_ts")
+    return SlackLocation("", slack_id(body, "channel", "id"), thread_ts)

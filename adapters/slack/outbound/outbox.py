@@ -14,8 +14,9 @@ from adapters.slack.outbound.posting import SlackPrivateMessages, mark, post_pie
 from adapters.slack.outbound.recovery import Finder
 from adapters.slack.outbound.streams import MOST_STREAMED, Ending
 from adapters.slack.render.blocks import SlackMessage
-from adapters.slack.render.posts import pieces, sign_in_piece
-from adapters.slack.render.splitting import streamable
+from adapters.slack.render.cards import sign_in_piece
+from adapters.slack.render.markdown import streamable
+from adapters.slack.render.posts import pieces
 from adapters.slack.web_api.client import WebApi
 from bot.domain import Post, Said, SignInView
 from bot.platform import Reference

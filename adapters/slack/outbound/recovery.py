@@ -13,8 +13,8 @@ import structlog
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.slack.ids import SlackLocation, location_of
 from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post, remove, stop_stream
+from adapters.slack.render.markdown import streamable
 from adapters.slack.render.posts import beginning
-from adapters.slack.render.splitting import streamable
 from adapters.slack.web_api.client import PATIENCE, WebApi
 from bot.domain import Clock, Post, Said
 from policies.spellings import unescaped

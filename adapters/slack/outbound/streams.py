@@ -10,7 +10,7 @@ from typing import Any
 from adapters.slack.ids import SlackLocation
 from adapters.slack.outbound.posting import UNFINISHED, show_piece, stop_stream, where
 from adapters.slack.render.blocks import SlackMessage
-from adapters.slack.render.splitting import cut_at_line, stable, streamable
+from adapters.slack.render.markdown import cut_at_line, stable, streamable
 from adapters.slack.web_api.client import WebApi
 from bot.safe_text import visible_line
 from graph.ports import TaskState

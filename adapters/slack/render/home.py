@@ -10,7 +10,6 @@ from adapters.shared.actions import DISCONNECT, REVOKE
 from adapters.shared.arguments import excerpt
 from adapters.shared.wording import call_name, line
 from adapters.slack.actions import OPEN_THREAD
-from adapters.slack.render.arguments import summary
 from adapters.slack.render.blocks import (
     LONGEST_URL,
     Block,
@@ -40,6 +39,7 @@ from adapters.slack.render.cards import (
     outcome_buttons,
     rarer_buttons,
     sign_in_buttons,
+    summary,
     take_back_button,
     unseen_note,
     where_to,

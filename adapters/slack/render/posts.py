@@ -26,24 +26,10 @@ from adapters.slack.render.blocks import (
     section,
     sentence,
 )
-from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card, sign_in_piece
-from adapters.slack.render.home import connections_piece, overview_piece
-from adapters.slack.render.markdown import parts
-from adapters.slack.render.splitting import pages
+from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card
+from adapters.slack.render.markdown import pages, parts
 from bot.domain import ApprovalView, ClarificationView, Notice, OutcomeView, Place, Post, Said, SignInView
 from bot.safe_text import visible_passage
-
-__all__ = [
-    "SlackMessage",
-    "beginning",
-    "connections_piece",
-    "help_piece",
-    "note",
-    "opening",
-    "overview_piece",
-    "pieces",
-    "sign_in_piece",
-]
 
 LONGEST_ANSWER = 40_000
 """Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""

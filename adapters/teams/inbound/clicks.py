@@ -23,9 +23,9 @@ from adapters.teams.actions import (
     REJECT_DIALOG,
 )
 from adapters.teams.ids import within_tenant
+from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import Reply, TeamsAnswers, shown_card, told
 from adapters.teams.inbound.duplicates import Duplicates
-from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link

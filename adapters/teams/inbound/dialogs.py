@@ -34,9 +34,9 @@ from adapters.teams.actions import (
     REJECT_DIALOG,
 )
 from adapters.teams.ids import TeamsLocation, is_object_id
+from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, closing, opened, said
 from adapters.teams.inbound.clicks import act_of, may_decide, said_of, within_of
-from adapters.teams.inbound.gestures import TeamsClick
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
     Dialog,

@@ -18,7 +18,7 @@ from adapters.shared.calls import CallFailed
 from adapters.teams.actions import REFRESH
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.ids import channel_of, place_of
-from adapters.teams.inbound.gestures import TeamsClick
+from adapters.teams.inbound.activities import TeamsClick
 from bot.platform import Reference
 from bot.queries import Queries
 

@@ -13,10 +13,10 @@ from adapters.shared.clicks import WENT_WRONG
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
+from adapters.teams.inbound.activities import card_click, dialog_click, read_click, read_opinion
 from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, refused, said, told
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
-from adapters.teams.inbound.gestures import card_click, dialog_click, read_click, read_opinion
 from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visitor_of
 from bot.accounts.connections import Connections

@@ -10,13 +10,15 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.teams.connector.people import TeamsPeople
-from adapters.teams.ids import location_of, place_of
+from adapters.teams.ids import Activity, location_of, place_of
 from adapters.teams.inbound.activities import (
     Arrived,
     Heard,
     Left,
     MembersChanged,
+    Opinion,
     Reacted,
+    TeamsClick,
     TeamsMessageDeleted,
     TeamsMessageEdited,
     TeamsMessageReceived,
@@ -24,12 +26,11 @@ from adapters.teams.inbound.activities import (
 )
 from adapters.teams.inbound.answers import TeamsAnswers
 from adapters.teams.inbound.clicks import TeamsClickHandler
-from adapters.teams.inbound.commands import TeamsCommandHandler, command_in
 from adapters.teams.inbound.duplicates import messages_in
-from adapters.teams.inbound.gestures import Opinion, TeamsClick
-from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, visitor_of
-from adapters.teams.render.posts import greeting
-from bot.domain import Feedback, Unwelcome
+from adapters.teams.inbound.visitors import TeamsOverviews, TeamsRecipient, TeamsVisitor, visitor_of
+from adapters.teams.render.posts import connections_activity, greeting, help_activity, note, overview_activity
+from bot.accounts.connections import Connections
+from bot.domain import Feedback, Message, Person, Unwelcome
 from bot.inbox import Inbox
 from bot.platform import Reference
 from bot.queries import Queries
@@ -113,3 +114,49 @@ class TeamsMessageHandler:
         self._people.forget(changed.conversation)
         if changed.team_of:
             self._people.forget_all_of(changed.team_of)
+
+
+# ------------------------------------------------------------------------------------------------ commands
+# `approvals`, `connections`, `help`, answered to whoever writes them alone; `stop` and `new` the inbox knows.
+
+APPROVALS = "approvals"
+CONNECTIONS = "connections"
+HELP = "help"
+OPEN_A_CHAT = "I can show you that in a chat of our own only: please open one with me and ask me there."
+
+
+def command_in(message: Message) -> str:
+    """The command that a message is, nothing else; empty: it is none of these."""
+    said = message.text.strip().lower()
+    return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""
+
+
+class TeamsCommandHandler:
+    """What each command does."""
+
+    def __init__(
+        self, queries: Queries, connections: Connections, answers: TeamsAnswers, overviews: TeamsOverviews
+    ) -> None:
+        self._queries = queries
+        self._connections = connections
+        self._answers = answers
+        self._overviews = overviews
+
+    async def handle(self, command: str, visitor: TeamsVisitor) -> None:
+        """Answer it. Raises whatever the services raise, when they have been told that it did not work."""
+        person = await self._answers.who(visitor)
+        if isinstance(person, Unwelcome):
+            await self._answers.say(visitor, person.text)
+        elif command == HELP:
+            await self._answers.tell(visitor, help_activity(), instead=help_activity())
+        else:
+            async with self._answers.whatever_happens(visitor):
+                listed = await self._listed(command, visitor, person)
+                await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
+
+    async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
+        connections = await self._connections.of_person(person)
+        if command == CONNECTIONS:
+            return connections_activity(connections)
+        overview = await self._overviews.of(visitor, person)
+        return overview_activity(overview, await self._queries.standing_approvals(person), connections)

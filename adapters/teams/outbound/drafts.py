@@ -16,7 +16,7 @@ from adapters.shared.sending import SAID, DraftPace, GrowingText, message_id_of
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.ids import PLATFORM, Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
-from adapters.teams.render.answers import streamable
+from adapters.teams.render.markdown import streamable
 from adapters.teams.render.posts import Audience, activities
 from bot.domain import Clock, Place, Post, Said, system_clock
 from graph.ports import TaskState

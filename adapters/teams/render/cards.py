@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.shared import actions, wording
@@ -35,7 +36,6 @@ from adapters.teams.render.elements import (
     words,
 )
 from adapters.teams.render.inputs import moment
-from adapters.teams.render.mentions import CardMention, mentioning
 from bot.domain import ApprovalView, GrantView, OutcomeView
 from bot.masking import unseen_in_words
 
@@ -102,8 +102,6 @@ def unseen_note(view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, ad
 
 
 # ------------------------------------------------------------------------------------------------ waiting
-
-
 def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence[Element], hint: str) -> Element:
     name, *rest = wording.asking(view, space)
     body = [
@@ -180,8 +178,6 @@ def _show_all(view: ApprovalView) -> Element:
 
 
 # ------------------------------------------------------------------------------------------------ settled
-
-
 def _settled(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
     body = [
         heading(wording.heading(view, space)),
@@ -202,3 +198,41 @@ def _decision(view: ApprovalView, space: Space) -> Iterator[Element]:
         yield rich(bold("Reason: "), words(space.passage(view.reason, wording.LONGEST_REASON)))
     if told := wording.result(view, SIGNS, space):
         yield rich(words(told))
+
+
+# ------------------------------------------------------------------------------------------------ mentions
+# So that those who may decide hear of a card. Built from ids and names that Teams gave us.
+
+MOST = 20
+"""People who are mentioned on one card; who else may decide stands in its words."""
+_NAME = 60
+_IN_NAMES = frozenset(" .,'-")
+
+
+@dataclass(frozen=True, slots=True)
+class CardMention:
+    """Somebody who is to hear of a card."""
+
+    address: str
+    """`29:…`."""
+    name: str
+
+
+def mentioning(card: Element, mentions: Sequence[CardMention]) -> Element:
+    """The card with a line for those it is for; as it was, if they are none."""
+    called = {f"<at>{plain_name(each.name)}</at>": each for each in mentions[:MOST]}
+    if not called:
+        return card
+    # Teams finds each entity by its text, which is why two people of one name cannot both be called by it.
+    entities = [
+        {"type": "mention", "text": text, "mentioned": {"id": each.address, "name": plain_name(each.name)}}
+        for text, each in called.items()
+    ]
+    line = small(f"For {', '.join(called)}")
+    return {**card, "body": [*card["body"], line], "msteams": {**card["msteams"], "entities": entities}}
+
+
+def plain_name(name: str) -> str:
+    """A name with nothing in it that means anything in Markdown or in a tag."""
+    kept = "".join(c for c in " ".join(name.split()) if c.isalnum() or c in _IN_NAMES).strip()
+    return kept[:_NAME] or "approver"

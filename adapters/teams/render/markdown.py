@@ -1,20 +1,96 @@
-"""A model's Markdown as the pieces of an answer in Teams' dialect."""
+"""An answer as Teams messages: a model's Markdown in Teams' dialect, with its sources, on few pages, and streamed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from adapters.shared.markdown import BOXES, Run, Runs, blocks_in, joined, parser, runs_in, table_as_text, words_of
-from adapters.teams.render.citations import Citations
+from adapters.shared.markdown import (
+    AFFORDABLE,
+    BOXES,
+    Run,
+    Runs,
+    affordable,
+    blocks_in,
+    joined,
+    parser,
+    runs_in,
+    table_as_text,
+    words_of,
+)
+from adapters.shared.wording import line
 from adapters.teams.render.elements import escape_line_starts, escape_message, without_mentions
-from bot.safe_text import cut_lines, cut_text, visible
+from bot.safe_text import cut_lines, cut_text, link_host, visible, visible_passage
+
+MOST_CITATIONS = 20
+"""In a message; Teams refuses more."""
+_NAME = 80
+_ABSTRACT = 160
+_LONGEST_HOST = 50
+"""Characters of a host that is shown whole beside a name."""
+_LONGEST_URL = 500
+"""Characters; twenty of them leave most of a message to its text."""
+
+
+class Citations:
+    """The sources of one message, numbered as they come; with them Teams says that a model made it.
+
+    Source: Microsoft's "Enhance AI-generated bot messages".
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def copy(self) -> Citations:
+        """The same sources, apart from these."""
+        made = Citations()
+        made._numbers, made._names = dict(self._numbers), list(self._names)
+        return made
+
+    def mark(self, name: str, url: str) -> str:
+        """What stands behind a link: ` [1]`. Empty where the link is not made a source."""
+        host = link_host(url)
+        if not host or len(host) > _LONGEST_HOST or len(url) > _LONGEST_URL:
+            return ""
+        if url not in self._numbers:
+            if len(self._numbers) == MOST_CITATIONS:
+                return ""
+            self._numbers[url] = len(self._numbers) + 1
+            # The name is a link too, so that it says where that leads.
+            self._names.append(host if name == host else line(f"{host}: {name}", _NAME))
+        return f" [{self._numbers[url]}]"
+
+    def entity(self) -> dict[str, Any]:
+        """The entity of the message: Teams takes one, with the label and the sources."""
+        made: dict[str, Any] = {
+            "type": "https://schema.org/Message",
+            "@type": "Message",
+            "@context": "https://schema.org",
+            "additionalType": ["AIGeneratedContent"],
+        }
+        sources = [
+            _source(number, name, url) for (url, number), name in zip(self._numbers.items(), self._names, strict=True)
+        ]
+        return {**made, "citation": sources} if sources else made
+
+
+def _source(number: int, name: str, url: str) -> dict[str, Any]:
+    appearance = {
+        "@type": "DigitalDocument",
+        "name": name,
+        "url": url,
+        "abstract": line(f"A page at {link_host(url)}", _ABSTRACT),
+    }
+    return {"@type": "Claim", "position": number, "appearance": appearance}
+
 
 LONGEST_URL = 2_000
 """Characters of a link's address; browsers and proxies take no much longer ones."""
@@ -99,7 +175,6 @@ def _code_words(text: str) -> str:
 # CommonMark with tables and strike-through. HTML is text, images are links, tables are preformatted text. What would
 # change lines that have been shown already while an answer is written is left out: headings by underlining, links whose
 # address comes later, tables without a bar at the beginning of their head.
-
 _RULE = "———"
 """Teams has no rules across."""
 _EMPTY = "\u00a0"
@@ -232,3 +307,116 @@ def _indented(sign: str, markdown: str) -> str:
     text = f"{box}{markdown[6:]}" if box else markdown
     first, *rest = text.split("\n")
     return "\n".join([sign + first, *(f"{' ' * len(sign)}{line}" if line else "" for line in rest)])
+
+
+# ------------------------------------------------------------------------------------------------ pages
+
+LONGEST_ANSWER = 40_000
+"""Characters of an answer; more is cut with a count. It makes four messages or so, and takes 20 ms at most."""
+LONGEST_MESSAGE = 12_000
+"""UTF-16 units of a message's text: 24 KB, and sources take as much again (Teams: 100 KB in all as UTF-16, of which
+Microsoft advises 80; 40 KB until 2024)."""
+_LONGEST_PART, _SHORTEST_PART = 10_000, 2_000
+"""Characters of the parts of a piece that is too long; escapes make five of one at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one message says."""
+
+    text: str = ""
+    citations: Citations = field(default_factory=Citations)
+
+
+def pages(text: str) -> tuple[Page, ...]:
+    """A model's Markdown as messages; none when it says nothing. Raises nothing."""
+    return packed(pieces(visible_passage(text, LONGEST_ANSWER)))
+
+
+def packed(parts: Iterable[AnswerPart], longest: int = LONGEST_MESSAGE) -> tuple[Page, ...]:
+    """Pieces on pages, each as full as it may be."""
+    made: list[Page] = []
+    texts: list[str] = []
+    room, citations = longest, Citations()
+
+    def turn() -> None:
+        nonlocal texts, room, citations
+        if texts:
+            made.append(Page("".join(texts), citations))
+        texts, room, citations = [], longest, Citations()
+
+    for piece in parts:
+        if len(piece.plain) > longest:
+            turn()
+            made += packed(piece.torn(min(longest, _LONGEST_PART)), longest)
+            continue
+        noted = citations.copy()
+        written = [piece.gap, piece.written(noted)] if texts else [piece.written(noted)]
+        if texts and sum(map(units, written)) > room:
+            turn()
+            noted = Citations()
+            written = [piece.written(noted)]
+        needed = sum(map(units, written))
+        if needed <= room:
+            texts += written
+            room, citations = room - needed, noted
+        else:
+            half = max(len(piece.plain) // 2, _SHORTEST_PART)
+            made += packed(piece.torn(min(half, _LONGEST_PART)), longest)
+    turn()
+    return tuple(page for page in made if page.text)
+
+
+def units(text: str) -> int:
+    """Length of a text as UTF-16, in which Teams counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+# ------------------------------------------------------------------- text that is still being written
+# Teams wants every frame of a stream, and the final message, to begin with all that was shown before.
+LONGEST_STREAM = 8_000
+"""UTF-16 units that are streamed; what comes after them waits for the final message, whose first part holds 12,000."""
+_LONGEST_SOURCE = 16_000
+_PLAIN_WORDS = re.compile(r"[^\W\d_][\w ,;.?'’\"()€$%–—-]*")
+"""The beginning of a paragraph that is words and nothing else: what follows cannot make markup of it."""
+_CONTAINERS = ("bullet_list_open", "ordered_list_open")
+
+
+def streamable(text: str) -> str:
+    """The beginning of an answer whose look cannot change any more. Raises nothing.
+
+    When `text` grows, what this gives grows too: it always begins with what it gave before, and the first message of
+    the whole answer begins with it, whenever that holds more than this.
+    """
+    shown = visible(text[:_LONGEST_SOURCE])
+    shown = shown[: affordable(shown, AFFORDABLE / 2)]
+    lines = shown.split("\n")
+    begun = _begun_at(tokens_of(shown), len(lines) - 1)
+    tail = _plain_words("\n".join(lines[begun:]).lstrip())
+    settled = "\n".join(lines[:begun])
+    made = packed([*pieces(settled), *pieces(tail)], LONGEST_STREAM)
+    return made[0].text if made else ""
+
+
+def _begun_at(tokens: Sequence[Token], complete: int) -> int:
+    """The line at which the part begins that may still change; `complete`: how many lines have their end."""
+    blocks = [token for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
+    if not blocks:
+        return complete
+    last = blocks[-1]
+    start, end = last.map or [0, 0]
+    if last.type in _CONTAINERS:
+        items = [token for token in tokens if token.type == "list_item_open" and token.level == 1 and token.map]
+        return max((item.map[0] for item in items if item.map and item.map[0] >= start), default=start)
+    if last.type in ("heading_open", "hr"):
+        return end if end <= complete else start
+    if last.type == "code_block":
+        return start
+    # A paragraph, a quotation or a table goes on until a blank line, a fence until its own end.
+    return end if end < complete else start
+
+
+def _plain_words(text: str) -> str:
+    """The complete words that a paragraph begins with, before anything that might be markup."""
+    found = _PLAIN_WORDS.match(text)
+    return found[0].rpartition(" ")[0].rstrip() if found else ""

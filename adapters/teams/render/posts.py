@@ -10,12 +10,9 @@ from adapters.shared.markdown import Run
 from adapters.shared.wording import NAME, approval_summary, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
-from adapters.teams.render.answers import Page, pages
-from adapters.teams.render.cards import LONGEST_IN_SUMMARY, approval_card
-from adapters.teams.render.citations import Citations
+from adapters.teams.render.cards import LONGEST_IN_SUMMARY, CardMention, approval_card
 from adapters.teams.render.elements import Card, Element, label
-from adapters.teams.render.markdown import paragraph
-from adapters.teams.render.mentions import CardMention
+from adapters.teams.render.markdown import Citations, Page, pages, paragraph
 from adapters.teams.render.overview import connections_card, connections_summary, overview_card
 from adapters.teams.render.questions import (
     clarification_card,
@@ -39,19 +36,6 @@ from bot.domain import (
     Said,
     SignInView,
 )
-
-__all__ = [
-    "Audience",
-    "activities",
-    "card_of",
-    "connections_activity",
-    "greeting",
-    "help_activity",
-    "note",
-    "open_a_chat_first",
-    "overview_activity",
-    "sign_in_link",
-]
 
 MOST_REFRESHED = 60
 """People for whom a card is refreshed (Teams)."""
