@@ -52,6 +52,7 @@ Among = Callable[[Sequence[Place]], Awaitable[Collection[str]]]
 REMEMBERED_ANSWERS = 200
 """Answers at one place that a reaction is looked for in, the newest."""
 NO_APPROVAL = Unknown("This approval does not exist (any more).")
+NO_GRANT = Unknown("You allow no such call.")
 
 
 class Queries:
@@ -174,6 +175,15 @@ class Queries:
             for row, unread in rows
         )
         return tuple([await redacted_card(view, self._redactor) for view in views])
+
+    async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
+        """One of them, with all its arguments, however long."""
+        async with self._database.reading() as tx:
+            row = await approvals.grant(tx, grant_id)
+        if row is None or row.person_id != person.person_id or row.revoked_at is not None or row.until <= self._clock():
+            return NO_GRANT
+        view = GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until)
+        return await redacted_card(view, self._redactor)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""

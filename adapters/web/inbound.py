@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -165,15 +166,13 @@ class PageActions:
 
     async def grant_arguments(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants/{id}/arguments?page=N`: likewise, of the visitor's own."""
-        page, wanted = _page_of(request), id_of(request)
-        own = [
-            grant
-            for grant in await self._services.queries.standing_approvals(visitor.person)
-            if grant.grant_id == wanted
-        ]
-        if not own:
-            return click_answer(Unknown("You allow no such call."))
-        return json_answer(argument_page_json(own[0].arguments, page))
+        page = _page_of(request)
+        grant = await self._services.queries.standing_approval(id_of(request), visitor.person)
+        return (
+            click_answer(grant)
+            if isinstance(grant, Unknown)
+            else json_answer(argument_page_json(grant.arguments, page))
+        )
 
     async def hand_over(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/handover`: the service judges whether both may decide."""
@@ -191,7 +190,8 @@ class PageActions:
 
     async def grants(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants`: the visitor's own."""
-        return json_answer(grants_json(await self._services.queries.standing_approvals(visitor.person)))
+        own = await self._services.queries.standing_approvals(visitor.person)
+        return json_answer(await asyncio.to_thread(grants_json, own))  # each may take milliseconds
 
     async def revoke(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/grants/{id}`."""

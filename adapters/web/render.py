@@ -7,6 +7,7 @@ HTML: the page builds its nodes from text and never parses HTML.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, assert_never
 
@@ -440,13 +441,18 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
             {
                 "id": grant.grant_id,
                 **what_json(grant.server, grant.tool, ""),
-                "arguments": arguments_json(grant.arguments),
-                **seen_json(grant),
+                "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
+                **seen_json(replace(grant, unread=0)),
                 "until": grant.until,
             }
             for grant in grants
         ]
     }
+
+
+def _unread_json(characters: int) -> Json:
+    """The line that stands for arguments that are too long for a list: all of them are fetched when somebody asks."""
+    return {"name": "Arguments", "value": None, "digest": "", "shown": "", "hidden": characters}
 
 
 def connections_json(connections: Sequence[ConnectionView]) -> Json:

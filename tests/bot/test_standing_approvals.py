@@ -42,9 +42,25 @@ async def test_a_list_of_grants_shows_no_secrets(desks: Desks) -> None:
     assert secret not in str(view.arguments)
 
 
+async def test_of_a_long_call_the_list_has_a_count_and_its_giver_can_see_all_of_it(desks: Desks) -> None:
+    """Rule 8: what is too long for a list is whole where somebody asks for it; rule 11: its giver alone."""
+    long = {"what": "x" * 30_000}
+    view = await granted(desks, what=long["what"])
+    assert (view.arguments, view.unread > 30_000) == ({}, True)
+    queries = desks.services.queries
+    whole = await queries.standing_approval(view.grant_id, ANA)
+    assert isinstance(whole, GrantView)
+    assert (whole.arguments, whole.unread) == (long, 0)
+    assert isinstance(await queries.standing_approval(view.grant_id, BEN), Unknown)
+    assert isinstance(await queries.standing_approval("unheard of", ANA), Unknown)
+    await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA)
+    assert isinstance(await queries.standing_approval(view.grant_id, ANA), Unknown)
+
+
 async def test_a_grant_is_over_in_time(desks: Desks) -> None:
     view = await granted(desks)
     desks.clock.move(HOURS_8)
+    assert isinstance(await desks.services.queries.standing_approval(view.grant_id, ANA), Unknown)
     assert await desks.parts.standing_approvals.grants_of(ANA.person_id) == []
     assert isinstance(await desks.services.approvals.revoke_standing_approval(view.grant_id, ANA), AlreadySettled)
 

@@ -179,6 +179,10 @@ class StandInServices:
         del self.given[grant_id]
         return Settled("Revoked.")
 
+    async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
+        giver, grant = self.given.get(grant_id, ("", None))
+        return grant if grant is not None and giver == person.person_id else Unknown("You allow no such call.")
+
     async def standing_approvals(self, person: Person) -> tuple[GrantView, ...]:
         return tuple(grant for giver, grant in self.given.values() if giver == person.person_id)
 

@@ -128,6 +128,14 @@ async def test_so_are_those_of_a_broken_attempt_and_of_a_grant_of_ones_own(
     assert (await ana.get("/api/grants/g/arguments?page=x"))[0] == 400
 
 
+async def test_of_a_grant_that_is_too_long_for_the_list_all_can_be_shown(house: House, ana: Browser) -> None:
+    """Rule 8: it is not said to have no arguments."""
+    house.services.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", {}, 0.0, unread=30_012))
+    _, body = await ana.get("/api/grants")
+    (line,) = body["grants"][0]["arguments"]
+    assert (line["value"], line["hidden"], body["grants"][0]["unseen"]) == (None, 30_012, "")
+
+
 async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(house: House, ana: Browser) -> None:
     await house.services.post(THREAD, an_approval("a"))
     house.services.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}
