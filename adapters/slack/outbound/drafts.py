@@ -242,7 +242,7 @@ class Finished:
     """The message that a draft left for its post."""
 
     ts: str
-    """Empty: it was sent and Slack's answer never came, so that it may be there and has to be looked for."""
+    """Empty: it was sent and Slack's answer never came, so that it may be there and has to be searched for."""
     whole: bool
     """Whether it already is what the post is to be."""
 

@@ -100,7 +100,7 @@ class SlackPostSender:
         for ts in await self._begun(post, post.content, location, finished):
             if await replace_piece(self._api, location, ts, shown[0], mark(post.post_id, 0)):
                 return [ts]
-        self._drafts.by_message.pop(message_id, None)  # somebody has deleted it: the post is not to be looked for there
+        self._drafts.by_message.pop(message_id, None)  # somebody has deleted it: it is not searched for
         return []
 
     async def _begun(self, post: Post, said: Said, location: SlackLocation, draft: Finished | None) -> list[str]:
@@ -152,7 +152,7 @@ def _ending(post: Post, said: Said, shown: Sequence[SlackMessage]) -> Ending:
     blocks = [block for piece in shown for block in piece.blocks]
     as_streamed = (
         len(shown) == 1
-        and len(said.text) <= MOST_STREAMED  # what is longer is not even looked at
+        and len(said.text) <= MOST_STREAMED  # what is longer is not even read
         and all(block["type"] != "table" for block in blocks)
         and html.unescape(streamable(said.text)) == said.text
     )

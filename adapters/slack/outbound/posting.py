@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import aiohttp
 import structlog
 
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import CallFailed, failures_logged_as
+from adapters.shared.http import Http
 from adapters.slack.ids import SlackLocation
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import PATIENCE, WebApi
@@ -163,15 +164,11 @@ class SlackPrivateMessages:
         """An ephemeral message in the thread. False: impossible there (they are not in the channel, say)."""
         if not location.channel:
             return False
-        arguments = {"channel": location.channel, "user": user}
-        if location.thread_ts:
-            arguments["thread_ts"] = location.thread_ts
-        try:
+        arguments = where(location) | {"user": user}
+        with failures_logged_as("slack_ephemeral_impossible", team=team, channel=location.channel):
             await show_piece(self._api, team, "chat.postEphemeral", arguments, piece, patience=TELLING_SECONDS)
-        except CallFailed as failure:
-            log.info("slack_ephemeral_impossible", team=team, channel=location.channel, error=failure.error)
-            return False
-        return True
+            return True
+        return False
 
     async def write(self, team: str, user: str, piece: SlackMessage) -> tuple[SlackLocation, str]:
         """A direct message; where it stands and its timestamp. Raises `CallFailed`."""
@@ -195,16 +192,17 @@ async def reply(response_url: str, location: SlackLocation, piece: SlackMessage)
     }
     if location.thread_ts:
         body["thread_ts"] = location.thread_ts  # without it the answer to a click in a thread stands in the channel
-    timeout = aiohttp.ClientTimeout(total=TELLING_SECONDS)
+    http = Http()
+    headers = {"Content-Type": "application/json"}
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.post(response_url, json=body, allow_redirects=False) as response,
-        ):
-            arrived = response.status == 200
-            cause = f"http_{response.status}"
-    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        arrived, cause = False, type(error).__name__  # its words would name the address, which is a secret
-    if not arrived:
+        answer = await http.request(
+            "response_url", "POST", response_url, seconds=TELLING_SECONDS, headers=headers, data=json.dumps(body)
+        )
+        cause = f"http_{answer.status}"
+    except CallFailed as failure:
+        cause = failure.error
+    finally:
+        await http.close()
+    if cause != "http_200":
         log.info("slack_response_url_failed", cause=cause)
-    return arrived
+    return cause == "http_200"

@@ -21,30 +21,18 @@ from policies.spellings import unescaped
 
 log = structlog.get_logger(__name__)
 LOOK_BACK = 900.0
-"""Seconds before a post was kept from which messages are looked at: its draft is older by as much as the turn took,
-and Slack's clock is not ours."""
+"""Seconds before a post was kept from which messages are read: its draft is older by as much as the turn took, and
+Slack's clock is not ours."""
 PAGE_SIZE = 200
 MOST_PAGES = 10
 UNMISTAKABLE = 12
 """Letters that an answer which is still being written has to share with a longer message to be taken for the same."""
 BRIEFLY = 4.0
 """Seconds that a call may take which an answer waits for."""
-_CANNOT_LOOK = frozenset({"thread_not_found", "missing_scope", "channel_not_found", "not_in_channel", "no_permission"})
-"""Where looking is impossible for good, a message may be posted twice rather than never."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ourselves:
-    """The bot as the author of messages in one workspace."""
-
-    user: str
-    bot_id: str
-
-    def wrote(self, message: Mapping[str, Any]) -> bool:
-        """Whether the bot is a message's author."""
-        return bool(
-            (self.bot_id and message.get("bot_id") == self.bot_id) or (self.user and message.get("user") == self.user)
-        )
+_CANNOT_SEARCH = frozenset(
+    {"thread_not_found", "missing_scope", "channel_not_found", "not_in_channel", "no_permission"}
+)
+"""Where searching is impossible for good, a message may be posted twice rather than never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +46,12 @@ class Orphan:
 
 
 class Finder:
-    """Looks for the messages of a post where they would be."""
+    """Searches for the messages of a post where they would be."""
 
     def __init__(self, api: WebApi) -> None:
         self._api = api
-        self._ourselves: dict[str, Ourselves] = {}
+        self._ourselves: dict[str, tuple[str, str]] = {}
+        """By workspace, the bot's ids as the author of messages: as a user and as a bot."""
 
     async def parts(self, post: Post, in_use: Container[str] = ()) -> list[str]:
         """Timestamps of the messages that show (a part of) a post, oldest first; without any, that of a draft of it
@@ -78,7 +67,7 @@ class Finder:
                 elif owner is None and message["ts"] not in in_use and _may_be_draft(message, post):
                     drafts.append(str(message["ts"]))
         except CallFailed as failure:
-            if failure.error not in _CANNOT_LOOK:
+            if failure.error not in _CANNOT_SEARCH:
                 raise
             log.warning(
                 "slack_posts_cannot_be_found", team=location.team, channel=location.channel, error=failure.error
@@ -97,7 +86,7 @@ class Finder:
     async def _our_messages(
         self, location: SlackLocation, oldest: float, patience: float = PATIENCE
     ) -> AsyncIterator[Mapping[str, Any]]:
-        ourselves = await self._who_we_are(location.team, patience)
+        user, bot_id = await self._who_we_are(location.team, patience)
         arguments: dict[str, Any] = {
             "channel": location.channel,
             "oldest": f"{max(oldest, 0.0):.6f}",
@@ -111,7 +100,7 @@ class Finder:
         for _ in range(MOST_PAGES):
             answer = await self._api.call(location.team, method, arguments, patience=patience)
             for message in answer.get("messages") or ():
-                if ourselves.wrote(message):
+                if (bot_id and message.get("bot_id") == bot_id) or (user and message.get("user") == user):
                     yield message
             cursor = (answer.get("response_metadata") or {}).get("next_cursor")
             if not cursor:
@@ -119,13 +108,11 @@ class Finder:
             arguments["cursor"] = cursor
         log.warning("slack_thread_too_long_to_search", team=location.team, channel=location.channel, pages=MOST_PAGES)
 
-    async def _who_we_are(self, team: str, patience: float) -> Ourselves:
-        known = self._ourselves.get(team)
-        if known is None:
+    async def _who_we_are(self, team: str, patience: float) -> tuple[str, str]:
+        if team not in self._ourselves:
             answer = await self._api.call(team, "auth.test", patience=patience)
-            known = Ourselves(user=str(answer.get("user_id") or ""), bot_id=str(answer.get("bot_id") or ""))
-            self._ourselves[team] = known
-        return known
+            self._ourselves[team] = str(answer.get("user_id") or ""), str(answer.get("bot_id") or "")
+        return self._ourselves[team]
 
 
 def _may_be_draft(message: Mapping[str, Any], post: Post) -> bool:
@@ -155,12 +142,12 @@ def _letters(text: str) -> str:
 
 
 class Orphans:
-    """Half-written messages of the last process, looked for once in each thread that is older than this one.
+    """Half-written messages of the last process, searched for once in each thread that is older than this one.
 
     They are told apart by what they say: of two that were being written, each goes to its own post, so that the order
-    stays. Whatever is written in such a thread waits for the look, so that no message of this process is taken for one.
-    A look goes back so far and no further; so when this process has run for as long, there are none, and what was
-    remembered of the looks is forgotten.
+    stays. Whatever is written in such a thread waits for the search, so that no message of this process is taken for
+    one. A search goes back `LOOK_BACK` seconds; when this process has run for as long, there are none, and what was
+    found is forgotten.
     """
 
     def __init__(self, api: WebApi, clock: Clock) -> None:
@@ -171,7 +158,7 @@ class Orphans:
         self._began_at = f"{clock():.6f}"  # as Slack writes it, which sorts by time
         self._found: dict[SlackLocation, list[Orphan]] = {}
         self._taken: set[str] = set()
-        self._looking: defaultdict[SlackLocation, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._searching: defaultdict[SlackLocation, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def may_be_in(self, location: SlackLocation) -> bool:
         """Whether there may be any: in a thread that is older than this process, or where there are no threads."""
@@ -181,7 +168,7 @@ class Orphans:
         """Timestamp of the one that says the same as far as it goes, no longer streaming; empty: there is none."""
         if not self.may_be_in(location):
             return ""
-        found = await self._look(location)
+        found = await self._in_thread(location)
         orphan = next((each for each in found if begins_like(each.text, text)), None)
         if orphan is None:
             return ""
@@ -201,7 +188,7 @@ class Orphans:
         """Take away those that nobody has claimed: what they were to say is said elsewhere, or will never be."""
         if not self.may_be_in(location):
             return
-        found = await self._look(location)
+        found = await self._in_thread(location)
         while found:
             orphan = found.pop()
             if orphan.ts in self._taken:
@@ -215,14 +202,14 @@ class Orphans:
             return False
         self._found.clear()
         self._taken.clear()
-        self._looking.clear()
+        self._searching.clear()
         return True
 
-    async def _look(self, location: SlackLocation) -> list[Orphan]:
-        async with self._looking[location]:
+    async def _in_thread(self, location: SlackLocation) -> list[Orphan]:
+        async with self._searching[location]:
             if location not in self._found:
                 found: list[Orphan] = []
-                with failures_logged_as("slack_orphans_not_looked_for", team=location.team, channel=location.channel):
+                with failures_logged_as("slack_orphans_not_found", team=location.team, channel=location.channel):
                     found = await self._finder.unfinished(location, self._clock() - LOOK_BACK)
                 self._found[location] = [orphan for orphan in found if orphan.ts not in self._taken]
             return self._found[location]

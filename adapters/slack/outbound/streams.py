@@ -55,7 +55,7 @@ class Ending:
     """What is known of the finished post when its draft ends."""
 
     text: str
-    """All of it, as the model wrote it; empty when a stream cannot look as the post is to look."""
+    """All of it, as the model wrote it; empty when a stream cannot show what the post is to show."""
     blocks: Sequence[Mapping[str, Any]]
     """What stands below it."""
     metadata: Mapping[str, Any]

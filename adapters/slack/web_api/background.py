@@ -30,7 +30,7 @@ MOST_PAGES = 10
 KEEP_CHANNELS = 3600.0
 """Seconds that a channel's name is kept."""
 _WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
-_LEAST_ROOM = 200
+_LEAST_LEFT = 200
 """Characters below which a quote is left out rather than cut."""
 SlackMessage = Mapping[str, Any]
 
@@ -144,12 +144,12 @@ def _is_among_people(reply: SlackMessage, bot_user: str) -> bool:
 
 def _newest(quotes: Sequence[Quote]) -> tuple[Quote, ...]:
     """The newest quotes that fit, oldest first."""
-    room = MOST_CHARACTERS
+    left = MOST_CHARACTERS
     kept: list[Quote] = []
     for quote in reversed(quotes):
-        if room < min(len(quote.text), _LEAST_ROOM):
+        if left < min(len(quote.text), _LEAST_LEFT):
             break
-        text = shorten(quote.text, room)
+        text = shorten(quote.text, left)
         kept.append(Quote(quote.author, text, quote.at))
-        room -= len(text)
+        left -= len(text)
     return tuple(reversed(kept))

@@ -26,14 +26,14 @@ def plain_text(text: str, bot_user: str) -> str:
     """
     text = shorten(text, _LONGEST)
     parts: list[str] = []
-    end, opening = 0, True
+    end, at_beginning = 0, True
     for token in _TOKEN.finditer(text):
         before = text[end : token.start()]
         end = token.end()
-        opening = opening and not before.strip()
+        at_beginning = at_beginning and not before.strip()
         parts.append(_unescaped(before))
         if _is_mention_of(token.group(1), bot_user):
-            end += _hole(text, end, opening=opening, after_space=before[-1:].isspace())
+            end += _hole(text, end, at_beginning=at_beginning, after_space=before[-1:].isspace())
         else:
             parts.append(_in_words(token.group(1)))
     parts.append(_unescaped(text[end:]))
@@ -55,9 +55,9 @@ def _is_mention_of(token: str, user: str) -> bool:
     return token == f"@{user}" or token.startswith(f"@{user}|")
 
 
-def _hole(text: str, end: int, *, opening: bool, after_space: bool) -> int:
+def _hole(text: str, end: int, *, at_beginning: bool, after_space: bool) -> int:
     """How many characters after a mention of ourselves go with it."""
-    if opening:
+    if at_beginning:
         address = _ADDRESS.match(text, end)
         return len(address.group()) if address else 0
     return 1 if after_space and text.startswith(" ", end) else 0

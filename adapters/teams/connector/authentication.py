@@ -28,7 +28,7 @@ _BEARER = re.compile(r"Bearer +([\w-]+\.[\w-]+\.[\w-]+)", re.IGNORECASE | re.ASC
 _REQUIRED = ["exp", "iss", "aud"]
 
 
-class NotAdmitted(Exception):  # noqa: N818  # a word of the house
+class NotAdmitted(Exception):  # noqa: N818  # like PostFailed
     """An activity that is not taken.
 
     `status`: 401 for whatever has no good token, 403 for a tenant that is not allowed, 503 when nobody can be judged

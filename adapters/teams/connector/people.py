@@ -43,7 +43,7 @@ KEEP_MET = 24 * 3600.0
 """Seconds that an address is remembered, which stays the same for as long as the app is the same, and whether somebody
 is a guest: whoever asked for something may have to be told from others hours later."""
 MOST_MEMBERS = 500
-"""Members looked through at once for addresses."""
+"""Members read at once for their addresses."""
 _ONE_BY_ONE = 3
 """Addresses that are asked for one by one; for more of them a page of the roster is cheaper."""
 _AT_A_TIME = 5

@@ -117,7 +117,9 @@ class BotTokens:
                 self._requests.start(VERB, self._renew)
             return grant.token
         try:
-            return await self._fresh(now)
+            if self._failure is not None and now < self._not_before:
+                raise _again(self._failure)
+            return await self._requests.ask(VERB, self._renew)
         except CallFailed as failure:
             if grant is None:
                 # Each caller gets an exception of its own: one that many raise would gather all their traces.
@@ -135,11 +137,6 @@ class BotTokens:
         """End the request that is under way, and close the connections."""
         await self._requests.close()
         await self._http.close()
-
-    async def _fresh(self, now: float) -> str:
-        if self._failure is not None and now < self._not_before:
-            raise _again(self._failure)
-        return await self._requests.ask(VERB, self._renew)
 
     async def _renew(self) -> str:
         try:

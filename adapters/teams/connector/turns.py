@@ -94,4 +94,4 @@ class _Seams(BotFrameworkAuthentication):  # type: ignore[misc]  # as above
         return _NoConnector()
 
     async def create_user_token_client(self, claims_identity: ClaimsIdentity) -> None:
-        """None: people's accounts are the house's own affair."""
+        """None: people's accounts are in bot.accounts."""

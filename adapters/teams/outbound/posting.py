@@ -121,13 +121,7 @@ class TeamsPrivateMessages:
         try:
             return await self.write(location, person, [activity], address=address)
         except CallFailed as failure:
-            log.warning(
-                "teams_person_not_told",
-                tenant=location.tenant,
-                user=user_of(person),
-                verb=failure.call,
-                error=failure.error,
-            )
+            log.warning("teams_person_not_told", tenant=location.tenant, user=user_of(person), error=str(failure))
             return None
 
     async def write(
