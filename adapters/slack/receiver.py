@@ -20,6 +20,7 @@ from adapters.slack.inbound.requests import Handlers, NotInstalled, SlackPayload
 from adapters.slack.inbound.socket_mode import SocketMode
 from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.installing import InstallPages
 from adapters.slack.web_api.workspaces import Bot
 from bot.services import Services
 
@@ -40,7 +41,7 @@ class SlackReceiver:
         self.name = sender.name
         self._config = config = sender.config
         self._clock = sender.clock
-        self._installing = sender.installing
+        self._installations = sender.installations
         self._background = background = BackgroundTasks(PLATFORM)
         api, people, workspaces = sender.api, sender.people, sender.workspaces
         answers = SlackAnswers(api, people, SlackPrivateMessages(api))
@@ -72,7 +73,7 @@ class SlackReceiver:
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. In Socket Mode Slack sends no events here."""
-        routes = self._installing.pages.routes() if self._installing else []
+        routes = InstallPages(self._config, self._installations).routes() if self._installations else []
         if self._config.signing_secret and not self._config.socket_mode:
             verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, self._clock)
             routes.append(web.post(EVENTS_PATH, verifier.handle))
@@ -81,8 +82,8 @@ class SlackReceiver:
     async def start(self) -> None:
         """Find out which workspaces we are in, and open the socket. Raises `NotConnected` when Slack refuses us; when
         it cannot be reached, this goes on trying in the background."""
-        if self._installing:
-            await self._installing.installations.open()
+        if self._installations:
+            await self._installations.open()
             if not self._config.install_teams:
                 log.warning("slack_installs_closed", note=INSTALLS_CLOSED)
         await self._connecting.start()

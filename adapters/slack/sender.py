@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.shared.sending import SignInLink
@@ -12,21 +11,12 @@ from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.installing import Installations, InstallPages
+from adapters.slack.web_api.installing import Installations
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer
 from bot.domain import Clock, system_clock
 from bot.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class InstallationStore:
-    """Where installs into many workspaces are kept."""
-
-    database: Path
-    """SQLite file of the records."""
-    sealer: Sealer
 
 
 class SlackSender:
@@ -42,17 +32,19 @@ class SlackSender:
         config: SlackConfig,
         sign_in_link: SignInLink,
         *,
-        installations: InstallationStore | None = None,
+        installations: Installations | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        """`installations` is needed where people install it themselves, that is, where no `bot_token` is set. Raises
+        """`installations` are needed where people install it themselves, that is, where no `bot_token` is set. Raises
         `ValueError` for a configuration that cannot work."""
         if not (config.signing_secret or config.app_token):
             raise ValueError("neither a signing secret (Events API) nor an app token (Socket Mode) is set")
+        tokens = OneToken(config.bot_token) if config.bot_token else installations
+        if tokens is None:
+            raise ValueError("neither a bot token is set nor what installs into many workspaces need")
         self.config = config
         self.clock = clock
-        self.installing = None if config.bot_token else Installing.of(config, installations, clock)
-        tokens = self.installing.installations if self.installing else OneToken(config.bot_token or "")
+        self.installations = installations
         self.workspaces = Workspaces(tokens, config.api_url)
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
         self.people = SlackPeople(self.api, config, clock=clock)
@@ -76,31 +68,13 @@ class SlackSender:
         await self.people.close()
         await self.api.close()
         await self.workspaces.close()
-        if self.installing:
-            await self.installing.close()
+        if self.installations:
+            await self.installations.close()
 
 
 def slack_sender(settings: Settings, database: Path, key: bytes, sign_in_link: SignInLink) -> SlackSender:
     """The sending half that the settings describe. `database`: SQLite file of the records; `key`: seals tokens."""
-    return SlackSender(config_from(settings), sign_in_link, installations=InstallationStore(database, Sealer(key)))
-
-
-@dataclass(frozen=True, slots=True)
-class Installing:
-    """What installs into many workspaces need."""
-
-    installations: Installations
-    pages: InstallPages
-
-    @classmethod
-    def of(cls, config: SlackConfig, store: InstallationStore | None, clock: Clock) -> Installing:
-        """Raises `ValueError` when something is missing."""
-        if store is None or not config.client_id or not config.client_secret:
-            raise ValueError("neither a bot token is set nor what installs into many workspaces need")
-        installations = Installations(store.database, config, store.sealer, clock=clock)
-        return cls(installations, InstallPages(config, installations))
-
-    async def close(self) -> None:
-        """Disconnect."""
-        await self.pages.close()
-        await self.installations.close()
+    config = config_from(settings)
+    people_install_it = not config.bot_token and config.client_id and config.client_secret
+    installations = Installations(database, config, Sealer(key)) if people_install_it else None
+    return SlackSender(config, sign_in_link, installations=installations)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from adapters.shared.caches import Remembered
+from adapters.shared.caches import MEMORY, Newest, Refusals, Remembered
 from tests.slack.moments import Moments
 
 
@@ -105,3 +105,19 @@ async def test_closing_ends_the_questions_that_are_under_way_the_forgotten_ones_
     await remembered.close()
     results = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(result) for result in results] == [asyncio.CancelledError] * 2
+
+
+def test_of_a_bounded_dictionary_the_entries_set_last_stay() -> None:
+    newest: Newest[str, int] = Newest(2)
+    newest["a"], newest["b"], newest["a"] = 1, 2, 3
+    newest["c"] = 4
+    assert dict(newest) == {"a": 3, "c": 4}
+
+
+def test_a_refusal_holds_where_it_was_heard_and_for_its_time() -> None:
+    moments = Moments()
+    refusals: Refusals[str] = Refusals(moments.clock)
+    refusals.remember("T1")
+    assert (refusals.hold("T1"), refusals.hold("T2"), refusals.hold("T2", "T1")) == (True, False, True)
+    moments.now += MEMORY
+    assert not refusals.hold("T1")

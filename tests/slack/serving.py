@@ -12,7 +12,8 @@ from aiohttp import web
 
 from adapters.slack.config import SlackConfig
 from adapters.slack.receiver import SlackReceiver
-from adapters.slack.sender import InstallationStore, SlackSender
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.installing import Installations
 from bot.domain import Content, Post
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.stand_in_services import NOW, StandInServices, an_approval, shown_in_c1
@@ -79,7 +80,7 @@ class Served:
 
 @asynccontextmanager
 async def receiving(
-    config: SlackConfig, *, services: StandInServices | None = None, installations: InstallationStore | None = None
+    config: SlackConfig, *, services: StandInServices | None = None, installations: Installations | None = None
 ) -> AsyncIterator[SlackReceiver]:
     """Both halves, closed in the end; not started, and not served."""
     services = services or StandInServices()

@@ -105,7 +105,6 @@ async def office(
         yield opened
     finally:
         await runner.cleanup()
-        await pages.close()
         await records.close()
 
 

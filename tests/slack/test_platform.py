@@ -12,7 +12,8 @@ from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from adapters.slack.config import SlackConfig
-from adapters.slack.sender import InstallationStore, SlackSender
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.installing import Installations
 from bot.crypto import Sealer
 from bot.domain import Arrival, Introduction
 from bot.platform import NotConnected, Platform
@@ -108,7 +109,8 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             install_teams=frozenset("*"),
             api_url=slack.api_url,
         )
-        kept, services = InstallationStore(tmp_path / "records.db", Sealer(Fernet.generate_key())), StandInServices()
+        kept = Installations(tmp_path / "records.db", config, Sealer(Fernet.generate_key()))
+        services = StandInServices()
         async with receiving(config, services=services, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
             door = HttpDoor(f"{url}/slack/events", SECRET)

@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet
 
 from adapters.slack.config import SlackConfig
 from adapters.slack.receiver import SlackReceiver
-from adapters.slack.sender import InstallationStore
+from adapters.slack.web_api.installing import Installations
 from bot.crypto import Sealer
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.serving import SECRET, receiving, served
@@ -52,7 +52,7 @@ async def many(tmp_path: Path) -> AsyncIterator[Many]:
             api_url=slack.api_url,
         )
         path = tmp_path / "records.db"
-        kept = InstallationStore(path, Sealer(Fernet.generate_key()))
+        kept = Installations(path, config, Sealer(Fernet.generate_key()))
         async with receiving(config, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
             zoe = SlackPerson(slack, "T2", "U9", HttpDoor(f"{url}/slack/events", SECRET))

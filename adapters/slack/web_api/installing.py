@@ -104,7 +104,7 @@ class Installations(AsyncInstallationStore):
         self._client_id = config.client_id or ""
         self._sealer = sealer
         self._clock = clock
-        self._http = SlackHttpClient(config.api_url)
+        self.http = SlackHttpClient(config.api_url)
         self._known: Remembered[_Key, Installation | None] = Remembered(keep=inf)
         self._renewals: Shared[_Key, Installation] = Shared()
         self._not_before: dict[_Key, float] = {}
@@ -129,7 +129,7 @@ class Installations(AsyncInstallationStore):
         """Finish what is under way: a token that Slack has renewed and we have not kept is lost."""
         await self._known.close()
         await self._renewals.finish()
-        await self._http.close()
+        await self.http.close()
         await self._engine.dispose()
 
     async def async_save(self, installation: Installation) -> None:
@@ -214,7 +214,7 @@ class Installations(AsyncInstallationStore):
     async def _exchange(self, bot: Bot) -> Bot:
         """Slack takes a refresh token once only. Raises `CallFailed`."""
         rotator = AsyncTokenRotator(
-            client=self._http.client, client_id=self._client_id, client_secret=self._config.client_secret or ""
+            client=self.http.client, client_id=self._client_id, client_secret=self._config.client_secret or ""
         )
         # Causes are not kept: they hold the request, and with it the tokens.
         try:
@@ -384,12 +384,11 @@ _REVOKE_SECONDS = 5.0
 
 
 class InstallPages:
-    """The OAuth flow of Bolt with pages that say what happened, and nothing else. `close` in the end."""
+    """The OAuth flow of Bolt with pages that say what happened, and nothing else."""
 
     def __init__(self, config: SlackConfig, installations: Installations) -> None:
         self._config = config
         self._installations = installations
-        self._http = SlackHttpClient(config.api_url)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application. No HEAD: it would use the state up."""
@@ -420,10 +419,6 @@ class InstallPages:
             answer = _failed("storage_error")
         return await to_aiohttp_response(answer)
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
-
     def _flow(self) -> AsyncOAuthFlow:
         config = self._config
         settings = AsyncOAuthSettings(
@@ -442,7 +437,7 @@ class InstallPages:
             state_expiration_seconds=STATE_SECONDS,
             logger=QUIET,
         )
-        return AsyncOAuthFlow(client=self._http.client, logger=QUIET, settings=settings)
+        return AsyncOAuthFlow(client=self._installations.http.client, logger=QUIET, settings=settings)
 
     async def _turned_away(self, installation: Installation) -> BoltResponse:
         """Say so, and give back what Slack gave us: nobody is to have a token for a workspace that is not served."""
@@ -452,7 +447,7 @@ class InstallPages:
             if not token:
                 continue
             try:
-                await self._http.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
+                await self._installations.http.request("auth.revoke", {}, token=token, seconds=_REVOKE_SECONDS)
             except CallFailed as failure:
                 log.warning("slack_token_not_revoked", **where, error=failure.error)
         return _page(403, "Nothing was installed", _NOT_ALLOWED)

@@ -13,10 +13,9 @@ import structlog
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http, HttpAnswer
-from adapters.shared.people import Lookups, parts_of_id, shown_name
+from adapters.shared.people import EMAIL, Lookups, parts_of_id, shown_name
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig, is_local
-from adapters.teams.connector.authentication import Vouching, is_outsider
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.tokens import BotTokens, tokens_for
 from adapters.teams.connector.wire import refusal_of
@@ -80,7 +79,6 @@ class TeamsPeople:
         self._config = config
         self._allowed = {tenant.lower() for tenant in config.allowed_tenants}
         self._profiles: Remembered[_Key, _RosterEntry] = Remembered(keep=_keep, clock=clock)
-        self._vouched = Vouching(config)
         self._accounts: Remembered[str, AccountFacts] = Remembered(keep=KEEP, clock=clock)
         self._were: Remembered[str, AccountFacts] = Remembered(keep=KEEP_MET, clock=clock)
         self._met: Remembered[str, TeamsCaller] = Remembered(keep=KEEP_MET, clock=clock)
@@ -152,9 +150,7 @@ class TeamsPeople:
 
     def known_name(self, location: TeamsLocation, person: str) -> str:
         """The name of somebody whose address was found; empty when Teams gives none."""
-        profile = self._profiles.known((location.tenant, channel_of(location.conversation), user_of(person).lower()))
-        met = self._met.known(person)
-        return profile.name if profile else shown_name(met.name) if met else ""
+        return self._known(location, person)[1]
 
     def met(self, caller: TeamsCaller) -> None:
         """Remember what an activity says of its sender."""
@@ -175,7 +171,7 @@ class TeamsPeople:
         await self._profiles.close()
 
     async def _profile(self, location: TeamsLocation, tenant: str, user: str, patience: float) -> _RosterEntry:
-        key = (tenant, channel_of(location.conversation), user.lower())
+        key = _key(location, tenant, user)
         # The roster is the channel's; its threads have none.
         whole = replace(location, conversation=channel_of(location.conversation))
         try:
@@ -199,29 +195,26 @@ class TeamsPeople:
 
     async def _read_roster(self, location: TeamsLocation) -> None:
         """Remember the first members of a conversation."""
-        channel = channel_of(location.conversation)
         members: Sequence[Mapping[str, Any]] = ()
         with failures_logged_as("teams_roster_not_read"):
-            whole = replace(location, conversation=channel)
+            whole = replace(location, conversation=channel_of(location.conversation))
             members = await self._connector.members(whole, MOST_MEMBERS, patience=AT_ONCE)
         for member in members:
-            user = words(member, "aadObjectId").lower()
-            if user:
-                self._profiles.put((location.tenant, channel, user), self._remembered(member, location.tenant))
+            if user := words(member, "aadObjectId"):
+                self._profiles.put(_key(location, location.tenant, user), self._remembered(member, location.tenant))
 
     def _known_addresses(self, location: TeamsLocation, wanted: Collection[str]) -> dict[str, str]:
-        channel = channel_of(location.conversation)
-        found: dict[str, str] = {}
-        for person in wanted:
-            profile = self._profiles.known((location.tenant, channel, user_of(person).lower()))
-            met = self._met.known(person)
-            address = profile.address if profile else met.address if met else ""
-            if address:
-                found[person] = address
-        return found
+        return {person: address for person in wanted if (address := self._known(location, person)[0])}
+
+    def _known(self, location: TeamsLocation, person: str) -> tuple[str, str]:
+        """Address and name of somebody, as far as they are known without asking."""
+        if profile := self._profiles.known(_key(location, location.tenant, user_of(person))):
+            return profile.address, profile.name
+        met = self._met.known(person)
+        return (met.address, shown_name(met.name)) if met else ("", "")
 
     def _remembered(self, member: Mapping[str, Any], tenant: str) -> _RosterEntry:
-        facts = self._vouched.account(tenant, member)
+        facts = account_facts(self._config, tenant, member)
         user, email = words(member, "aadObjectId"), facts.email
         if user:
             self._accounts.put(person_id(tenant, user).lower(), facts)
@@ -244,6 +237,10 @@ class TeamsPeople:
         return "" if own.lower() in self._allowed else STRANGER
 
 
+def _key(location: TeamsLocation, tenant: str, user: str) -> _Key:
+    return tenant, channel_of(location.conversation), user.lower()
+
+
 def _keep(profile: _RosterEntry) -> float:
     return KEEP_REFUSED if profile.refusal else KEEP
 
@@ -251,6 +248,39 @@ def _keep(profile: _RosterEntry) -> float:
 def _person(caller: TeamsCaller, name: str = "", email: str = "") -> Person:
     shown = name or shown_name(caller.name) or caller.user
     return Person(person_id(caller.tenant, caller.user), shown, caller.time_zone, caller.locale, email)
+
+
+# ----------------------------------------------------------------------------- whose address counts
+# Who has the same one in Teams and in Slack is taken for one human, so nobody may choose it.
+
+_OUTSIDERS = frozenset({"guest", "anonymous"})
+
+
+def account_facts(config: TeamsConfig, tenant: str, account: Mapping[str, Any]) -> AccountFacts:
+    """Whose an account is, of a roster (`email`) or of Graph (`mail`), with all addresses that stand with it.
+
+    A tenant's administrators may write any address into an account. In one tenant they are the company's own; where
+    several tenants are allowed, an address counts only in the domain of the account's name (`userPrincipalName`), which
+    Entra has verified for that tenant.
+    """
+    allowed = {each.lower() for each in config.allowed_tenants}
+    address = (words(account, "email") or words(account, "mail")).strip().lower()
+    name = words(account, "userPrincipalName").lower()
+    own = (words(account, "tenantId") or tenant).lower()
+    is_member = not is_outsider(account) and own == tenant.lower()
+    same_domain = name.rpartition("@")[2] == address.rpartition("@")[2]
+    counts = EMAIL.fullmatch(address) and is_member and own in allowed and (len(allowed) == 1 or same_domain)
+    vouched = address if counts else ""
+    # A guest's name is the address of their own account: `ana_corp.com#ext#@here`.
+    guest, sign, _ = name.partition("#ext#")
+    said = dict.fromkeys((address, "@".join(guest.rsplit("_", 1)) if sign else name))
+    return AccountFacts(vouched, tuple(each for each in said if EMAIL.fullmatch(each) and each != vouched), is_member)
+
+
+def is_outsider(account: Mapping[str, Any]) -> bool:
+    """Whether an account, of a roster or of Graph, is a guest's."""
+    role = (words(account, "userRole") or words(account, "userType")).lower()
+    return role in _OUTSIDERS or "#ext#" in words(account, "userPrincipalName").lower()
 
 
 # --------------------------------------------- groups, channels and address of a person, for policies
@@ -271,7 +301,7 @@ class TeamsPersonFacts:
     ) -> None:
         self._people = people
         self._entra = Entra(config, clock=clock)
-        self._vouching = Vouching(config)
+        self._config = config
         self._lookups = Lookups(PLATFORM, within, _FORBIDDEN, CONSENT)
 
     async def in_group(self, person_id: str, group: str) -> bool | None:
@@ -304,7 +334,7 @@ class TeamsPersonFacts:
             return known
         tenant, user = person
         account = await self._lookups.found(self._entra.account(tenant, user), "account")
-        return self._vouching.account(tenant, account) if account else known
+        return account_facts(self._config, tenant, account) if account else known
 
     async def name_of(self, person_id: str) -> str | None:
         """The name of somebody of an allowed tenant, as Graph knows them."""
