@@ -63,9 +63,9 @@ from graph.ports import Ports
 from graph.running import Agent
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from graph.workflow import build_workflow
+from policies.judging import PolicyError
 from policies.model import Tool
 from policies.redaction import fingerprint_key
-from policies.rules import PolicyError
 from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import structlog
 
+from policies.judging import Policy, PolicyError
 from policies.policy_file import load_policy
-from policies.rules import Policy, PolicyError
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ from langchain_core.messages import AnyMessage
 from graph.interrupts import ApprovalAsked, FormField
 from graph.models.streaming import Retry
 from policies.approvers import StandingApproval
+from policies.judging import Policy
 from policies.model import Call, Facts, Mode, Tool, Verdict, canonical_json
-from policies.rules import Policy
 
 # --------------------------------------------------------------------------------- all ports together
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 
 from graph.ports import Judged, Live, TaskState, Unfinished
-from policies.rules import Policy
+from policies.judging import Policy
 
 
 class Turn(TypedDict):

@@ -30,8 +30,8 @@ from policies.conditions import (
     Present,
     Regex,
 )
+from policies.judging import Policy, PolicyError, Rule
 from policies.model import PEOPLE, PLACES, Allow, Argument, Ask, Deny, Match, Mode, is_group
-from policies.rules import Policy, PolicyError, Rule
 from policies.yaml_values import (
     LineError,
     Located,

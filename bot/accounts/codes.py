@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from bot.accounts.connecting import ConnectionWriter, account_label
+from bot.accounts.connections import ConnectionWriter, account_label
 from bot.accounts.tokens import Safe
 from bot.crypto import hashed
 from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown

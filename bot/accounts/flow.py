@@ -17,7 +17,7 @@ from typing import Any, Literal
 import structlog
 
 from bot.accounts.codes import MINUTES, new_code
-from bot.accounts.connecting import ConnectionWriter, account_label
+from bot.accounts.connections import ConnectionWriter, account_label
 from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import callback
 from bot.accounts.tokens import GrantedAccount, Safe

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from bot.accounts.codes import Codes
-from bot.accounts.connecting import Changed, Changes, ConnectionWriter
-from bot.accounts.connections import Connections
+from bot.accounts.connections import Changed, Changes, Connections, ConnectionWriter
 from bot.accounts.flow import SignInFlow
 from bot.accounts.ports import Account, BegunAuthorization, OutsideServices, Proofs, Service, TokenSet, Unreachable
 from bot.accounts.tokens import CatalogueStore, Safe, TokenStore

@@ -15,8 +15,8 @@ from typing import TextIO
 from bot.commands import audit, policy
 from bot.commands.arguments import CommandError, parser
 from bot.domain import Clock
+from policies.judging import PolicyError
 from policies.model import Mode, Tool
-from policies.rules import PolicyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ from bot.audit.entries import judged_again
 from bot.commands.arguments import CommandError, moment, time_range
 from bot.commands.audit import entry_in, opened_log
 from policies.approvers import grant_offered
-from policies.judging import Explanation, Tried, describe_approvers, explain, judge
+from policies.judging import Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
 from policies.matching import Fit
 from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool, Verdict, canonical_json
 from policies.policy_file import load_policy
-from policies.rules import Policy, PolicyError
 from policies.trust import risks_of
 
 _FITS = {Fit.YES: "fits", Fit.NO: "does not fit", Fit.UNKNOWN: "not known"}

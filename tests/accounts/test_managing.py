@@ -8,8 +8,7 @@ from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from bot.accounts.codes import MINUTES
-from bot.accounts.connecting import Changes
-from bot.accounts.connections import Connections
+from bot.accounts.connections import Changes, Connections
 from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
 from bot.accounts.tokens import CatalogueStore, ClientStore

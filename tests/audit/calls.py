@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.audit.entries import CallEnd, Link, entry_of, judgement, link
-from policies.judging import judge
+from policies.judging import Policy, judge
 from policies.model import Annotations, Call, Facts, Mode, Tool
 from policies.policy_file import parse_policy
 from policies.redaction import Redactor
-from policies.rules import Policy
 
 NOON = 1_795_000_000.0
 """Seconds since the epoch: some day in 2026."""

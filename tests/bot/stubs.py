@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from bot.accounts.codes import Codes
-from bot.accounts.connecting import Changed
+from bot.accounts.connections import Changed
 from bot.accounts.flow import SignInFlow
 from bot.accounts.opening import AccountServices, make_accounts
 from bot.accounts.sign_ins import SignInLinks, SignIns

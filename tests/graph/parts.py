@@ -43,9 +43,9 @@ from graph.running import Agent
 from graph.state import Turn
 from graph.workflow import build_workflow
 from policies.approvers import StandingApproval
+from policies.judging import Policy
 from policies.model import Mode, Tool
 from policies.policy_file import parse_policy
-from policies.rules import Policy
 from tests.fakes.openai_server import wire_problem
 
 Answering = Callable[[Sequence[BaseMessage]], AIMessage]

@@ -11,7 +11,7 @@ import pytest
 
 from bot import policy_in_force
 from bot.policy_in_force import PolicyInForce
-from policies.rules import Policy, PolicyError
+from policies.judging import Policy, PolicyError
 from tests.support.house import HouseFolder, house_process
 from tests.support.tools import Workshop
 from tests.support.visitor import visiting

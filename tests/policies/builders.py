@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from policies.judging import judge
+from policies.judging import Policy, judge
 from policies.matching import Fit, Subject, checks_of, fit_all
 from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode, Tool
 from policies.policy_file import parse_policy
 from policies.redaction import Redactor
-from policies.rules import Policy
 
 READS = Annotations(read_only=True, open_world=False)
 SILENT = Annotations()

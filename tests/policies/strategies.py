@@ -21,8 +21,8 @@ from policies.conditions import (
     Present,
     Regex,
 )
+from policies.judging import Policy, Rule
 from policies.model import Allow, Annotations, Argument, Ask, Call, Deny, Facts, Match, Mode, Tool
-from policies.rules import Policy, Rule
 
 GROUP = "slack-group:T1:S1"
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

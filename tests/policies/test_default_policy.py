@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 import policies
-from policies.judging import judge
+from policies.judging import Policy, judge
 from policies.model import Allow, Annotations, Ask, Tool
 from policies.policy_file import load_policy
-from policies.rules import Policy
 from tests.policies.builders import READS, WRITES, a_call, a_tool, facts
 
 

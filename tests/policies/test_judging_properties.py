@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.approvers import Decider, StandingApproval, digest_of, under_grants
-from policies.judging import explain, judge
+from policies.judging import Policy, Rule, explain, judge
 from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode
-from policies.rules import Policy, Rule
 from policies.trust import call_known_to_read, risks_of
 from tests.policies.strategies import (
     GROUP,

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.conditions import Equals, Glob, Hours
+from policies.judging import Policy, PolicyError
 from policies.model import Allow, Argument, Ask, Deny, Match, Mode
 from policies.policy_file import load_policy, parse_policy
-from policies.rules import Policy, PolicyError
 
 HEAD = "version: 1\nrules:\n  - name: r\n    match: {}\n"  # four lines; what follows begins on line 5
 

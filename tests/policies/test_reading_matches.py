@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from policies.conditions import AllConditions, AllOf, AnyOf, Between, Equals, Glob, Not, OneOf, Present, Regex
+from policies.judging import PolicyError
 from policies.model import Argument, Ask
 from policies.policy_file import parse_policy
-from policies.rules import PolicyError
 
 HEAD = "version: 1\nrules:\n  - name: r\n    decide: deny\n    match:\n"  # five lines; what follows begins on line 6
 

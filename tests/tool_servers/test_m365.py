@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from policies.judging import judge
+from policies.judging import Policy, judge
 from policies.model import Allow, Ask, Call, Deny, Facts, Mode, Tool
 from policies.policy_file import parse_policy
-from policies.rules import Policy
 
 from .conftest import running
 
