@@ -30,8 +30,8 @@ class TurnLimit:
 
     def __init__(self, clock: Clock, *, per_person: int, per_thread: int) -> None:
         self._clock = clock
-        self._people = Windows(per_person)
-        self._threads = Windows(per_thread)
+        self._people = SlidingWindows(per_person)
+        self._threads = SlidingWindows(per_thread)
         self._told: dict[tuple[str, str], tuple[str, float]] = {}
         """By person and thread, the delivery that was answered with a sentence, and until when that holds."""
 
@@ -60,7 +60,7 @@ class TurnLimit:
         return told == key
 
 
-class Windows:
+class SlidingWindows:
     """Counts in this process what began within the last `seconds`, by person or thread; at most `most` of each may."""
 
     def __init__(self, most: int, seconds: float = WINDOW) -> None:

@@ -71,3 +71,11 @@ def test_nobody_imports_app() -> None:
 def test_nothing_is_left_to_do_later() -> None:
     later = re.compile("TO[D]O|FIX[M]E")
     assert [str(path) for path in sources(*PACKAGES, "tests", "bench") if later.search(path.read_text())] == []
+
+
+def test_no_two_classes_of_the_product_share_a_name() -> None:
+    defined: dict[str, list[str]] = {}
+    for path in sources(*PACKAGES):
+        for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            defined.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in defined.items() if len(paths) > 1} == {}

@@ -23,7 +23,7 @@ from bot.accounts.sign_ins import callback
 from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import hashed, random_token
 from bot.domain import Clock
-from bot.limits import Windows
+from bot.limits import SlidingWindows
 from bot.platform import Platform
 from bot.records import authorizations, threads
 from bot.records.authorizations import AuthorizationRow, Step
@@ -82,7 +82,7 @@ class SignInFlow:
         self._proofs = proofs
         self._address = address
         self._platforms = platforms
-        self._begins = Windows(BEGINS, HOUR)
+        self._begins = SlidingWindows(BEGINS, HOUR)
         self._coming_back: set[str] = set()
 
     # ------------------------------------------------------------------------------------------- the link

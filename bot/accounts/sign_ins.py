@@ -10,7 +10,7 @@ from urllib.parse import quote
 from bot.accounts.ports import OutsideServices
 from bot.crypto import NewId, Sealer, hashed, random_token
 from bot.domain import Clock, Refused, Unknown
-from bot.limits import Windows
+from bot.limits import SlidingWindows
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, authorizations, connections, sign_ins
 from bot.records.authorizations import AuthorizationRow
@@ -196,7 +196,7 @@ class SignInLinks:
         self._clock = clock
         self._new_id = new_id
         self._address = address
-        self._limit = Windows(links_an_hour, HOUR)
+        self._limit = SlidingWindows(links_an_hour, HOUR)
 
     async def link(self, sign_in_id: str, person_id: str) -> str | Refused | Unknown:
         """The link of a sign-in, for its owner only, while it is open."""

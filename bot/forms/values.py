@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import Any, NoReturn
 
+from graph.calls import storable
 from graph.interrupts import FieldType
 from graph.models.tool_calls import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
 
@@ -75,17 +76,9 @@ def _refuse(sentence: str) -> NoReturn:
 def _text(entry: Any) -> str:
     if not isinstance(entry, str):
         raise EntryError("Please give text here.")
-    if "\0" in entry or not _is_text(entry):
+    if storable(entry) != entry:
         raise EntryError("This contains a character that is not text. Please type it again.")
     return entry
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _yes_no(entry: Any) -> bool:
@@ -147,7 +140,7 @@ def _json(entry: Any) -> Any:
         raise EntryError("Please give JSON: text in quotes, numbers, true, false, null, lists, objects.") from None
     if len(written) > 2 * LONGEST_TEXT:  # escapes may make it longer than it was typed
         raise EntryError(f"Please keep this to {LONGEST_TEXT:,} characters.")
-    if _NUL_IN_JSON.search(written) or not _is_text(written):
+    if _NUL_IN_JSON.search(written) or storable(written) != written:
         raise EntryError("This contains a character that is not text. Please type it again.")
     return value
 
