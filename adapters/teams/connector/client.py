@@ -15,7 +15,7 @@ from adapters.shared.calls import CallFailed, Calls, Windows
 from adapters.shared.untrusted_json import parts, words
 from adapters.teams.config import TeamsConfig, is_local, service_url
 from adapters.teams.connector.tokens import ConnectorTokens
-from adapters.teams.connector.wire import CallOptions, ConnectorHttpClient, Operation
+from adapters.teams.connector.wire import CallOptions, ConnectorHttpClient
 from adapters.teams.ids import Activity, TeamsLocation
 
 PATIENCE = 20.0
@@ -24,6 +24,16 @@ AT_ONCE = 3.0
 """Seconds where somebody does: Teams waits 5 s for the answer to an invoke."""
 REQUEST_SECONDS = 10.0
 """What one try may take, from connecting to the last byte."""
+_OPERATIONS = {
+    "send": "send_to_conversation",
+    "update": "update_activity",
+    "delete": "delete_activity",
+    "open_chat": "create_conversation",
+    "open_thread": "create_conversation",
+    "member": "get_conversation_member",
+    "members": "get_conversation_paged_members",
+}
+"""What the SDK calls our verbs."""
 REPEATABLE = frozenset({"update", "delete", "open_chat", "member", "members"})
 Kind = Literal["sending", "reading", "opening"]
 _WRITING = ((7, 1.0), (8, 2.0), (60, 30.0), (1_800, 3_600.0))
@@ -105,15 +115,7 @@ class BotConnector:
         outgoing = self._outgoing(location, activity)
         if only_for:
             outgoing["recipient"] = {"id": only_for}
-        answer = await self._run(
-            "send",
-            location,
-            Line("sending", location.conversation),
-            lambda bot, how: bot.send_to_conversation(location.conversation, outgoing, **how),
-            patience,
-            targeted=bool(only_for),
-        )
-        return words(answer, "id")
+        return words(await self._write("send", location, [outgoing], patience, targeted=bool(only_for)), "id")
 
     async def update(
         self,
@@ -126,27 +128,13 @@ class BotConnector:
     ) -> None:
         """Replace what a message shows. `targeted`: it is one that a single person sees."""
         outgoing = self._outgoing(location, activity) | {"id": activity_id}
-        await self._run(
-            "update",
-            location,
-            Line("sending", location.conversation),
-            lambda bot, how: bot.update_activity(location.conversation, activity_id, outgoing, **how),
-            patience,
-            targeted=targeted,
-        )
+        await self._write("update", location, [activity_id, outgoing], patience, targeted=targeted)
 
     async def delete(
         self, location: TeamsLocation, activity_id: str, *, targeted: bool = False, patience: float = PATIENCE
     ) -> None:
         """Take a message away. `targeted`: it is one that a single person sees."""
-        await self._run(
-            "delete",
-            location,
-            Line("sending", location.conversation),
-            lambda bot, how: bot.delete_activity(location.conversation, activity_id, **how),
-            patience,
-            targeted=targeted,
-        )
+        await self._write("delete", location, [activity_id], patience, targeted=targeted)
 
     async def open_chat(self, location: TeamsLocation, *, patience: float = PATIENCE) -> Opened:
         """Returns the direct chat with `location.user`, which is not made anew where there is one. Refused (403) when
@@ -174,12 +162,7 @@ class BotConnector:
     async def member(self, location: TeamsLocation, user: str, *, patience: float = PATIENCE) -> Mapping[str, Any]:
         """Returns a member of a conversation, asked for by object id or address: `id`, `name`, `aadObjectId`, `email`,
         `tenantId`, `userRole`, `userPrincipalName`."""
-        return await self._read(
-            "member",
-            location,
-            lambda bot, how: bot.get_conversation_member(location.conversation, user, **how),
-            patience,
-        )
+        return await self._read("member", location, [user], patience)
 
     async def members(
         self, location: TeamsLocation, most: int, *, patience: float = PATIENCE
@@ -190,7 +173,7 @@ class BotConnector:
         following: str | None = None
         while len(found) < most:
             size = min(most - len(found), MOST_IN_A_PAGE)
-            page = await self._page(location, size, following, until - self._calls.clock())
+            page = await self._read("members", location, [size, following], until - self._calls.clock())
             found += parts(page, "members")
             following = words(page, "continuationToken") or None
             if following is None:
@@ -229,24 +212,23 @@ class BotConnector:
         self, verb: str, location: TeamsLocation, with_whom: str, asked: Mapping[str, Any], patience: float
     ) -> Opened:
         line = Line("opening", with_whom)
-        answer = await self._run(verb, location, line, lambda bot, how: bot.create_conversation(asked, **how), patience)
+        answer = await self._run(verb, location, line, [asked], patience)
         conversation = words(answer, "id")
         if not conversation:
             raise CallFailed(verb, "bad_answer", may_have_acted=True)
         return Opened(conversation, words(answer, "activityId"))
 
-    async def _page(
-        self, location: TeamsLocation, size: int, following: str | None, patience: float
-    ) -> Mapping[str, Any]:
-        return await self._read(
-            "members",
-            location,
-            lambda bot, how: bot.get_conversation_paged_members(location.conversation, size, following, **how),
-            patience,
-        )
+    async def _write(
+        self, verb: str, location: TeamsLocation, arguments: Sequence[Any], patience: float, *, targeted: bool
+    ) -> Any:
+        line, arguments = Line("sending", location.conversation), [location.conversation, *arguments]
+        return await self._run(verb, location, line, arguments, patience, targeted=targeted)
 
-    async def _read(self, verb: str, location: TeamsLocation, operation: Operation, patience: float) -> dict[str, Any]:
-        answer = await self._run(verb, location, Line("reading", location.conversation), operation, patience)
+    async def _read(
+        self, verb: str, location: TeamsLocation, arguments: Sequence[Any], patience: float
+    ) -> dict[str, Any]:
+        line, arguments = Line("reading", location.conversation), [location.conversation, *arguments]
+        answer = await self._run(verb, location, line, arguments, patience)
         if not isinstance(answer, dict):
             raise CallFailed(verb, "bad_answer")
         return answer
@@ -256,7 +238,7 @@ class BotConnector:
         verb: str,
         location: TeamsLocation,
         line: Line,
-        operation: Operation,
+        arguments: Sequence[Any],
         patience: float,
         *,
         targeted: bool = False,
@@ -270,7 +252,7 @@ class BotConnector:
 
         async def send(token: str, seconds: float) -> Any:
             call = CallOptions(verb, token, min(seconds, REQUEST_SECONDS), query)
-            return await self._http.exchange(url, call, operation)
+            return await self._http.exchange(url, call, _OPERATIONS[verb], arguments)
 
         async def renewed(failure: CallFailed, token: str) -> bool:
             if failure.status != 401 or not token:

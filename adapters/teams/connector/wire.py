@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -30,9 +30,6 @@ from msrest.pipeline.async_abc import AsyncHTTPSender, AsyncPipeline
 from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
 from adapters.shared.http import Http, HttpAnswer, retry_after
-
-Operation = Callable[[ConversationsOperations, Mapping[str, Any]], Awaitable[Any]]
-"""Calls one of the SDK's operations with what it is to hand on to `_Sender`."""
 
 RETRIED = frozenset({412, 429, 502, 504})
 """Microsoft: these "must be retried", posts too."""
@@ -61,10 +58,12 @@ class ConnectorHttpClient:
         self._http = Http()
         self._services: Newest[str, ConversationsOperations] = Newest(_MOST_SERVICES)
 
-    async def exchange(self, service_url: str, call: CallOptions, operation: Operation) -> Any:
-        """The JSON that was answered; `None`: none was. Raises `CallFailed`."""
+    async def exchange(self, service_url: str, call: CallOptions, operation: str, arguments: Sequence[Any]) -> Any:
+        """Returns the JSON that was answered; `None`: none was. Raises `CallFailed`. `operation`: one of the SDK's
+        `ConversationsOperations`, with its arguments."""
         headers = {"Authorization": f"Bearer {call.token}"} if call.token else {}
-        return await operation(self._service(service_url), {"custom_headers": headers, "call": call})
+        operate = getattr(self._service(service_url), operation)
+        return await operate(*arguments, custom_headers=headers, call=call)
 
     async def close(self) -> None:
         """Close the connections."""
