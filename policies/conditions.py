@@ -34,15 +34,23 @@ class Condition(Protocol):
         ...
 
 
+class _OfAValue:
+    """A condition on one value, which fits where it holds for one of them."""
+
+    def fits(self, values: Sequence[Any]) -> bool | None:
+        """Whether it holds for one of them."""
+        return any_of(_settled(self.holds, value) for value in values)
+
+    def holds(self, value: Any) -> bool | None:
+        """Whether it holds for a value; `None`: it may."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(_OfAValue):
     """One of these very JSON values."""
 
     options: tuple[Any, ...]
-
-    def fits(self, values: Sequence[Any]) -> bool | None:
-        """Whether one of them is."""
-        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(shown, self.options))}"
@@ -112,14 +120,10 @@ class Equals:
 
 
 @dataclass(frozen=True)
-class Regex:
+class Regex(_OfAValue):
     """Text that fits a regular expression (RE2) as a whole."""
 
     pattern: str
-
-    def fits(self, values: Sequence[Any]) -> bool | None:
-        """Whether one of them does."""
-        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         return f"text like /{self.pattern}/"
@@ -165,15 +169,11 @@ class Glob(Regex):
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(_OfAValue):
     """A number; both ends are included, `None` is open."""
 
     low: float | None
     high: float | None
-
-    def fits(self, values: Sequence[Any]) -> bool | None:
-        """Whether one of them is."""
-        return _any_holds(self.holds, values)
 
     def __str__(self) -> str:
         if self.low is None:
@@ -302,10 +302,6 @@ def is_literal(pattern: str) -> bool:
 def says_more_than_its_letters(text: str) -> bool:
     """Whether a text is also a number or a truth value, which other texts mean too (`5000` and `5,000`)."""
     return number_in(text) is not None or text.strip().lower() in _FLAG_WORDS
-
-
-def _any_holds(holds: Holds, values: Sequence[Any]) -> bool | None:
-    return any_of(_settled(holds, value) for value in values)
 
 
 def _settled(holds: Holds, value: Any) -> bool | None:

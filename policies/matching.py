@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import cached_property, reduce
@@ -50,6 +50,14 @@ class Subject:
 
     call: Call
     facts: Facts
+    _long: dict[int, LongText] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By the text's identity: it is kept as long as this is, by the arguments."""
+    _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _too_much: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    _local: dict[str, datetime] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _named: dict[str, Sequence[Any] | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[str, list[Any] | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _spent: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:
@@ -100,11 +108,6 @@ class Subject:
                 return value
 
     @cached_property
-    def _long(self) -> dict[int, LongText]:
-        """By the text's identity: it is kept as long as this is, by the arguments."""
-        return {}
-
-    @cached_property
     def _has_too_many_names(self) -> bool:
         """Whether comparing the names in the arguments would take too long, so that nothing is known of them."""
         cost = 0
@@ -129,35 +132,11 @@ class Subject:
                 self._spent[0] -= self._costs[key]
         return key in self._too_much
 
-    @cached_property
-    def _costs(self) -> dict[str, int]:
-        return {}
-
-    @cached_property
-    def _spent(self) -> list[int]:
-        return [0]
-
-    @cached_property
-    def _too_much(self) -> set[str]:
-        return set()
-
     def local_time(self, zone: str) -> datetime:
         """When it is, by the wall clock of a zone."""
         if zone not in self._local:
             self._local[zone] = local_time(self.facts.at, zone)
         return self._local[zone]
-
-    @cached_property
-    def _local(self) -> dict[str, datetime]:
-        return {}
-
-    @cached_property
-    def _named(self) -> dict[str, Sequence[Any] | None]:
-        return {}
-
-    @cached_property
-    def _found(self) -> dict[str, list[Any] | None]:
-        return {}
 
     @cached_property
     def hints(self) -> Mapping[str, bool] | None:
