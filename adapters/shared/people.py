@@ -1,4 +1,4 @@
-"""What is found out of people on a chat platform, for policies: an answer, or that there is none."""
+"""What chat platforms say of people, and finding it out for policies: an answer, or that there is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -16,6 +17,7 @@ log = structlog.get_logger(__name__)
 Found = TypeVar("Found")
 
 EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 LONGEST_NAME = 80
 """Characters (Slack: display names have 80 at most)."""
 
@@ -23,6 +25,20 @@ LONGEST_NAME = 80
 def shown_name(name: str) -> str:
     """Returns a name in one line with nothing invisible in it: people choose their names."""
     return visible_line(name, LONGEST_NAME)
+
+
+def time_zone_of(name: str) -> str:
+    """Returns an IANA time zone, or UTC where it is none that this machine knows."""
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, ValueError, OSError):
+        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
+        return "UTC"
+
+
+def locale_of(name: str) -> str:
+    """Returns a language tag; `en` where it is none."""
+    return name if _LOCALE.fullmatch(name) else "en"
 
 
 def parts_of_id(reference: str, kind: str) -> tuple[str, str] | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
-from adapters.shared.people import EMAIL, Lookups, parts_of_id, shown_name
+from adapters.shared.people import EMAIL, Lookups, locale_of, parts_of_id, shown_name, time_zone_of
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
@@ -28,7 +26,6 @@ _AT_A_TIME = 5
 """Names looked up at the same time."""
 _MOST_NAMES = 100
 """Names looked up for one message."""
-_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
 GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
@@ -175,11 +172,10 @@ def _profile(user: Mapping[str, Any]) -> _UserInfo:
     shown = user.get("profile") or {}
     organisation = user.get("enterprise_user") or {}
     names = (shown.get("display_name"), shown.get("real_name"), user.get("real_name"), user.get("name"))
-    locale = str(user.get("locale") or "")
     return _UserInfo(
         name=next((name for name in (shown_name(str(each or "")) for each in names) if name), ""),
-        time_zone=_zone(user.get("tz")),
-        locale=locale if _LOCALE.fullmatch(locale) else "en",
+        time_zone=time_zone_of(str(user.get("tz"))),
+        locale=locale_of(str(user.get("locale") or "")),
         team=str(user.get("team_id") or ""),
         organisation=str(organisation.get("enterprise_id") or ""),
         teams=frozenset(map(str, organisation.get("teams") or ())),
@@ -195,15 +191,6 @@ def _profile(user: Mapping[str, Any]) -> _UserInfo:
 def _address(email: object) -> str:
     found = email.strip().lower() if isinstance(email, str) else ""
     return found if EMAIL.fullmatch(found) else ""
-
-
-def _zone(name: object) -> str:
-    """The IANA time zone, or UTC where Slack names none that this machine knows."""
-    try:
-        return ZoneInfo(str(name)).key
-    except (KeyError, ValueError, OSError):
-        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
-        return "UTC"
 
 
 # -------------------------------------------------------------------------------- members of channels

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import structlog
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.people import locale_of, shown_name, time_zone_of
+from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.people import TeamsPeople
@@ -32,14 +33,9 @@ from adapters.teams.ids import (
     within_tenant,
 )
 from bot.domain import Arrival, Introduction, Overview, Person, Place, Quote, Unwelcome
-from bot.platform import PostFailed
 from bot.queries import Queries
-from bot.safe_text import visible_line
 
 Activity = Mapping[str, Any]
-LONGEST_NAME = 80
-"""Characters of a person's name."""
-_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _NOT_IN_A_KEY = re.compile(r"[^0-9A-Za-z_.-]")
 _BOT_ADDRESS = "28:"
 """Teams' addresses of bots begin like this, those of people with `29:`."""
@@ -85,7 +81,15 @@ def visitor_of(activity: Activity, recipient: TeamsRecipient) -> TeamsVisitor | 
         user = _NOT_IN_A_KEY.sub("_", address)[:100].lower()
     if not user or not tenant or _is_a_machine(activity, address):
         return None
-    caller = TeamsCaller(tenant, user, address, _name(activity), _time_zone(activity), _locale(activity))
+    client = next((entity for entity in parts(activity, "entities") if words(entity, "type") == "clientInfo"), {})
+    caller = TeamsCaller(
+        tenant,
+        user,
+        address,
+        shown_name(words(activity, "from", "name")),
+        time_zone_of(words(client, "timezone") or words(activity, "localTimezone")),
+        locale_of(words(activity, "locale") or words(client, "locale")),
+    )
     location = location_of_activity(activity, recipient, user)
     return TeamsVisitor(caller, location, token(activity, "replyToId")) if location else None
 
@@ -144,30 +148,6 @@ def _kind(activity: Activity, conversation: str) -> Kind:
     return "personal" if is_group is not True and conversation.startswith(_DIRECT) else "groupChat"
 
 
-def _name(activity: Activity) -> str:
-    """People choose their names: one line, nothing invisible in it."""
-    return visible_line(words(activity, "from", "name"), LONGEST_NAME)
-
-
-def _client(activity: Activity) -> Activity:
-    return next((entity for entity in parts(activity, "entities") if words(entity, "type") == "clientInfo"), {})
-
-
-def _time_zone(activity: Activity) -> str:
-    """The IANA name of the person's time zone, or UTC where Teams names none that this machine knows."""
-    named = words(_client(activity), "timezone") or words(activity, "localTimezone")
-    try:
-        return ZoneInfo(named).key
-    except (KeyError, ValueError, OSError):
-        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
-        return "UTC"
-
-
-def _locale(activity: Activity) -> str:
-    named = words(activity, "locale") or words(_client(activity), "locale")
-    return named if _LOCALE.fullmatch(named) else "en"
-
-
 # ------------------------------------------------------ the author of a message, and what they quoted
 
 PATIENCE = 10.0
@@ -189,12 +169,8 @@ async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unw
         author.time_zone,
         words(message.origin, "locale") or author.locale,
     )
-    try:
+    with as_post_failures("cannot find out who wrote"):
         person = await people.admitted(location, caller, patience=PATIENCE)
-    except CallFailed as failure:
-        raise PostFailed(
-            f"cannot find out who wrote: {failure}", permanent=failure.permanent, retry_after=failure.retry_after
-        ) from failure
     if isinstance(person, Unwelcome):
         return person
     quotes = tuple(_quote(quote, message.at) for quote in parts(message.origin, "quotes"))
