@@ -6,7 +6,7 @@ A policy is rules in the order in which they were written, each a match and a pr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from policies import yaml_values
@@ -80,6 +80,8 @@ class Policy:
     """Its file, as it was named."""
     version: str = ""
     """The first 12 hexadecimal digits of the SHA-256 of the file."""
+    _tools: dict[tuple[str, str], Candidates] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shared: dict[tuple[int, ...], Candidates] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def requester_groups(self) -> frozenset[str]:
@@ -116,14 +118,6 @@ class Policy:
             known = self._shared.setdefault(tuple(map(id, rules)), Candidates(rules))
             self._tools[server, tool] = known
         return known
-
-    @cached_property
-    def _tools(self) -> dict[tuple[str, str], Candidates]:
-        return {}
-
-    @cached_property
-    def _shared(self) -> dict[tuple[int, ...], Candidates]:
-        return {}
 
     @cached_property
     def _by_tool(self) -> tuple[tuple[Rule, Callable[[str, str], bool]], ...]:

@@ -93,7 +93,8 @@ class InteractiveCall:
         self.caller = caller
         self._redact = redact
         self._asked = 0
-        self._has_asked = False
+        self.has_asked = False
+        """Whether its server has put any question."""
         self._notices: list[str] = []
         self._open: _Open | None = None
         self._call = connection.begin(tool.name, arguments, nobody)
@@ -102,11 +103,6 @@ class InteractiveCall:
     def put(self) -> QuestionPut | SignInNeeded | None:
         """What it waits for; `None`: it does not wait."""
         return self._open.put if self._open else None
-
-    @property
-    def has_asked(self) -> bool:
-        """Whether its server has put any question."""
-        return self._has_asked
 
     @property
     def is_over(self) -> bool:
@@ -129,7 +125,7 @@ class InteractiveCall:
             happened = await self.connection.advance(self._call)
             if not isinstance(happened, Elicitation):
                 return self._noticed(happened)
-            self._has_asked = True
+            self.has_asked = True
             put = self._read(happened)
             if isinstance(put, QuestionRefused):
                 log.warning("tool_server_question_refused", server=self.tool.server, tool=self.tool.name)
