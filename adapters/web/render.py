@@ -38,7 +38,6 @@ from bot.domain import (
     ThreadSummary,
     ThreadView,
     Unknown,
-    Vote,
 )
 from bot.masking import unseen_in_words
 from bot.safe_text import (
@@ -77,6 +76,9 @@ TITLE_LIMIT = 120
 """Characters of a title."""
 RESULT_LIMIT = 400
 """Characters of a result's one line."""
+_CALL = "server tool title"
+"""What is to be called: the configured names, and the server's own title apart."""
+_KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refused", Unknown: "unknown"}
 
 
 # ------------------------------------------------------------------------------------------------ threads
@@ -92,44 +94,22 @@ def entry_json(entry: MessageView | Post) -> Json:
 
 def threads_json(summaries: tuple[ThreadSummary, ...]) -> Json:
     """The list of threads."""
-    return {
-        "threads": [
-            {
-                "thread_id": summary.thread_id,
-                "title": line(summary.title, TITLE_LIMIT),
-                "updated_at": summary.updated_at,
-                "waiting": summary.waiting,
-            }
-            for summary in summaries
-        ]
-    }
+    return {"threads": [_json(each, lines="title", as_is="thread_id updated_at waiting") for each in summaries]}
 
 
 def asked_json(asked: Sequence[AskedToDecide]) -> Json:
     """Approvals that somebody was asked to decide."""
     return {
         "asked": [
-            {
-                "id": each.approval_id,
-                "thread_id": each.thread_id,
-                "requester": line(each.requester, TITLE_LIMIT),
-                **what_json(each.server, each.tool, each.title),
-            }
-            for each in asked
+            {"id": each.approval_id, **_json(each, lines=f"requester {_CALL}", as_is="thread_id")} for each in asked
         ]
     }
 
 
 def message_json(view: MessageView) -> Json:
     """A person's message."""
-    return {
-        "kind": "message",
-        "id": view.key,
-        "author": line(view.author, TITLE_LIMIT),
-        "author_id": view.author_id,
-        "text": passage(view.text, ANSWER_LIMIT),
-        "at": view.at,
-    }
+    text = passage(view.text, ANSWER_LIMIT)
+    return {"kind": "message", "id": view.key, "text": text, **_json(view, lines="author", as_is="author_id at")}
 
 
 def post_json(post: Post) -> Json:
@@ -170,77 +150,54 @@ def _approval(view: ApprovalView) -> Json:
     return {
         "kind": "approval",
         "id": view.approval_id,
-        "status": view.status,
-        **what_json(view.server, view.tool, view.title),
         "arguments": _arguments(view.arguments, digests),
-        **seen_json(view),
         "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
-        "risk": [line(word, TITLE_LIMIT) for word in view.risk],
-        "requester": passage(view.requester),
-        "may_decide": passage(view.may_decide),
-        "rule": passage(view.rule),
-        "quorum": view.quorum,
-        "votes": [_vote(vote) for vote in view.votes],
-        "asked_at": view.asked_at,
-        "expires_at": view.expires_at,
-        "reason_required": view.reason_required,
-        "editable": view.editable,
+        "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
-        "quote": passage(view.quote),
-        "always_offered": view.always_offered,
-        "rejections": view.rejections,
-        "escalates_at": view.escalates_at,
-        "handing_offered": view.handing_offered,
-        "handed_to": [line(name, TITLE_LIMIT) for name in view.handed_to],
-        "decided_by": [line(name, TITLE_LIMIT) for name in view.decided_by],
-        "decided_at": view.decided_at,
-        "reason": passage(view.reason),
         "result": line(view.result, RESULT_LIMIT),
-        "result_tone": view.result_tone,
+        **seen_json(view),
+        **_json(
+            view,
+            lines=f"{_CALL} risk handed_to decided_by",
+            passages="requester may_decide rule quote reason",
+            as_is="status quorum rejections asked_at expires_at escalates_at decided_at result_tone "
+            "reason_required editable always_offered handing_offered",
+        ),
     }
 
 
 def _clarification(view: ClarificationView) -> Json:
-    return {
-        "kind": "clarification",
-        "id": view.clarification_id,
-        "status": view.status,
-        "question": passage(view.question),
-        "context": passage(view.context),
-        "fields": [field_json(field) for field in view.fields],
-        "requester": passage(view.requester),
-        "requester_id": view.requester_id,
-        "answer": passage(view.answer),
-        "server": passage(view.server),
-    }
+    texts = _json(view, passages="question context requester answer server", as_is="status requester_id")
+    fields = [field_json(field) for field in view.fields]
+    return {"kind": "clarification", "id": view.clarification_id, "fields": fields, **texts}
 
 
 def _sign_in(view: SignInView) -> Json:
-    return {
-        "kind": "sign_in",
-        "id": view.sign_in_id,
-        "status": view.status,
-        "server": passage(view.server),
-        "host": passage(view.host),
-        "owner": passage(view.owner),
-        "owner_id": view.owner_id,
-        "service": line(view.service, TITLE_LIMIT),
-        "code_wanted": view.code_wanted,
-    }
+    shown = _json(view, lines="service", passages="server host owner", as_is="status owner_id code_wanted")
+    return {"kind": "sign_in", "id": view.sign_in_id, **shown}
 
 
 def _outcome(view: OutcomeView) -> Json:
     return {
         "kind": "outcome",
         "id": view.outcome_id,
-        "status": view.status,
-        **what_json(view.server, view.tool, view.title),
         "arguments": arguments_json(view.arguments),
         **seen_json(view),
-        "requester": passage(view.requester),
-        "requester_id": view.requester_id,
-        "settled_by": passage(view.settled_by),
-        "known": passage(view.known),
+        **_json(view, lines=_CALL, passages="requester settled_by known", as_is="status requester_id"),
+    }
+
+
+def _json(view: object, *, lines: str = "", passages: str = "", as_is: str = "") -> Json:
+    """Attributes by name: texts from elsewhere as one line (or several such) or as passages, and as they are words of
+    ours, ids, numbers and times."""
+
+    def lined(value: str | Sequence[str]) -> str | list[str]:
+        return line(value, TITLE_LIMIT) if isinstance(value, str) else [line(each, TITLE_LIMIT) for each in value]
+
+    return {
+        **{name: lined(getattr(view, name)) for name in lines.split()},
+        **{name: passage(getattr(view, name)) for name in passages.split()},
+        **{name: getattr(view, name) for name in as_is.split()},
     }
 
 
@@ -252,15 +209,6 @@ def line(text: str, limit: int) -> str:
 def passage(text: str, limit: int = PASSAGE_LIMIT) -> str:
     """Text from elsewhere with its lines, bounded."""
     return visible_passage(text, limit)
-
-
-def what_json(server: str, tool: str, title: str) -> Json:
-    """What is to be called: the configured names, and the server's own title apart."""
-    return {"server": line(server, TITLE_LIMIT), "tool": line(tool, TITLE_LIMIT), "title": line(title, TITLE_LIMIT)}
-
-
-def _vote(vote: Vote) -> Json:
-    return {"name": line(vote.name, TITLE_LIMIT), "verb": vote.verb, "at": vote.at}
 
 
 def arguments_json(arguments: Mapping[str, Any]) -> list[Json]:
@@ -390,20 +338,11 @@ def field_json(field: FormField) -> Json:
 
 def click_json(result: ClickResult) -> Json:
     """What a click gets."""
-    match result:
-        case Settled():
-            return {"kind": "settled", "text": visible(result.text), "final": result.final}
-        case AlreadySettled():
-            return {"kind": "already_settled", "text": visible(result.text)}
-        case Refused():
-            return {"kind": "refused", "text": visible(result.text)}
-        case Unknown():
-            return {"kind": "unknown", "text": visible(result.text)}
-        case Invalid():
-            errors = {name: visible(error) for name, error in result.errors.items()}
-            return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
-        case _:
-            assert_never(result)
+    if isinstance(result, Invalid):
+        errors = {name: visible(error) for name, error in result.errors.items()}
+        return {"kind": "invalid", "text": errors.get("", "Please mend the marked fields."), "errors": errors}
+    final = {"final": result.final} if isinstance(result, Settled) else {}
+    return {"kind": _KINDS[type(result)], "text": visible(result.text), **final}
 
 
 # ------------------------------------------------------------------------- people and the application
@@ -415,20 +354,12 @@ def person_json(person: Person) -> Json:
 
 
 def facts_json(facts: PageFacts) -> Json:
-    """What the page says about the house."""
-    return {
-        "model_notice": visible(facts.model_notice),
-        "mode": visible(facts.mode),
-        "tool_servers": [
-            {
-                "name": visible(server.name),
-                "state": visible(server.state),
-                "tools": server.tools,
-                "reason": visible(server.reason),
-            }
-            for server in facts.tool_servers
-        ],
-    }
+    """What the page says about the server."""
+    servers = [
+        {"name": visible(each.name), "state": visible(each.state), "tools": each.tools, "reason": visible(each.reason)}
+        for each in facts.tool_servers
+    ]
+    return {"model_notice": visible(facts.model_notice), "mode": visible(facts.mode), "tool_servers": servers}
 
 
 # -------------------------------------------------------- standing approvals and accounts of a person
@@ -440,10 +371,10 @@ def grants_json(grants: Sequence[GrantView]) -> Json:
         "grants": [
             {
                 "id": grant.grant_id,
-                **what_json(grant.server, grant.tool, ""),
+                "title": "",
                 "arguments": [_unread_json(grant.unread)] if grant.unread else arguments_json(grant.arguments),
                 **seen_json(replace(grant, unread=0)),
-                "until": grant.until,
+                **_json(grant, lines="server tool", as_is="until"),
             }
             for grant in grants
         ]
@@ -460,14 +391,9 @@ def connections_json(connections: Sequence[ConnectionView]) -> Json:
     return {
         "connections": [
             {
-                "id": connection.connection_id,
-                "service": line(connection.service, TITLE_LIMIT),
-                "account": line(connection.account, TITLE_LIMIT),
-                "scopes": [line(scope, TITLE_LIMIT) for scope in connection.scopes],
-                "since": connection.since,
-                "used_at": connection.used_at,
-                "working": connection.working,
+                "id": each.connection_id,
+                **_json(each, lines="service account scopes", as_is="since used_at working"),
             }
-            for connection in connections
+            for each in connections
         ]
     }
