@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from math import isfinite
 from typing import Any
 
 
@@ -59,3 +62,39 @@ def has_too_many_values(body: bytes, most: int = MOST_VALUES) -> bool:
 
 def _signs(text: bytes) -> int:
     return text.count(b"[") + text.count(b"{") + text.count(b",")
+
+
+class MalformedBodyError(Exception):
+    """Not what is sent by whom we know. The message says why, and repeats nothing of the body."""
+
+
+def json_in(body: bytes) -> Any:
+    """Returns what a JSON text says. Raises `MalformedBodyError`: it is not UTF-8, is not JSON (as `NaN`), or
+    holds more than `MOST_VALUES`."""
+    if has_too_many_values(body):
+        raise MalformedBodyError("it holds too many values")
+    try:
+        return json.loads(body.decode(), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise MalformedBodyError("the body is not UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedBodyError("the body is not JSON") from error
+
+
+def refuse_unsound(value: Any, deepest: int) -> None:
+    """Raises `MalformedBodyError` where a JSON value nests deeper than `deepest` levels, or holds a number that is
+    infinite. Counts without recursion."""
+    level = [value]
+    for _ in range(deepest):
+        if any(isinstance(item, float) and not isfinite(item) for item in level):
+            raise MalformedBodyError("it holds a number that is too large")
+        objects = (item.values() for item in level if isinstance(item, dict))
+        lists = (item for item in level if isinstance(item, list))
+        level = [*chain.from_iterable(objects), *chain.from_iterable(lists)]
+        if not level:
+            return
+    raise MalformedBodyError("the body nests too deeply")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)

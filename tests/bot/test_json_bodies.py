@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from adapters.shared.untrusted_json import MOST_VALUES, has_too_many_values
+from adapters.shared.untrusted_json import MOST_VALUES, MalformedBodyError, has_too_many_values
 from adapters.slack.inbound import requests as of_slack
 from adapters.teams.inbound import activities as of_teams
 
@@ -25,16 +25,16 @@ def test_a_body_of_a_hundred_thousand_values_is_refused_at_once(inside: str) -> 
     activity = f'{{"type": "message", "value": {inside}}}'.encode()
     event = f'{{"type": "event_callback", "event": {{"type": "message", "it": {inside}}}}}'.encode()
     began = time.thread_time()
-    with pytest.raises(of_teams.MalformedActivityError, match="too many values"):
+    with pytest.raises(MalformedBodyError, match="too many values"):
         of_teams.decode(activity)
-    with pytest.raises(of_slack.MalformedPayloadError, match="too many values"):
+    with pytest.raises(MalformedBodyError, match="too many values"):
         of_slack.decode(event, "application/json")
     assert time.thread_time() - began < 0.1
 
 
 def test_a_form_of_a_hundred_thousand_fields_is_refused_at_once() -> None:
     began = time.thread_time()
-    with pytest.raises(of_slack.MalformedPayloadError):
+    with pytest.raises(MalformedBodyError):
         of_slack.decode(b"command=/x&user_id=U&channel_id=C" + b"&a=" * 300_000, "application/x-www-form-urlencoded")
     assert time.thread_time() - began < 0.05
 

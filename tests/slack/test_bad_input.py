@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.slack.config import SlackConfig
-from adapters.slack.inbound.requests import MAX_DEPTH, MalformedPayloadError, checked
+from adapters.slack.inbound.requests import MAX_DEPTH, checked
 from adapters.slack.sender import SlackSender
 from tests.slack.serving import SECRET, Served, receiving, serving
 from tests.slack.stand_in_services import StandInServices
@@ -265,7 +266,7 @@ async def test_no_form_makes_a_500(house: Served, fields: dict[str, str]) -> Non
 def test_a_payload_is_refused_or_stays_what_it_is(payload: Any) -> None:
     try:
         once = checked(payload)
-    except MalformedPayloadError as error:
+    except MalformedBodyError as error:
         assert str(error)
     else:
         assert checked(once) == once
@@ -275,7 +276,7 @@ def test_depth_is_counted() -> None:
     deep: Any = "x"
     for _ in range(MAX_DEPTH):
         deep = [deep]
-    with pytest.raises(MalformedPayloadError, match="too deeply"):
+    with pytest.raises(MalformedBodyError, match="too deeply"):
         checked({"type": "url_verification", "challenge": "a", "more": deep})
 
 

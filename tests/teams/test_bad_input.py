@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.shared import actions
+from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.teams import actions as teams_actions
-from adapters.teams.inbound.activities import MAX_DEPTH, MalformedActivityError, decode, heard
+from adapters.teams.inbound.activities import MAX_DEPTH, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
@@ -273,7 +274,7 @@ def made_up() -> list[tuple[str, Json]]:
 def test_no_body_makes_the_reader_fail(raw: bytes) -> None:
     try:
         activity = decode(raw)
-    except MalformedActivityError as error:
+    except MalformedBodyError as error:
         assert str(error)
     else:
         assert isinstance(activity["type"], str)

@@ -7,7 +7,6 @@ earlier than Bolt's own check; after that HTTP and Socket Mode look alike to it.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from adapters.shared.untrusted_json import LONG, has_too_many_values, part, words
+from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, part, refuse_unsound, words
 from adapters.slack.actions import COMMAND, SHORTCUT
 from adapters.slack.ids import SlackLocation, slack_id, slack_ts
 from adapters.slack.inbound.clicks import Modals, SlackClickHandler, said
@@ -66,7 +65,7 @@ class SlackRequestVerifier:
         try:
             read = partial(decode, raw, request.content_type)
             payload = await asyncio.to_thread(read) if len(raw) > LONG else read()
-        except MalformedPayloadError as error:
+        except MalformedBodyError as error:
             log.warning("slack_request_malformed", reason=str(error))
             return _refused(400, f"The request is malformed: {error}.")
         return await to_aiohttp_response(await self._inbound.take(payload))
@@ -131,84 +130,59 @@ _KIND_OF: dict[str, tuple[type, ...]] = (
 )
 
 
-class MalformedPayloadError(Exception):
-    """Not what Slack sends. The message says why, and repeats nothing of the body."""
-
-
 def decode(raw: bytes, content_type: str) -> dict[str, Any]:
     """The payload of a request: JSON for events, a form for commands, JSON within a form for clicks and modals.
 
-    Raises `MalformedError`.
+    Raises `MalformedBodyError`.
     """
+    if content_type == "application/json":
+        return checked(json_in(raw))
     try:
         text = raw.decode("utf-8")
-        if content_type == "application/json":
-            return checked(_parsed(text))
         form = dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
-        return checked(_parsed(form["payload"]) if "payload" in form else form)
     except UnicodeDecodeError as error:
-        raise MalformedPayloadError("the body is not UTF-8") from error
-    except (ValueError, RecursionError) as error:
-        raise MalformedPayloadError("the body is neither JSON nor a form") from error
-
-
-def _parsed(text: str) -> Any:
-    if has_too_many_values(text.encode()):
-        raise MalformedPayloadError("it holds too many values")
-    return json.loads(text)
+        raise MalformedBodyError("the body is not UTF-8") from error
+    except ValueError as error:
+        raise MalformedBodyError("the body is neither JSON nor a form") from error
+    return checked(json_in(form["payload"].encode()) if "payload" in form else form)
 
 
 def checked(payload: object) -> dict[str, Any]:
-    """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
+    """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedBodyError`."""
     if not isinstance(payload, dict):
-        raise MalformedPayloadError("the body is not an object")
-    if _depth(payload) > MAX_DEPTH:
-        raise MalformedPayloadError("the body nests too deeply")
+        raise MalformedBodyError("the body is not an object")
+    refuse_unsound(payload, MAX_DEPTH)
     if payload.get("ssl_check") == "1":
         return {"ssl_check": "1"}
     needed = ("command", "user_id", "channel_id") if "command" in payload else _KINDS.get(str(payload.get("type")))
     if needed is None:
-        raise MalformedPayloadError("this kind of payload is not for us")
+        raise MalformedBodyError("this kind of payload is not for us")
     if missing := [name for name in needed if not payload.get(name)]:
-        raise MalformedPayloadError(f"it has no {' and no '.join(missing)}")
+        raise MalformedBodyError(f"it has no {' and no '.join(missing)}")
     sound: dict[str, Any] = storable(_sound(payload))
     if "event" in sound and "type" not in sound["event"]:
-        raise MalformedPayloadError("its event has no type")
+        raise MalformedBodyError("its event has no type")
     if sound.get("type", "").startswith("view_") and "type" not in sound["view"]:
-        raise MalformedPayloadError("its view has no type")
+        raise MalformedBodyError("its view has no type")
     if not all("action_id" in action for action in sound.get("actions", ())):
-        raise MalformedPayloadError("one of its actions has no id")
+        raise MalformedBodyError("one of its actions has no id")
     return sound
 
 
 def _sound(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload, without the nothings that Bolt does not expect. Raises `MalformedError` where something that Bolt
-    reads is of another kind than it assumes."""
+    """The payload, without the nothings that Bolt does not expect. Raises `MalformedBodyError` where something is of
+    another kind than Bolt assumes."""
     sound = {name: value for name, value in payload.items() if value is not None or name not in _NEVER_NOTHING}
     for name in sound.keys() & _KIND_OF.keys():
         if sound[name] is not None and not isinstance(sound[name], _KIND_OF[name]):
-            raise MalformedPayloadError(f"{name} is not what it should be")
+            raise MalformedBodyError(f"{name} is not what it should be")
         if name in _OBJECTS:
             sound[name] = _sound(sound[name])
         elif name in _LISTS:
             if not all(isinstance(item, dict) for item in sound[name]):
-                raise MalformedPayloadError(f"{name} holds something that is no object")
+                raise MalformedBodyError(f"{name} holds something that is no object")
             sound[name] = [_sound(item) for item in sound[name]]
     return sound
-
-
-def _depth(value: Any) -> int:
-    """How deep it nests, counted without recursion; stops counting beyond the limit."""
-    level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-        level, depth = inner, depth + 1
-    return depth
 
 
 # ------------------------------------------------------------------------------------ routing by Bolt

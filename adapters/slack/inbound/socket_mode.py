@@ -19,7 +19,8 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.slack.inbound.requests import MalformedPayloadError, SlackPayloadHandler, checked
+from adapters.shared.untrusted_json import MalformedBodyError
+from adapters.slack.inbound.requests import SlackPayloadHandler, checked
 from adapters.slack.web_api.client import QUIET, SlackHttpClient
 from bot.platform import NotConnected
 
@@ -106,7 +107,7 @@ class SocketMode:
     async def _answer(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         try:
             payload = checked(request.payload)
-        except MalformedPayloadError as error:
+        except MalformedBodyError as error:
             log.warning("slack_request_malformed", reason=str(error))
             return
         answer = await self._inbound.take(payload)

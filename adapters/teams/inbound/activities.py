@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import isfinite
 from typing import Any, Literal
 
-from adapters.shared.untrusted_json import has_too_many_values, part, parts, words
+from adapters.shared.untrusted_json import MalformedBodyError, json_in, part, parts, refuse_unsound, words
 from adapters.teams.actions import ACTION, SUBJECT
 from adapters.teams.ids import TeamsLocation, click_key, message_key, our_id, place_of, token
 from adapters.teams.inbound.texts import WORDLESS, QuotedMessage, mentions_us, written_in
@@ -109,49 +108,16 @@ MAX_DEPTH = 64
 """How deep an activity may nest. Teams' own stay below 20."""
 
 
-class MalformedActivityError(Exception):
-    """Not what Teams sends. The message says why, and repeats nothing of the body."""
-
-
 def decode(raw: bytes) -> dict[str, Any]:
-    """The activity, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedError`."""
-    if has_too_many_values(raw):
-        raise MalformedActivityError("it holds too many values")
-    try:
-        activity = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise MalformedActivityError("the body is not UTF-8") from error
-    except (ValueError, RecursionError) as error:
-        raise MalformedActivityError("the body is not JSON") from error
+    """The activity, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedBodyError`."""
+    activity = json_in(raw)
     if not isinstance(activity, dict):
-        raise MalformedActivityError("the body is not an object")
-    _refuse_depth(activity)
+        raise MalformedBodyError("the body is not an object")
+    refuse_unsound(activity, MAX_DEPTH)
     sound: dict[str, Any] = storable(activity)
     if not isinstance(sound.get("type"), str) or not sound["type"]:
-        raise MalformedActivityError("the activity has no type")
+        raise MalformedBodyError("the activity has no type")
     return sound
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _refuse_depth(value: Any) -> None:
-    """Counted without recursion; numbers without bounds are refused on the way."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise MalformedActivityError("the body nests too deeply")
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-            elif isinstance(item, float) and not isfinite(item):
-                raise MalformedActivityError("it holds a number that is too large")
-        level = inner
 
 
 CODE = "[a one-time code]"

@@ -9,12 +9,12 @@ import structlog
 from aiohttp import web
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from adapters.shared.untrusted_json import LONG
+from adapters.shared.untrusted_json import LONG, MalformedBodyError
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.authentication import NotAdmitted
 from adapters.teams.connector.turns import ActivityAnswer, Turns
 from adapters.teams.ids import Activity
-from adapters.teams.inbound.activities import MalformedActivityError, decode
+from adapters.teams.inbound.activities import decode
 from adapters.teams.inbound.invokes import Invokes
 from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.visitors import TeamsRecipient
@@ -57,7 +57,7 @@ class ActivityVerifier:
             answer = await self._turns.run(request.headers, request.remote, activity, handle)
         except BodyNotReadError as error:
             return _refused(error.status, str(error))
-        except MalformedActivityError as error:
+        except MalformedBodyError as error:
             log.warning("teams_request_malformed", reason=str(error))
             return _refused(400, f"The request is malformed: {error}.")
         except NotAdmitted as refusal:
