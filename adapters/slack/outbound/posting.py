@@ -1,4 +1,5 @@
-"""One message in Slack: posted, replaced, removed. Our own mark on it lets it be found again after a crash."""
+"""One message in Slack: posted, replaced, removed; or shown to one person alone. Our own mark on it lets it be found
+again after a crash."""
 
 from __future__ import annotations
 
