@@ -216,7 +216,7 @@ _ADDRESS_COST = 40.0
 """For each address, whose host has to be found."""
 _BLOCK = 22.0
 """For each sign at the beginning of a line that opens a quotation, an item or a heading."""
-_BEGINNING = re.compile(r"[ \t]*((?:(?:[-+*>#]+|[0-9]{1,9}[.)])[ \t]*)*)")
+_BEGINNING = re.compile(r"[ \t]*((?:(?:[-+*>#]|[0-9]{1,9}[.)])[ \t]*)*)")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`\n]*$)|~{3,})([^\n]*)")
 _SIGNS = re.compile(r"[-+*>]|[0-9]+[.)]|#+")
 _IN_LINE = re.compile(r"[]\\&<>:{}$%+=@^-]")
