@@ -1,6 +1,6 @@
 # Countersign. Needs only Python 3.11 or newer: what else is missing is brought into this folder (.uv, .venv).
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-long lint bench teams-package
+.PHONY: help run test test-fast test-long coverage lint bench teams-package
 
 # uv from PATH, else our own. Its absence from both is what makes the rule for .uv/bin/uv run.
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -40,6 +40,10 @@ SEED ?= $(shell date +%s)
 ROUNDS ?= 10
 test-long: .venv/.for-working ## Run all tests, with many random kills and examples (SEED=…, ROUNDS=… of kills)
 	$(IN_VENV) -m pytest $(IN_PARALLEL) --long --seed $(SEED) --rounds $(ROUNDS) --timeout 1800 --hypothesis-seed $(SEED)
+
+# Without the tests in a browser and those that kill the process: what they reach is reached by others too.
+coverage: .venv/.for-working ## Run the tests that stay in one process, and fail below 97 % of the core's branches
+	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not browser and not kills" --cov --cov-report=term
 
 lint: .venv/.for-working ## Check style, types and the arrows between the packages
 	$(IN_VENV) -m ruff check .

@@ -131,6 +131,7 @@ async def test_a_quorum_of_two(scene: Scene) -> None:
     assert scene.both.shop.done == ["make lamp 1"]
 
 
+@AT_THE_PAGE
 async def test_a_veto(scene: Scene) -> None:
     scene.rules("match: {tool: make}, decide: ask, approvers: [any], quorum: 2")
     ana, ben, _ = await scene.open()

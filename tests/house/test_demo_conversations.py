@@ -1,6 +1,7 @@
 """The first conversations a person has, end to end: page protocol, real graph, real MCP servers.
 
-Each is held twice: with the built-in model, and over the OpenAI wire with a server that answers as it does.
+They are held with the built-in model, and one of each kind also over the OpenAI wire with a server that answers as it
+does: what differs there is how answers and calls arrive, not what is done with them.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from tests.fakes.openai_server import fake_openai, wire_problem
 from tests.support.house import HouseFolder, house_here
 from tests.support.visitor import Thread, visiting
 
+BOTH_WAYS = pytest.mark.parametrize("thread", ["built in", "over the wire"], indirect=True)
 
-@pytest.fixture(params=["built in", "over the wire"])
+
+@pytest.fixture
 async def thread(request: pytest.FixtureRequest, home: HouseFolder) -> AsyncIterator[Thread]:
+    way = getattr(request, "param", "built in")
     async with fake_openai(demo_brain) as service:
-        if request.param == "over the wire":
+        if way == "over the wire":
             home.variables |= {"OPENAI_BASE_URL": service.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody"}
             home.variables |= {"LLM_MODEL": "any"}
         async with house_here(home) as url, visiting(url) as ana, ana.thread() as thread:
             yield thread
         assert [p for r in service.requests if (p := wire_problem(r["messages"]))] == []
-        assert bool(service.requests) == (request.param == "over the wire")
+        assert bool(service.requests) == (way == "over the wire")
 
 
 async def test_the_calendar_is_read_without_asking_anybody(thread: Thread) -> None:
@@ -42,6 +46,7 @@ async def test_a_meeting_is_created_only_after_approval(thread: Thread) -> None:
     await thread.says("standup")
 
 
+@BOTH_WAYS
 async def test_one_of_two_events_is_approved_and_the_other_rejected(thread: Thread) -> None:
     await thread.send("create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm")
     first, second = await thread.waiting(2)
@@ -75,6 +80,7 @@ async def test_something_unclear_is_asked_with_a_form_first(thread: Thread) -> N
     await thread.card(card["id"], "approved", result="planning")
 
 
+@BOTH_WAYS
 async def test_the_clarification_comes_first_then_the_move_then_the_new_event(thread: Thread) -> None:
     await thread.send("create a meeting called Review today at 3pm")
     (card,) = await thread.waiting()

@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 ALLOWED = "version: 1\nrules: [{name: notes are free, match: {server: notes}, decide: allow}]"
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/oauth/start\?s=[\w-]+")
-EVERYBODY = tuple(f"U1{n}" for n in range(10))
+EVERYBODY = tuple(f"U1{n}" for n in range(4))
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ async def test_the_code_of_another_is_of_no_use_and_is_told_so(
 # --------------------------------------------------------------------------------------------------- ten people
 
 
-async def test_ten_people_in_one_channel_each_see_only_their_own_link(
+async def test_several_people_in_one_channel_each_see_only_their_own_link(
     slack: FakeSlack, door: Door, home: HouseFolder, model: FakeOpenAI, notes: ProtectedServer
 ) -> None:
     for user in EVERYBODY:

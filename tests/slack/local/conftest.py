@@ -35,11 +35,11 @@ async def house_in(folder: Path, mode: Mode) -> AsyncIterator[Workspace]:
         assert bool(opened.statuses) == (mode == "events")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["events", "socket"])
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workspace(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Workspace]:
-    """A workspace with the bot in it; the tests of a module share it, each in a thread of its own."""
+    """A workspace with the bot in it, connected as the module says; its tests share it, each in a thread of its own."""
     if LOCAL_SLACK is None:
         pytest.skip(WITHOUT_LOCAL_SLACK)
     async with house_in(tmp_path_factory.mktemp(request.param), request.param) as workspace:

@@ -1,4 +1,4 @@
-"""The first conversations, in a Slack that nobody here wrote: over signed requests, and over Socket Mode."""
+"""The first conversations, in a Slack that nobody here wrote, over signed requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import pytest
 from tests.slack.local.person import LocalPerson, buttons, shown
 from tests.slack.local.values import inputs_of
 
-pytestmark = [pytest.mark.node, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.parametrize("workspace", ["events"], indirect=True),
+]
 
 
 async def test_a_mention_is_answered_in_its_thread_and_reading_needs_nobody(ana: LocalPerson) -> None:

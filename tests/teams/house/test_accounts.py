@@ -110,9 +110,12 @@ async def test_entra_proves_who_it_is_without_any_code(office: Office) -> None:
             await ana.says("Results:", "write")
 
 
+SEVERAL = 4
+
+
 @pytest.mark.parametrize("where", ["group", "channel"])
-async def test_ten_people_in_one_place_each_see_only_their_own_link(office: Office, where: str) -> None:
-    users = [f"e0000000-0000-4000-8000-0000000000{n:02}" for n in range(10)]
+async def test_several_people_in_one_place_each_see_only_their_own_link(office: Office, where: str) -> None:
+    users = [f"e0000000-0000-4000-8000-0000000000{n:02}" for n in range(SEVERAL)]
     for number, user in enumerate(users):
         office.teams.add_user(user, name=f"Person {number}")
         for place in (office.teams.group, office.teams.channel):
@@ -124,16 +127,15 @@ async def test_ten_people_in_one_place_each_see_only_their_own_link(office: Offi
             await talk.mentions(f"{WRITE}n{n}")
             cards.append(await talk.says(f"Waiting for Person {n} to"))
         links = [await office.link(talk) for talk in talks]
-        assert len(set(links)) == 10
+        assert len(set(links)) == SEVERAL
         assert [links_to(talk) for talk in talks] == [[link] for link in links]
         for n, card in enumerate(cards):
-            others = as_(talks[(n + 1) % 10].person, talks[n])
+            others = as_(talks[(n + 1) % SEVERAL].person, talks[n])
             assert "somebody else only" in (await others.clicks(card, "get_link")).message
         await asyncio.gather(*(office.signs_in_here(talk, f"p{n}-at-notes") for n, talk in enumerate(talks)))
-        # So many posts in one conversation are more than Teams takes at once, so that the last wait for their turn.
-        answers = [f"p{n}-at-notes wrote n{n}" for n in range(10)]
-        await office.teams.until(lambda: all(map(_is_said, talks, answers)), within=60)
-    assert sorted(office.notes.written) == [(f"p{n}-at-notes", f"n{n}") for n in range(10)]
+        answers = [f"p{n}-at-notes wrote n{n}" for n in range(SEVERAL)]
+        await office.teams.until(lambda: all(map(_is_said, talks, answers)))
+    assert sorted(office.notes.written) == [(f"p{n}-at-notes", f"n{n}") for n in range(SEVERAL)]
 
 
 def _is_said(talk: Talk, answer: str) -> bool:
