@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -163,6 +164,17 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
     sentences = Counter(map(in_words, others))
     lines += [text if count == 1 else f"{text} ({count} times)" for text, count in sentences.items()]
     return "\n".join(lines)
+
+
+@asynccontextmanager
+async def whatever_happens(say: Callable[[str], Awaitable[None]]) -> AsyncIterator[None]:
+    """For work whose request was answered before: tells the person when it fails, since nobody else does. Raises
+    whatever is raised within, so that whoever awaits it logs the cause."""
+    try:
+        yield
+    except Exception:
+        await say(WENT_WRONG)
+        raise
 
 
 # ------------------------------------------------------------------------------------------------ what a button opens

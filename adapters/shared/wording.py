@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bot.domain import ApprovalView, ClarificationView, OutcomeView, Overview
+from bot.domain import ApprovalView, ClarificationView, ConnectionView, GrantView, OutcomeView, Overview
 from bot.safe_text import beginning_of_list, visible_line, visible_passage
 
 LONGEST_REASON = 2_000
@@ -49,6 +50,8 @@ ALWAYS_MEANS = (
     "It is approved now. Until then, when you ask for exactly this call again, with these arguments, it runs without "
     "asking. It holds for nobody else, and you can revoke it"
 )
+TO_DECIDE = "Waiting for your decision"
+WAITING = "You asked, and it waits"
 NOTHING_WAITS = "Nothing waits for you, and nothing that you asked for waits."
 
 
@@ -222,6 +225,21 @@ def outcome_sentence(view: OutcomeView, space: Space = WHOLE) -> str:
 def counts(overview: Overview) -> tuple[int, int]:
     """Returns how many a person may decide, and how many of their requests wait, listed or not."""
     return len(overview.to_decide) + overview.more_to_decide, len(overview.waiting) + overview.more_waiting
+
+
+def groups(
+    overview: Overview, grants: Sequence[GrantView], connections: Sequence[ConnectionView], accounts: str
+) -> tuple[tuple[str, Sequence[Any], int], ...]:
+    """Returns what concerns a person: title, entries and count, listed or not, of what they may decide, of what waits,
+    of their standing approvals, of their accounts (under the title `accounts`) and of what was settled lately."""
+    to_decide, waiting = counts(overview)
+    return (
+        (TO_DECIDE, overview.to_decide, to_decide),
+        (WAITING, overview.waiting, waiting),
+        ("You always allow", grants, len(grants)),
+        (accounts, connections, len(connections)),
+        ("Settled lately", overview.recent, len(overview.recent)),
+    )
 
 
 def overview_summary(overview: Overview) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from asyncio import timeout as deadline
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import structlog
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.clicks import WENT_WRONG
 from adapters.slack.ids import person_id
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.outbound.posting import SlackPrivateMessages
@@ -59,17 +56,6 @@ class SlackAnswers:
             log.info("slack_colleague_not_known", team=visitor.team, user=user, error=str(failure) or "timeout")
             return Person(person_id(visitor.team, user), "")
         return Unwelcome(NO_COLLEAGUE) if isinstance(found, Unwelcome) else found
-
-    @asynccontextmanager
-    async def whatever_happens(self, visitor: SlackVisitor) -> AsyncIterator[None]:
-        """Slack has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
-        raised within."""
-        try:
-            yield
-        except Exception:
-            # Whatever it was, their click gets an answer; whoever awaits this logs the cause.
-            await self.say(visitor, WENT_WRONG)
-            raise
 
     async def say(self, visitor: SlackVisitor, text: str) -> None:
         """A sentence: in the App Home in a window, elsewhere as an ephemeral message, where neither is possible in a

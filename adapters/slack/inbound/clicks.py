@@ -24,6 +24,7 @@ from adapters.shared.clicks import (
     hand_over,
     in_words,
     settle,
+    whatever_happens,
 )
 from adapters.shared.untrusted_json import words
 from adapters.slack.actions import (
@@ -157,7 +158,7 @@ class SlackClickHandler:
     # -------------------------------------------------------------------------------------------- ask lane
 
     async def _show(self, click: SlackClick) -> None:
-        async with self._answers.whatever_happens(click.visitor):
+        async with whatever_happens(partial(self._answers.say, click.visitor)):
             person = await self._answers.who(click.visitor)
             if isinstance(person, Unwelcome):
                 await self._answers.say(click.visitor, person.text)

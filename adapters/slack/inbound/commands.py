@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
-from adapters.shared.clicks import in_words
+from adapters.shared.clicks import in_words, whatever_happens
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.actions import Origin
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
@@ -313,7 +314,7 @@ class Shortcuts:
         self._background.start(self._ask(shortcut, bot_user), "shortcut")
 
     async def _ask(self, shortcut: Shortcut, bot_user: str) -> None:
-        async with self._answers.whatever_happens(shortcut.visitor):
+        async with whatever_happens(partial(self._answers.say, shortcut.visitor)):
             person = await self._answers.who(shortcut.visitor)
             if isinstance(person, Unwelcome):
                 await self._answers.say(shortcut.visitor, person.text)

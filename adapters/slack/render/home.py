@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from adapters.shared import wording
 from adapters.shared.actions import DISCONNECT, REVOKE
@@ -111,8 +113,8 @@ _BLOCKS_IN_ALL = 85
 """Of all entries on the App Home; with headings fewer than 100 (Slack)."""
 _BYTES_IN_ALL = 210_000
 """Of all entries as JSON (Slack: a view has 250 KB)."""
-_TO_DECIDE, _WAITING, _GRANTED, _CONNECTED, _RECENT = 0.4, 0.2, 0.12, 0.15, 0.13
-"""Share of each group."""
+_SHARES = (0.4, 0.2, 0.12, 0.15, 0.13)
+"""Of each group."""
 _ARGUMENTS = 5
 _VALUE = 200
 _QUESTION = 300
@@ -127,15 +129,12 @@ def home_view(
     connections: Sequence[ConnectionView] = (),
 ) -> Block:
     """The App Home of a person, with buttons that work there."""
-    decide, waiting, recent = overview.to_decide, overview.waiting, overview.recent
-    to_decide, that_wait = wording.counts(overview)
-    blocks = [
-        *_group("Waiting for your decision", (_to_decide(shown, link) for shown in decide), to_decide, _TO_DECIDE),
-        *_group("You asked, and it waits", (_waiting(shown, link) for shown in waiting), that_wait, _WAITING),
-        *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
-        *_group("Your connected accounts", map(connection_blocks, connections), len(connections), _CONNECTED),
-        *_group("Settled lately", (_recent(shown, link) for shown in recent), len(recent), _RECENT),
-    ]
+    to_decide, waiting, recent = (partial(entry, link=link) for entry in (_to_decide, _waiting, _recent))
+    entries: tuple[Callable[[Any], list[Block]], ...] = (to_decide, waiting, _granted, connection_blocks, recent)
+    groups = wording.groups(overview, grants, connections, "Your connected accounts")
+    blocks: list[Block] = []
+    for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
+        blocks += _group(title, map(entry, shown), count, share)
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
 
 
@@ -143,8 +142,8 @@ def overview_piece(overview: Overview, link: Link) -> SlackMessage:
     """What waits, as a list with links."""
     to_decide, that_wait = wording.counts(overview)
     blocks = [
-        *_listed("Waiting for your decision", overview.to_decide, to_decide, link),
-        *_listed("You asked, and it waits", overview.waiting, that_wait, link),
+        *_listed(wording.TO_DECIDE, overview.to_decide, to_decide, link),
+        *_listed(wording.WAITING, overview.waiting, that_wait, link),
     ]
     return piece(blocks or [sentence(wording.NOTHING_WAITS)], wording.overview_summary(overview))
 

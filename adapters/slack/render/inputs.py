@@ -10,21 +10,7 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from adapters.shared.forms import (
-    LONGEST_LABEL,
-    DrawnForm,
-    NotShowableError,
-    drawn_form,
-    has_lines,
-    hint,
-    in_text,
-    is_date,
-    is_time,
-    is_yes,
-    listed,
-    number_in,
-    option_titles,
-)
+from adapters.shared import forms
 from adapters.shared.wording import line
 from adapters.slack.actions import (
     INPUT,
@@ -59,15 +45,17 @@ _LOST = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a text input may drop: control characters and halves of surrogate pairs."""
 
 
-def drawn_inputs(form: Form, person: Person) -> DrawnForm[Block]:
+def drawn_inputs(form: Form, person: Person) -> forms.DrawnForm[Block]:
     """An input for each field, in order, as many as a modal holds. Raises nothing."""
     draw = partial(_input, person)
-    return drawn_form(form, draw, lambda block: len(json.dumps(block)), most_bytes=_MOST_BYTES, most_inputs=MOST_INPUTS)
+    return forms.drawn_form(
+        form, draw, lambda block: len(json.dumps(block)), most_bytes=_MOST_BYTES, most_inputs=MOST_INPUTS
+    )
 
 
 def field_label(field: FormField) -> str:
     """What a field is called."""
-    return line(field.label or field.name, LONGEST_LABEL)
+    return line(field.label or field.name, forms.LONGEST_LABEL)
 
 
 def text_input(name: str, label: str, *, optional: bool = False) -> Block:
@@ -84,10 +72,10 @@ def text_input(name: str, label: str, *, optional: bool = False) -> Block:
 
 def _input(person: Person, field: FormField, value: Any) -> Block:
     if not field.name.isprintable():
-        raise NotShowableError  # it names the input to Slack, and has to come back as it is
+        raise forms.NotShowableError  # it names the input to Slack, and has to come back as it is
     element = _DRAWN.get(field.type, _text)(field, value, person)
     is_text = element["type"] == "plain_text_input"
-    told, unseen = hint(field, value, _HINT, is_text=is_text, any_of="As a JSON list, any of")
+    told, unseen = forms.hint(field, value, _HINT, is_text=is_text, any_of="As a JSON list, any of")
     block = {
         "type": "input",
         "block_id": block_of(field.name),
@@ -100,7 +88,7 @@ def _input(person: Person, field: FormField, value: Any) -> Block:
 
 
 def _options(field: FormField) -> list[Block]:
-    titles = option_titles(field.options, lambda option: line(option, LONGEST_OPTION))
+    titles = forms.option_titles(field.options, lambda option: line(option, LONGEST_OPTION))
     return [{"text": plain(text), "value": str(number)} for number, text in enumerate(titles)]
 
 
@@ -119,7 +107,12 @@ def epoch_of(value: Any, zone: tzinfo) -> int | None:
     `None` when it is written otherwise (with seconds, or an offset), when the zone's clocks skip it, or when the
     picker could not hold it: then the picker would give something else back.
     """
-    if not isinstance(value, str) or not is_date(value[:10]) or value[10:11] != "T" or not is_time(value[11:]):
+    if (
+        not isinstance(value, str)
+        or not forms.is_date(value[:10])
+        or value[10:11] != "T"
+        or not forms.is_time(value[11:])
+    ):
         return None
     try:
         epoch = int(datetime.strptime(value, _MINUTES).replace(tzinfo=zone).timestamp())
@@ -139,11 +132,11 @@ def wall_clock(epoch: int, zone: tzinfo) -> str | None:
 # ------------------------------------------------------------------------------------------------ elements
 def _text(field: FormField, value: Any, _person: Person) -> Block:
     """A text input with whatever the value is; the last resort of every other kind. Raises `NotShowableError`."""
-    text = in_text(value)
+    text = forms.in_text(value)
     if len(text) > LONGEST_INPUT or _LOST.search(text):
-        raise NotShowableError
+        raise forms.NotShowableError
     element: Block = {"type": "plain_text_input", "max_length": LONGEST_INPUT}
-    element["multiline"] = has_lines(field, text)
+    element["multiline"] = forms.has_lines(field, text)
     return {**element, "initial_value": text} if text else element
 
 
@@ -151,20 +144,20 @@ def _number(field: FormField, value: Any, person: Person) -> Block:
     element: Block = {"type": "number_input", "is_decimal_allowed": field.type is FieldType.NUMBER}
     if value is None:
         return element
-    number = number_in(field, value)
+    number = forms.number_in(field, value)
     return _text(field, value, person) if number is None else {**element, "initial_value": str(number)}
 
 
 def _date(field: FormField, value: Any, person: Person) -> Block:
     if value is None:
         return {"type": "datepicker"}
-    return {"type": "datepicker", "initial_date": value} if is_date(value) else _text(field, value, person)
+    return {"type": "datepicker", "initial_date": value} if forms.is_date(value) else _text(field, value, person)
 
 
 def _time(field: FormField, value: Any, person: Person) -> Block:
     if value is None:
         return {"type": "timepicker"}
-    return {"type": "timepicker", "initial_time": value} if is_time(value) else _text(field, value, person)
+    return {"type": "timepicker", "initial_time": value} if forms.is_time(value) else _text(field, value, person)
 
 
 def _date_time(field: FormField, value: Any, person: Person) -> Block:
@@ -188,7 +181,7 @@ def _choice(field: FormField, value: Any, person: Person) -> Block:
 
 def _several(field: FormField, value: Any, person: Person) -> Block:
     """Any number of options, for the JSON of a list of them; text for every other JSON."""
-    chosen = listed(value)
+    chosen = forms.listed(value)
     as_ticked = [option for option in field.options if option in (chosen or ())]
     if not 0 < len(field.options) <= MOST_OPTIONS or chosen != as_ticked:
         return _text(field, value, person)
@@ -201,7 +194,7 @@ def _several(field: FormField, value: Any, person: Person) -> Block:
 def _yes_no(_field: FormField, value: Any, _person: Person) -> Block:
     option = {"text": plain("Yes"), "value": "yes"}
     element: Block = {"type": "checkboxes", "options": [option]}
-    return {**element, "initial_options": [option]} if is_yes(value) else element
+    return {**element, "initial_options": [option]} if forms.is_yes(value) else element
 
 
 def _user(field: FormField, value: Any, person: Person) -> Block:

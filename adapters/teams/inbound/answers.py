@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from adapters.shared.calls import CallFailed
-from adapters.shared.clicks import WENT_WRONG
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, person_id
@@ -42,17 +40,6 @@ class TeamsAnswers:
         except CallFailed as failure:
             log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
             return Unwelcome(NOT_FOUND_OUT)
-
-    @asynccontextmanager
-    async def whatever_happens(self, visitor: TeamsVisitor) -> AsyncIterator[None]:
-        """Teams has its answer already, so that nobody else tells the person that it did not work. Raises whatever is
-        raised within."""
-        try:
-            yield
-        except Exception:
-            # Whatever it was, what they did gets an answer; whoever awaits this logs the cause.
-            await self.say(visitor, WENT_WRONG)
-            raise
 
     async def say(self, visitor: TeamsVisitor, text: str, *, to_others: str = NOT_COUNTED) -> None:
         """A sentence, for them alone; where that is impossible `to_others`, unless it is empty."""

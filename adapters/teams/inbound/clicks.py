@@ -8,7 +8,16 @@ from typing import Any
 
 from adapters.shared import actions
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.shared.clicks import NOT_KNOWN, SETTLED_ALREADY, WENT_WRONG, Act, content_of, in_words, settle
+from adapters.shared.clicks import (
+    NOT_KNOWN,
+    SETTLED_ALREADY,
+    WENT_WRONG,
+    Act,
+    content_of,
+    in_words,
+    settle,
+    whatever_happens,
+)
 from adapters.shared.untrusted_json import words
 from adapters.teams.actions import (
     ALWAYS_DIALOG,
@@ -125,7 +134,7 @@ class TeamsClickHandler:
         return shown_card(card_of(content, decides=await may_decide(queries, content, person), asked=asked))
 
     async def _link(self, click: TeamsClick, person: Person) -> None:
-        async with self._answers.whatever_happens(click.visitor):
+        async with whatever_happens(partial(self._answers.say, click.visitor)):
             text = await self._links.give(click, person)
         if text != SENT:
             await self._answers.say(click.visitor, text)

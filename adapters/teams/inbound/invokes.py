@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
-from adapters.shared.clicks import WENT_WRONG
+from adapters.shared.clicks import WENT_WRONG, whatever_happens
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
@@ -99,7 +100,7 @@ class Invokes:
         if not _is_an_act(name, activity):
             await task
             return
-        async with self._answers.whatever_happens(visitor):
+        async with whatever_happens(partial(self._answers.say, visitor)):
             reply = await task
         if reply.sentence:
             await self._answers.say(visitor, reply.sentence)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
+from adapters.shared.clicks import whatever_happens
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, location_of, place_of
 from adapters.teams.inbound.activities import (
@@ -150,7 +152,7 @@ class TeamsCommandHandler:
         elif command == HELP:
             await self._answers.tell(visitor, help_activity(), instead=help_activity())
         else:
-            async with self._answers.whatever_happens(visitor):
+            async with whatever_happens(partial(self._answers.say, visitor)):
                 listed = await self._listed(command, visitor, person)
                 await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
 

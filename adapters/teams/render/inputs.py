@@ -8,23 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from adapters.shared.forms import (
-    LONGEST_LABEL,
-    LONGEST_NUMBER,
-    Drawn,
-    DrawnForm,
-    NotShowableError,
-    drawn_form,
-    has_lines,
-    hint,
-    in_text,
-    is_date,
-    is_time,
-    is_yes,
-    listed,
-    number_in,
-    option_titles,
-)
+from adapters.shared import forms
 from adapters.teams.actions import input_id
 from adapters.teams.render.elements import Element, columns, label, loses_characters, needed, rich, weight, words
 from bot.domain import Form
@@ -47,7 +31,7 @@ _LATEST = 253_402_300_799
 """The last second of the year 9999: the client's functions take years of four digits."""
 
 Elements = tuple[Element, ...]
-DrawnInput = Drawn[Elements]
+DrawnInput = forms.Drawn[Elements]
 
 
 def moment(seconds: float) -> str:
@@ -59,12 +43,12 @@ def moment(seconds: float) -> str:
     return f"{{{{DATE({when},SHORT)}}}} at {{{{TIME({when})}}}}"
 
 
-def inputs(form: Form) -> DrawnForm[Elements]:
+def inputs(form: Form) -> forms.DrawnForm[Elements]:
     """An input for each field, in order, as many as a card holds. Raises nothing."""
-    return drawn_form(form, _drawn, _weight, most_bytes=_MOST_BYTES)
+    return forms.drawn_form(form, _drawn, _weight, most_bytes=_MOST_BYTES)
 
 
-def filled(made: DrawnForm[Elements], values: Mapping[str, Any]) -> tuple[DrawnInput, ...]:
+def filled(made: forms.DrawnForm[Elements], values: Mapping[str, Any]) -> tuple[DrawnInput, ...]:
     """The same inputs with what was typed into them, where a card holds that; a text that is too long is lost."""
     left = _MOST_TYPED_BYTES - sum(_weight(each.input) for each in made.drawn)
     shown: list[DrawnInput] = []
@@ -83,7 +67,7 @@ def time_id(field: str) -> str:
 
 def field_label(field: FormField) -> str:
     """What a field is called."""
-    return label(field.label or field.name, LONGEST_LABEL)
+    return label(field.label or field.name, forms.LONGEST_LABEL)
 
 
 def _weight(elements: Elements) -> int:
@@ -94,16 +78,16 @@ def _again(each: DrawnInput, values: Mapping[str, Any]) -> DrawnInput:
     if each.field.name not in values:
         return each
     try:
-        return Drawn(each.field, _drawn(each.field, values[each.field.name]))
-    except NotShowableError:
+        return forms.Drawn(each.field, _drawn(each.field, values[each.field.name]))
+    except forms.NotShowableError:
         return each
 
 
 def _drawn(field: FormField, value: Any) -> Elements:
     if loses_characters(field.name):
-        raise NotShowableError  # it names the input to Teams, and has to come back as it is
+        raise forms.NotShowableError  # it names the input to Teams, and has to come back as it is
     elements = _DRAWN.get(field.type, _text)(field, value)
-    told, unseen = hint(field, value, _HINT, is_text=elements[0]["type"] == "Input.Text")
+    told, unseen = forms.hint(field, value, _HINT, is_text=elements[0]["type"] == "Input.Text")
     below = rich(words(label(told, _HINT, unseen), size="Small", isSubtle=True), spacing="None")
     return (*elements, below) if told else elements
 
@@ -118,29 +102,31 @@ def _input(kind: str, field: FormField, **properties: Any) -> Element:
 
 def _text(field: FormField, value: Any) -> Elements:
     """A text input with whatever the value is; the last resort of every other kind. Raises `NotShowableError`."""
-    text = in_text(value)
+    text = forms.in_text(value)
     if len(text) > LONGEST_TEXT or loses_characters(text.translate({10: None, 13: None, 9: None})):
-        raise NotShowableError
+        raise forms.NotShowableError
     return (
-        _input("Input.Text", field, maxLength=LONGEST_TEXT, isMultiline=has_lines(field, text), value=text or None),
+        _input(
+            "Input.Text", field, maxLength=LONGEST_TEXT, isMultiline=forms.has_lines(field, text), value=text or None
+        ),
     )
 
 
 def _number(field: FormField, value: Any) -> Elements:
-    if isinstance(value, str) and len(value) <= LONGEST_NUMBER and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and len(value) <= forms.LONGEST_NUMBER and _NUMBER.fullmatch(value):
         value = json.loads(value)
     if value is None:
         return (_input("Input.Number", field),)
-    number = number_in(field, value)
+    number = forms.number_in(field, value)
     return _text(field, value) if number is None else (_input("Input.Number", field, value=number),)
 
 
 def _date(field: FormField, value: Any) -> Elements:
-    return (_input("Input.Date", field, value=value),) if value is None or is_date(value) else _text(field, value)
+    return (_input("Input.Date", field, value=value),) if value is None or forms.is_date(value) else _text(field, value)
 
 
 def _time(field: FormField, value: Any) -> Elements:
-    return (_input("Input.Time", field, value=value),) if value is None or is_time(value) else _text(field, value)
+    return (_input("Input.Time", field, value=value),) if value is None or forms.is_time(value) else _text(field, value)
 
 
 def _date_time(field: FormField, value: Any) -> Elements:
@@ -154,12 +140,12 @@ def _date_time(field: FormField, value: Any) -> Elements:
 
 def _halves(value: Any) -> tuple[str | None, str | None]:
     """Date and time of `2026-11-21T09:30`, or the half that is there."""
-    if is_date(value):
+    if forms.is_date(value):
         return value, None
-    if is_time(value):
+    if forms.is_time(value):
         return None, value
     day, divider, clock = value.partition("T") if isinstance(value, str) else ("", "", "")
-    return (day, clock) if divider and is_date(day) and is_time(clock) else (None, None)
+    return (day, clock) if divider and forms.is_date(day) and forms.is_time(clock) else (None, None)
 
 
 def offered_in(options: Sequence[str]) -> list[Element]:
@@ -169,7 +155,7 @@ def offered_in(options: Sequence[str]) -> list[Element]:
         return []
     if any(not option.strip() or option != option.strip() or loses_characters(option) for option in each_once):
         return []
-    titles = option_titles(each_once, lambda option: label(option, _OPTION))
+    titles = forms.option_titles(each_once, lambda option: label(option, _OPTION))
     return [{"title": title, "value": option} for title, option in zip(titles, each_once, strict=True)]
 
 
@@ -183,7 +169,7 @@ def _choice(field: FormField, value: Any) -> Elements:
 
 def _choices(field: FormField, value: Any) -> Elements:
     """A list of options, any number of them; else JSON as text. Teams joins what is chosen by commas."""
-    offered, chosen = offered_in(field.options), listed(value)
+    offered, chosen = offered_in(field.options), forms.listed(value)
     if not offered or chosen is None or any("," in option for option in field.options):
         return _text(field, value)
     if set(chosen) - set(field.options) or len(set(chosen)) < len(chosen):
@@ -195,7 +181,12 @@ def _choices(field: FormField, value: Any) -> Elements:
 def _yes_no(field: FormField, value: Any) -> Elements:
     """A switch. One that has to be on could not say no, so it is never required."""
     made = _input(
-        "Input.Toggle", field, title="Yes", value="true" if is_yes(value) else "false", valueOn="true", valueOff="false"
+        "Input.Toggle",
+        field,
+        title="Yes",
+        value="true" if forms.is_yes(value) else "false",
+        valueOn="true",
+        valueOff="false",
     )
     return ({name: made[name] for name in made if name not in ("isRequired", "errorMessage")},)
 

@@ -6,8 +6,9 @@ next state of its card, which would take the list's place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from adapters.shared import wording
@@ -53,8 +54,9 @@ _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12
 """Entries of a group."""
 _ENTRY_BYTES = 2_600
-_TO_DECIDE, _WAITING, _GRANTED, _CONNECTED, _RECENT = 0.35, 0.2, 0.15, 0.15, 0.1
-"""Share of each group in a card."""
+ACCOUNTS = "Your accounts"
+_SHARES = (0.35, 0.2, 0.15, 0.15, 0.1)
+"""Of a card, for each group."""
 _ARGUMENTS = 5
 _VALUE = 120
 _QUESTION = 300
@@ -67,14 +69,11 @@ def overview_card(
 ) -> Element:
     """What waits, with a way to what is shown of it, what this person always allows themselves, their accounts, and
     what was settled lately."""
-    to_decide, waiting = wording.counts(overview)
-    body = [
-        *_group("Waiting for your decision", map(_entry, overview.to_decide), to_decide, _TO_DECIDE),
-        *_group("You asked, and it waits", map(_entry, overview.waiting), waiting, _WAITING),
-        *_group("You always allow", map(_granted, grants), len(grants), _GRANTED),
-        *_group("Your accounts", map(connection_entry, connections), len(connections), _CONNECTED),
-        *_group("Settled lately", map(_entry, overview.recent), len(overview.recent), _RECENT),
-    ]
+    entries: tuple[Callable[[Any], Element], ...] = (_entry, _entry, _granted, connection_entry, _entry)
+    groups = wording.groups(overview, grants, connections, ACCOUNTS)
+    body: list[Element] = []
+    for (title, shown, count), entry, share in zip(groups, entries, _SHARES, strict=True):
+        body += _group(title, map(entry, shown), count, share)
     return card(body or [rich(words(wording.NOTHING_WAITS))], summary=wording.overview_summary(overview))
 
 
@@ -190,7 +189,7 @@ def connections_card(connections: Sequence[ConnectionView]) -> Element:
         body.append(entry)
     left = len(connections) - len(body)
     more = [small(f"… and {left:,} more")] if left else []
-    shown = [heading("Your accounts"), *body, *more] if connections else [rich(words(NONE))]
+    shown = [heading(ACCOUNTS), *body, *more] if connections else [rich(words(NONE))]
     return card(shown, summary=connections_summary(connections))
 
 
