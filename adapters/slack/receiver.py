@@ -13,7 +13,7 @@ from adapters.shared.connecting import ConnectionCheck
 from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.clicks import Modals, SlackClickHandler
-from adapters.slack.inbound.commands import Openings, Shortcuts, SlackCommandHandler
+from adapters.slack.inbound.commands import QuestionStarter, Shortcuts, SlackCommandHandler
 from adapters.slack.inbound.events import SlackMessageHandler
 from adapters.slack.inbound.home_tab import HomeTab, SlackOverviews
 from adapters.slack.inbound.requests import Handlers, NotInstalled, SlackPayloadHandler, SlackRequestVerifier
@@ -49,14 +49,14 @@ class SlackReceiver:
         home = HomeTab(
             services.queries, services.connections, overviews=overviews, api=api, people=people, workspaces=workspaces
         )
-        self._openings = Openings(services.inbox, api, people, workspaces, background)
+        self._questions = QuestionStarter(services.inbox, api, people, workspaces, background)
         handlers = Handlers(
             SlackMessageHandler(
                 services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background
             ),
             SlackClickHandler(services, answers, home, background),
-            Modals(services, answers, self._openings, home, background),
-            SlackCommandHandler(services, overviews, answers, self._openings, workspaces),
+            Modals(services, answers, self._questions, home, background),
+            SlackCommandHandler(services, overviews, answers, self._questions, workspaces),
             Shortcuts(answers, background),
             NotInstalled(background),
         )
@@ -102,7 +102,7 @@ class SlackReceiver:
         """Take nothing in any more, and give the answers that are still to be given. Posting goes on."""
         await self._connecting.close()
         await self._background.drain(DRAIN_SECONDS)
-        await self._openings.close()
+        await self._questions.close()
         if self._socket:
             await self._socket.close()
             await self._background.drain(0.0)  # what came in meanwhile was not acknowledged: Slack sends it again

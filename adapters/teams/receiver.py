@@ -57,7 +57,7 @@ class TeamsReceiver:
         duplicates = Duplicates(queries, connector, background, grace=patience.duplicate)
         clicks = TeamsClickHandler(services, answers, links, duplicates, background)
         commands = TeamsCommandHandler(queries, services.connections, answers, TeamsOverviews(queries, connector))
-        listening = TeamsMessageHandler(
+        messages = TeamsMessageHandler(
             services.inbox,
             queries,
             people=people,
@@ -71,11 +71,11 @@ class TeamsReceiver:
             answers=answers,
             clicks=clicks,
             dialogs=Dialogs(services, answers, sender.facts.colleague),
-            listening=listening,
+            messages=messages,
             background=background,
             within=patience.answer,
         )
-        self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), listening, invokes, sender.clock)
+        self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), messages, invokes, sender.clock)
 
     def routes(self) -> list[web.RouteDef]:
         """For the one aiohttp application."""

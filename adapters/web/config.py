@@ -1,4 +1,4 @@
-"""What the web platform has to be told: where it is served, to whom, and what the page says about the house."""
+"""What the web platform has to be told: where it is served, to whom, and what the page says about the server."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ToolServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What the page says about the house itself; asked for anew each time somebody looks."""
+    """What the page says about the server itself; asked for anew each time."""
 
     model_notice: str = ""
     """Shown as a banner, such as "No language model is connected…"; empty: no banner."""

@@ -24,7 +24,7 @@ THREADS_CHANGED = b""
 
 
 class EndedError(Exception):
-    """The reader was disconnected: too slow, another person now, or the house is closing."""
+    """The reader was disconnected: too slow, another person now, or the server is closing."""
 
 
 def frame(name: str, data: Mapping[str, Any]) -> bytes:

@@ -46,16 +46,16 @@ class WebReceiver:
         sessions = Sessions(config, self._clock)
         checks = RequestChecks(config, sessions)
         pages = Pages()
-        reception = SessionHandler(config, sessions, self._facts, hub)
+        session = SessionHandler(config, sessions, self._facts, hub)
         inbound = PageActions(config, self._services, hub, self._clock)
         accounts = Accounts(self._services)
         streams = EventStreams(self._services.queries, hub, self._sender.board)
         return [
             web.get("/", checks.page(pages.index)),
             web.get("/static/{name}", checks.page(pages.static)),
-            web.get("/api/session", checks.hello(reception.who)),
-            web.post("/api/session", checks.sign_in(reception.become)),
-            web.delete("/api/session", checks.sign_in(reception.leave)),
+            web.get("/api/session", checks.hello(session.who)),
+            web.post("/api/session", checks.sign_in(session.become)),
+            web.delete("/api/session", checks.sign_in(session.leave)),
             web.get("/api/threads", checks.reading(inbound.threads)),
             web.get("/api/events", checks.reading(streams.events), allow_head=False),
             web.post("/api/threads/{id}/messages", checks.acting(inbound.message)),

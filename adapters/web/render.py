@@ -236,11 +236,11 @@ class _Digests:
 
 def _arguments(arguments: Mapping[str, Any], digests: _Digests) -> list[Json]:
     lines = []
-    room = VALUES_LIMIT
+    left = VALUES_LIMIT
     for label, written in written_arguments(arguments):
         name = visible(label)
-        room -= len(written)
-        if room >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
+        left -= len(written)
+        if left >= 0 and before_suspicious(written, _MOST_SUSPICIOUS) == len(written):
             lines.append(_whole_line(name, visible(written)))
         else:
             part = first_part(written[: SHOWN_CHARACTERS + SHOWN_LINES])

@@ -26,7 +26,7 @@ from adapters.slack.render.forms import (
     reject_modal,
 )
 from adapters.slack.render.home import connections_piece, home_view, overview_piece
-from adapters.slack.render.posts import help_piece, note, opening, pieces
+from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.domain import Content, Form, GrantView, Notice, Overview, Said, Shown, Together, Vote
 from graph.interrupts import FieldType, FormField
 from tests.slack.shown import (
@@ -174,7 +174,7 @@ EXAMPLES: Mapping[str, Callable[[], Any]] = {
     "answer": _post(Said(ANSWER)),
     "notice": _post(Notice("I am waiting for Ben.", "warning")),
     "note": lambda: _message(note("Only Ben may decide this.")),
-    "opening": lambda: _message(opening("Ana", "book a room", "Where do we meet?")),
+    "opening": lambda: _message(thread_start("Ana", "book a room", "Where do we meet?")),
     "help": lambda: _message(help_piece()),
     "list": lambda: _message(overview_piece(OVERVIEW, lambda _shown: LINK)),
     "home": lambda: home_view(OVERVIEW, lambda _shown: LINK, ANA, (GRANT,), CONNECTIONS),

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.cards import argument_page, sign_in_piece
-from adapters.slack.render.posts import help_piece, note, opening, pieces
+from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.domain import Content, Notice, Vote
 from bot.safe_text import visible_excerpt
 from graph.interrupts import FormField
@@ -284,13 +284,13 @@ def test_the_fallback_is_escaped_however_long() -> None:
 
 
 def test_a_thread_of_a_command_begins_with_what_was_asked_word_for_word() -> None:
-    piece = opening("Ana", "book *it* <!here>", "the message")
+    piece = thread_start("Ana", "book *it* <!here>", "the message")
     first, asked, about, quoted = piece.blocks[0]["elements"]
     assert [element["text"] for element in first["elements"]] == ["Ana", " asks:"]
     assert asked == {"type": "rich_text_quote", "elements": [{"type": "text", "text": "book *it* <!here>"}]}
     assert quoted["elements"][0]["text"] == "the message"
     assert about["elements"][0]["text"] == "About this message:"
-    assert len(opening("Ana", "book").blocks[0]["elements"]) == 2
+    assert len(thread_start("Ana", "book").blocks[0]["elements"]) == 2
 
 
 def test_the_help_names_every_verb() -> None:

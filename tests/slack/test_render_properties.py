@@ -26,7 +26,7 @@ from adapters.slack.render.forms import (
 )
 from adapters.slack.render.home import connections_piece, home_view, overview_piece
 from adapters.slack.render.inputs import entries, error_blocks
-from adapters.slack.render.posts import help_piece, note, opening, pieces
+from adapters.slack.render.posts import help_piece, note, pieces, thread_start
 from bot.characters import is_kept_in_context, is_suspicious
 from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
 from graph.interrupts import FormField
@@ -113,7 +113,7 @@ def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(vie
 @HOSTILE
 @given(hostile_texts, hostile_texts, hostile_texts)
 def test_every_sentence_is_sound(name: str, text: str, quoted: str) -> None:
-    for piece in (note(text), opening(name, text, quoted), help_piece()):
+    for piece in (note(text), thread_start(name, text, quoted), help_piece()):
         assert_sound(piece)
     assert_sound_view(note_modal(name, text))
     assert_sound_view(ask_modal(quoted, ORIGIN))

@@ -46,7 +46,7 @@ from adapters.slack.actions import (
 )
 from adapters.slack.ids import slack_id, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, Openings, answer_until
+from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
 from adapters.slack.inbound.home_tab import HomeTab
 from adapters.slack.inbound.payloads import SlackClick, Submission, code_entry, code_key, origin_of_view
 from adapters.slack.render.blocks import Block
@@ -250,11 +250,16 @@ class Modals:
     """What each form does."""
 
     def __init__(
-        self, services: Services, answers: SlackAnswers, openings: Openings, home: HomeTab, background: BackgroundTasks
+        self,
+        services: Services,
+        answers: SlackAnswers,
+        questions: QuestionStarter,
+        home: HomeTab,
+        background: BackgroundTasks,
     ) -> None:
         self._services = services
         self._answers = answers
-        self._openings = openings
+        self._questions = questions
         self._home = home
         self._background = background
 
@@ -304,7 +309,7 @@ class Modals:
         location, until = submission.visitor.location, answer_until() - WHO_WITHIN
         direct = location.channel.startswith("D")
         asked = AskedQuestion(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
-        trouble = await self._openings.ask(asked)
+        trouble = await self._questions.ask(asked)
         return said("Not asked", trouble) if trouble else CLOSE
 
 

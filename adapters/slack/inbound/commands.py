@@ -26,7 +26,7 @@ from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.forms import ask_modal
 from adapters.slack.render.home import connections_piece, overview_piece
-from adapters.slack.render.posts import help_piece, note, opening
+from adapters.slack.render.posts import help_piece, note, thread_start
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, plain_text, with_names
@@ -39,7 +39,7 @@ from bot.services import Services
 
 log = structlog.get_logger(__name__)
 EVENT_TYPE = "countersign_opening"
-"""Under which an opening is marked as ours in its metadata, so that nobody takes it for an answer."""
+"""Under which a thread's first message is marked as ours in its metadata, so that nobody takes it for an answer."""
 QUOTE_LIMIT = 2_000
 """Characters of the message that somebody asks about."""
 ANSWER_WITHIN = 2.6
@@ -85,10 +85,10 @@ class AskedQuestion:
     """Timestamp of the message that it is about."""
     until: float = field(default_factory=answer_until, compare=False)
     use: str = field(default_factory=lambda: uuid4().hex, compare=False)
-    """Names the opening in its metadata."""
+    """Names the message in its metadata."""
 
 
-class Openings:
+class QuestionStarter:
     """Posts the question, then has it answered in the thread of that post. `close` in the end."""
 
     def __init__(
@@ -123,7 +123,7 @@ class Openings:
             ts = await self._post(asked, question, quoted)
         except CallFailed as failure:
             if failure.may_have_acted:
-                self._background.start(self._take_back(asked), "opening taken back")
+                self._background.start(self._take_back(asked), "question taken back")
             return trouble(failure)
         place = place_of(SlackLocation(location.team, location.channel, location.thread_ts or ts), direct=asked.direct)
         message = Message(
@@ -138,13 +138,13 @@ class Openings:
             await self._inbox.accept(message)
         except Exception:
             # Whatever it was: the question is not kept, and must not stand there as if it would be answered.
-            self._background.start(remove(self._api, location, ts), "opening taken back")
+            self._background.start(remove(self._api, location, ts), "question taken back")
             raise
         return ""
 
     async def _post(self, asked: AskedQuestion, question: str, quoted: str) -> str:
         location, user = asked.location, asked.visitor.user
-        piece = opening(
+        piece = thread_start(
             asked.person.name, self._readable(location.team, question), self._readable(location.team, quoted)
         )
         quiet = {"unfurl_links": False, "unfurl_media": False}
@@ -233,13 +233,13 @@ class SlackCommandHandler:
         services: Services,
         overviews: SlackOverviews,
         answers: SlackAnswers,
-        openings: Openings,
+        questions: QuestionStarter,
         workspaces: Workspaces,
     ) -> None:
         self._services = services
         self._overviews = overviews
         self._answers = answers
-        self._openings = openings
+        self._questions = questions
         self._workspaces = workspaces
 
     async def handle(self, command: SlashCommand) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class SlackCommandHandler:
             case "ask":
                 location = SlackLocation(visitor.team, visitor.location.channel)
                 question = AskedQuestion(visitor, person, command.text, location, command.direct, until=until)
-                trouble = await self._openings.ask(question)
+                trouble = await self._questions.ask(question)
                 return ephemeral(note(trouble)) if trouble else {}
 
     async def _approvals(self, command: SlashCommand, person: Person) -> SlackMessage:

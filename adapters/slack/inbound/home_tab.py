@@ -81,7 +81,7 @@ class HomeTab:
         self._workspaces = workspaces
 
     async def publish(self, visitor: SlackVisitor) -> None:
-        """Show them what concerns them. What Slack refuses is logged: they can open it again."""
+        """Show them what is about them. What Slack refuses is logged: they can open it again."""
         try:
             view = await self._view(visitor)
             await self._api.call(visitor.team, "views.publish", {"user_id": visitor.user, "view": view})

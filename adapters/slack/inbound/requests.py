@@ -83,7 +83,7 @@ class SlackRequestVerifier:
 
 
 class _SignedAt(SdkClock):
-    """The house's clock, for the verifier."""
+    """Our clock, for the verifier."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -194,7 +194,7 @@ _ANYTHING = re.compile("")
 class Handlers:
     """Who handles what."""
 
-    listening: SlackMessageHandler
+    messages: SlackMessageHandler
     clicks: SlackClickHandler
     modals: Modals
     commands: SlackCommandHandler
@@ -226,7 +226,7 @@ class SlackPayloadHandler:
 
 
 def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
-    listening, commands, shortcuts = handlers.listening, handlers.commands, handlers.shortcuts
+    messages, commands, shortcuts = handlers.messages, handlers.commands, handlers.shortcuts
 
     def hears(handle: Callable[[Mapping[str, Any], SlackRecipient], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         async def listener(event: Payload, context: AsyncBoltContext) -> None:
@@ -259,14 +259,14 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
             shortcuts.handle(shortcut, recipient.bot_user)
         await ack()
 
-    app.event("message")(hears(listening.message))
-    app.event("app_mention")(hears(listening.message))
-    app.event("app_home_opened")(hears(listening.home_opened))
-    app.event("assistant_thread_started")(hears(listening.agent_opened))
-    app.event("agent_session_stopped")(hears(listening.agent_stopped))
-    app.event("user_change")(hears(listening.person_changed))
-    app.event("app_uninstalled")(_whole(listening.uninstalled))
-    app.event("tokens_revoked")(_whole(listening.revoked))
+    app.event("message")(hears(messages.message))
+    app.event("app_mention")(hears(messages.message))
+    app.event("app_home_opened")(hears(messages.home_opened))
+    app.event("assistant_thread_started")(hears(messages.agent_opened))
+    app.event("agent_session_stopped")(hears(messages.agent_stopped))
+    app.event("user_change")(hears(messages.person_changed))
+    app.event("app_uninstalled")(_whole(messages.uninstalled))
+    app.event("tokens_revoked")(_whole(messages.revoked))
     app.event(_ANYTHING)(_not_known)
     app.action(_ANYTHING)(clicked)
     app.view(_ANYTHING)(submitted)

@@ -372,7 +372,7 @@ def _label(name: str) -> Block:
 
 
 def summary(pairs: Sequence[tuple[str, str]]) -> list[Block]:
-    """The same as elements of a rich text, one line each, where columns would take too much room."""
+    """The same as elements of a rich text, one line each, where columns would take too much space."""
     return [element for label, value in pairs for element in (run(f"\n{label}: ", "bold"), run(value))]
 
 

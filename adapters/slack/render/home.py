@@ -1,4 +1,4 @@
-"""The App Home, `/countersign approvals` and `/countersign connections`: what concerns one person."""
+"""The App Home, `/countersign approvals` and `/countersign connections`: what is about one person."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from bot.safe_text import link_host
 
 _SCOPES = 300
 _IN_A_QUESTION = 60
-"""Characters of a name where Slack has room for 300 in all."""
+"""Characters of a name where Slack has space for 300 in all."""
 _LISTED = 15
 """Accounts in the list of the slash command: three blocks each, of the 50 that a message has (Slack)."""
 NONE = "No account of yours is connected. When a tool needs one, I send you a link that only you can see."

@@ -102,13 +102,13 @@ MOST_TABLE_CHARACTERS = 9_500
 def table_blocks(grid: Grid) -> tuple[Block, ...]:
     """The table as one block, or as several by rows, each with its head; none when it fits into no block."""
     head, *body = grid.rows
-    room = MOST_TABLE_CHARACTERS - _size(head)
-    if len(head) > MOST_COLUMNS or any(_size(row) > room for row in body) or room < 0:
+    left = MOST_TABLE_CHARACTERS - _size(head)
+    if len(head) > MOST_COLUMNS or any(_size(row) > left for row in body) or left < 0:
         return ()
     tables: list[list[tuple[Elements, ...]]] = [[]]
     taken = 0
     for row in body:
-        if len(tables[-1]) == MOST_ROWS - 1 or taken + _size(row) > room:
+        if len(tables[-1]) == MOST_ROWS - 1 or taken + _size(row) > left:
             tables.append([])
             taken = 0
         tables[-1].append(row)
@@ -465,13 +465,13 @@ def _list(listing: Listing, items: Sequence[Elements], before: int) -> Block:
 def cut(elements: Elements, longest: int = LONGEST_TEXT) -> list[Elements]:
     """The elements in groups of at most `longest` characters. Links stay whole."""
     groups: list[list[Block]] = [[]]
-    room = longest
+    left = longest
     for element in chain.from_iterable(_short_elements(element, longest) for element in elements):
-        if size([element]) > room and groups[-1]:
+        if size([element]) > left and groups[-1]:
             groups.append([])
-            room = longest
+            left = longest
         groups[-1].append(element)
-        room -= size([element])
+        left -= size([element])
     return [tuple(group) for group in groups]
 
 

@@ -71,7 +71,7 @@ def note(text: str) -> SlackMessage:
     return piece([sentence(shown)], shown)
 
 
-def opening(name: str, text: str, quoted: str = "") -> SlackMessage:
+def thread_start(name: str, text: str, quoted: str = "") -> SlackMessage:
     """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
     who, question = line(name, NAME), passage(text, LONGEST_TEXT)
     said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]

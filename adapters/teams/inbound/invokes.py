@@ -45,7 +45,7 @@ class Invokes:
         answers: TeamsAnswers,
         clicks: TeamsClickHandler,
         dialogs: Dialogs,
-        listening: TeamsMessageHandler,
+        messages: TeamsMessageHandler,
         background: BackgroundTasks,
         within: float,
     ) -> None:
@@ -53,7 +53,7 @@ class Invokes:
         self._answers = answers
         self._clicks = clicks
         self._dialogs = dialogs
-        self._listening = listening
+        self._messages = messages
         self._background = background
         self._within = within
         self._handlers: dict[str, Handler] = {
@@ -117,7 +117,7 @@ class Invokes:
     async def _opinion(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         opinion = read_opinion(activity)
         if opinion is not None and visitor.message:
-            await self._listening.thinks(visitor, opinion)
+            await self._messages.thinks(visitor, opinion)
         return NOTHING
 
     async def _verified(self, activity: Activity, visitor: TeamsVisitor) -> Reply:

@@ -34,11 +34,11 @@ class ActivityVerifier:
     """Lets in what the Bot Connector has signed."""
 
     def __init__(
-        self, config: TeamsConfig, turns: Turns, listening: TeamsMessageHandler, invokes: Invokes, clock: Clock
+        self, config: TeamsConfig, turns: Turns, messages: TeamsMessageHandler, invokes: Invokes, clock: Clock
     ) -> None:
         self._config = config
         self._turns = turns
-        self._listening = listening
+        self._messages = messages
         self._invokes = invokes
         self._clock = clock
 
@@ -70,7 +70,7 @@ class ActivityVerifier:
             reply = await self._invokes.answer(activity, recipient, arrived)
             return ActivityAnswer(reply.status, reply.body)
         try:
-            await self._listening.take(activity, recipient, size)
+            await self._messages.take(activity, recipient, size)
         except Exception:
             # Whatever the records' trouble is: it is not on disk, so that it is not to be acknowledged.
             log.exception("teams_activity_not_kept", activity=activity["type"][:50])

@@ -68,7 +68,7 @@ def loses_characters(text: str) -> bool:
 
 
 # ----------------------------------------------------------- one function for each element and action
-# They build. That the whole fits into a card is seen to by `room.fitted`.
+# They build. That the whole fits into a card is seen to by `fitted`.
 
 
 Element = dict[str, Any]

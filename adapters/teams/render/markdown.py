@@ -337,13 +337,13 @@ def packed(parts: Iterable[AnswerPart], longest: int = LONGEST_MESSAGE) -> tuple
     """Pieces on pages, each as full as it may be."""
     made: list[Page] = []
     texts: list[str] = []
-    room, citations = longest, Citations()
+    left, citations = longest, Citations()
 
     def turn() -> None:
-        nonlocal texts, room, citations
+        nonlocal texts, left, citations
         if texts:
             made.append(Page("".join(texts), citations))
-        texts, room, citations = [], longest, Citations()
+        texts, left, citations = [], longest, Citations()
 
     for piece in parts:
         if len(piece.plain) > longest:
@@ -352,14 +352,14 @@ def packed(parts: Iterable[AnswerPart], longest: int = LONGEST_MESSAGE) -> tuple
             continue
         noted = citations.copy()
         written = [piece.gap, piece.written(noted)] if texts else [piece.written(noted)]
-        if texts and sum(map(units, written)) > room:
+        if texts and sum(map(units, written)) > left:
             turn()
             noted = Citations()
             written = [piece.written(noted)]
         needed = sum(map(units, written))
-        if needed <= room:
+        if needed <= left:
             texts += written
-            room, citations = room - needed, noted
+            left, citations = left - needed, noted
         else:
             half = max(len(piece.plain) // 2, _SHORTEST_PART)
             made += packed(piece.torn(min(half, _LONGEST_PART)), longest)

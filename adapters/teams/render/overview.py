@@ -1,4 +1,4 @@
-"""The list that the command `approvals` gives: what concerns one person.
+"""The list that the command `approvals` gives: what is about one person.
 
 Its buttons lead to dialogs and to the cards themselves. None settles anything by itself: a click is answered with the
 next state of its card, which would take the list's place.
@@ -80,10 +80,10 @@ def overview_card(
 def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
     """A heading and as many whole entries, of `count`, as fit into that share of a card."""
     made: list[Element] = []
-    room = int(share * (MAX_CARD_BYTES - 2_000))
+    bytes_left = int(share * (MAX_CARD_BYTES - 2_000))
     for entry in islice(entries, _LISTED):
-        room -= weight(entry)
-        if room < 0:
+        bytes_left -= weight(entry)
+        if bytes_left < 0:
             break
         made.append(entry)
     left = count - len(made)
@@ -180,11 +180,11 @@ NONE = "You have connected no account. I ask you for one when a tool needs it."
 def connections_card(connections: Sequence[ConnectionView]) -> Element:
     """The accounts that a person has connected, as many as fit."""
     body: list[Element] = []
-    room = _LIST_BYTES
+    bytes_left = _LIST_BYTES
     for view in connections:
         entry = connection_entry(view)
-        room -= weight(entry)
-        if room < 0:
+        bytes_left -= weight(entry)
+        if bytes_left < 0:
             break
         body.append(entry)
     left = len(connections) - len(body)

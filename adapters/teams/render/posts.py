@@ -102,7 +102,7 @@ def card_of(content: Content, *, decides: bool, asked: bool = False, mine: bool 
 
 
 def note(text: str) -> Activity:
-    """A sentence of the house, perhaps for one person."""
+    """A sentence of the bot's, perhaps for one person."""
     return _text(_literal(text))
 
 
@@ -119,7 +119,7 @@ def help_activity() -> Activity:
 def overview_activity(
     overview: Overview, grants: Sequence[GrantView] = (), connections: Sequence[ConnectionView] = ()
 ) -> Activity:
-    """What concerns one person, what they always allow themselves, and their accounts."""
+    """What is about one person, what they always allow themselves, and their accounts."""
     return _message(overview_card(overview, grants, connections), overview_summary(overview))
 
 
