@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from adapters.shared import actions
+from adapters.shared.clicks import Act, settle
 from adapters.web.access import PageVisitor, json_answer
 from adapters.web.bodies import (
     AnswerBody,
@@ -43,9 +45,7 @@ from bot.domain import (
     AlreadySettled,
     ClickResult,
     Clock,
-    CodeEntry,
     Decision,
-    Dismissal,
     Form,
     FormAnswer,
     Handover,
@@ -53,12 +53,10 @@ from bot.domain import (
     Invalid,
     Message,
     MessageView,
-    OutcomeChoice,
     OutcomeView,
     Place,
     Refused,
     Settled,
-    SignInReply,
     SignInView,
     Unknown,
 )
@@ -86,7 +84,7 @@ def thread_id_of(text: str) -> str:
 
 
 class PageActions:
-    """The page's actions, one method each."""
+    """What the page asks for and does, one method each."""
 
     def __init__(self, config: WebConfig, services: Services, hub: Hub, clock: Clock) -> None:
         self._config = config
@@ -185,8 +183,7 @@ class PageActions:
     async def take_back(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""
         body = await read_body(request, ClickBody)
-        key = click_key(body.id, visitor)
-        return click_answer(await self._services.approvals.withdraw_request(key, id_of(request), visitor.person))
+        return await self._settled(request, visitor, actions.TAKE_BACK, body.id)
 
     async def grants(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants`: the visitor's own."""
@@ -195,7 +192,7 @@ class PageActions:
 
     async def revoke(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`DELETE /api/grants/{id}`."""
-        return click_answer(await self._services.approvals.revoke_standing_approval(id_of(request), visitor.person))
+        return await self._settled(request, visitor, actions.REVOKE)
 
     async def form(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/approvals/{id}/form`."""
@@ -218,20 +215,55 @@ class PageActions:
     async def dismiss(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/clarifications/{id}/dismissal`: no answer to a tool's question."""
         body = await read_body(request, DismissalBody)
-        dismissal = Dismissal(click_key(body.id, visitor), visitor.person, id_of(request), body.action)
-        return click_answer(await self._services.questions.dismiss(dismissal))
+        return await self._settled(request, visitor, body.action, body.id)
 
     async def outcome(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/outcomes/{id}`."""
         body = await read_body(request, OutcomeBody)
-        choice = OutcomeChoice(click_key(body.id, visitor), visitor.person, id_of(request), body.choice)
-        return click_answer(await self._services.approvals.settle_outcome(choice))
+        return await self._settled(request, visitor, body.choice, body.id)
 
     async def stop(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/threads/{id}/stop`."""
         thread_id = thread_id_of(request.match_info["id"])
         body = await read_body(request, ClickBody)
         return click_answer(await self._services.inbox.stop(click_key(body.id, visitor), thread_id, visitor.person))
+
+    async def link(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the
+        service knows who that is."""
+        link = await self._services.sign_in_links.link(id_of(request), visitor.person.person_id)
+        if not isinstance(link, str):
+            return click_answer(link)
+        shown = await self._services.queries.shown(id_of(request))
+        view = shown[0].post.content if shown else None
+        said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
+        return json_answer({"url": link, "message": passage(said)})
+
+    async def reply(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""
+        body = await read_body(request, SignInBody)
+        action = actions.SIGNED_IN if body.done else actions.NOT_NOW
+        return await self._settled(request, visitor, action, body.id)
+
+    async def code(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`POST /api/sign-ins/{id}/code`: what the browser showed in the end."""
+        body = await read_body(request, CodeBody)
+        return await self._settled(request, visitor, actions.ENTER_CODE, body.id, body.code)
+
+    async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`GET /api/connections`: the visitor's own."""
+        return json_answer(connections_json(await self._services.connections.of_person(visitor.person)))
+
+    async def disconnect(self, request: web.Request, visitor: PageVisitor) -> web.Response:
+        """`DELETE /api/connections/{id}`: doing it twice is doing it once."""
+        return await self._settled(request, visitor, actions.DISCONNECT)
+
+    async def _settled(
+        self, request: web.Request, visitor: PageVisitor, action: str, click_id: str = "", typed: str = ""
+    ) -> web.Response:
+        key = click_key(click_id, visitor)
+        act = Act(action, key, visitor.person, id_of(request), lambda _name: typed, lambda _form: {})
+        return click_answer(await settle(self._services, act))
 
 
 # --------------------------------------------- clicks: their key, the id in their address, the answer
@@ -268,44 +300,3 @@ def id_of(request: web.Request) -> str:
     if len(text) > 500 or "\0" in text or not text.isprintable():
         raise RefusalError(404, "There is no such thing here.")
     return text
-
-
-# ---------------------------------------------------------- accounts: links, codes, what is connected
-
-
-class Accounts:
-    """What the page asks for accounts, one method each."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    async def link(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`GET /api/sign-ins/{id}/link`, with what the server says of it: for its owner alone; the
-        service knows who that is."""
-        link = await self._services.sign_in_links.link(id_of(request), visitor.person.person_id)
-        if not isinstance(link, str):
-            return click_answer(link)
-        shown = await self._services.queries.shown(id_of(request))
-        view = shown[0].post.content if shown else None
-        said = view.message if isinstance(view, SignInView) and view.owner_id == visitor.person.person_id else ""
-        return json_answer({"url": link, "message": passage(said)})
-
-    async def reply(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`POST /api/sign-ins/{id}`: "I have signed in", or "Not now"."""
-        body = await read_body(request, SignInBody)
-        reply = SignInReply(click_key(body.id, visitor), visitor.person, id_of(request), body.done)
-        return click_answer(await self._services.connections.sign_in_reply(reply))
-
-    async def code(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`POST /api/sign-ins/{id}/code`: what the browser showed in the end."""
-        body = await read_body(request, CodeBody)
-        entry = CodeEntry(click_key(body.id, visitor), visitor.person, body.code, id_of(request))
-        return click_answer(await self._services.connections.enter_code(entry))
-
-    async def connections(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`GET /api/connections`: the visitor's own."""
-        return json_answer(connections_json(await self._services.connections.of_person(visitor.person)))
-
-    async def disconnect(self, request: web.Request, visitor: PageVisitor) -> web.Response:
-        """`DELETE /api/connections/{id}`: doing it twice is doing it once."""
-        return click_answer(await self._services.connections.disconnect(id_of(request), visitor.person))

@@ -14,7 +14,7 @@ from adapters.web.access import PageVisitor, PasswordGate, RequestChecks, Sessio
 from adapters.web.bodies import RefusalError, WhoBody, read_body
 from adapters.web.config import PageFacts, WebConfig
 from adapters.web.events import EventStreams
-from adapters.web.inbound import Accounts, PageActions
+from adapters.web.inbound import PageActions
 from adapters.web.live import Hub
 from adapters.web.render import facts_json, person_json
 from adapters.web.sender import WebSender
@@ -48,7 +48,6 @@ class WebReceiver:
         pages = Pages()
         session = SessionHandler(config, sessions, self._facts, hub)
         inbound = PageActions(config, self._services, hub, self._clock)
-        accounts = Accounts(self._services)
         streams = EventStreams(self._services.queries, hub, self._sender.board)
         return [
             web.get("/", checks.page(pages.index)),
@@ -74,11 +73,11 @@ class WebReceiver:
             web.post("/api/clarifications/{id}/answer", checks.acting(inbound.answer)),
             web.post("/api/clarifications/{id}/dismissal", checks.acting(inbound.dismiss)),
             web.post("/api/outcomes/{id}", checks.acting(inbound.outcome)),
-            web.get("/api/sign-ins/{id}/link", checks.reading(accounts.link)),
-            web.post("/api/sign-ins/{id}", checks.acting(accounts.reply)),
-            web.post("/api/sign-ins/{id}/code", checks.acting(accounts.code)),
-            web.get("/api/connections", checks.reading(accounts.connections)),
-            web.delete("/api/connections/{id}", checks.acting(accounts.disconnect)),
+            web.get("/api/sign-ins/{id}/link", checks.reading(inbound.link)),
+            web.post("/api/sign-ins/{id}", checks.acting(inbound.reply)),
+            web.post("/api/sign-ins/{id}/code", checks.acting(inbound.code)),
+            web.get("/api/connections", checks.reading(inbound.connections)),
+            web.delete("/api/connections/{id}", checks.acting(inbound.disconnect)),
         ]
 
 
