@@ -48,6 +48,7 @@ _DIGITS = 8
 _CALL_DIGITS = 12
 """Of a whole value's: so many that no two calls are made to share one by trying (2^24 cards for a chance of a half)."""
 _MASK = re.compile(r"\[secret: [a-z][a-z0-9 -]{0,39}(?:, [0-9,]+ characters?, #[0-9a-f]{8,64})?\]")
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _HALF_ESCAPE = re.compile(r"(\\+)(?:u[0-9A-Fa-f]{0,3})?\Z")
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LONGEST_RUN = 64
@@ -168,6 +169,11 @@ def fingerprint_key(encryption_key: bytes) -> bytes:
     """The key for fingerprints, made of the key (the first of several) that seals what is kept: constant as long as
     that one stays the first, and useless for opening anything."""
     return hmac.digest(encryption_key.split(b",")[0].strip(), b"countersign: fingerprints of masks", "sha256")
+
+
+def masks_in(text: str, hidden: Mapping[str, str]) -> set[str]:
+    """Which of these masks stand in a text. Linear in the length of the text, however many masks there are."""
+    return {found[0] for found in _IN_BRACKETS.finditer(text)} & hidden.keys()
 
 
 def unmasked(value: Any, hidden: Mapping[str, str]) -> Any:

@@ -161,7 +161,7 @@ class Approvals:
         if decision.always_for is not None and not _may_be_granted(row, decision):
             return Refused("This cannot be allowed for a while: please decide it for this once.")
         if decision.verb == "approve" and decision.arguments is not None:
-            edit = self._edit(row, decision.arguments)
+            edit = await self._edit(row, decision.arguments)
             if isinstance(edit, _Edit):
                 return await self._change(tx, row, decision, known, edit)
             if edit is not None:
@@ -229,11 +229,15 @@ class Approvals:
         )
         return f", and allowed for {name_of(decision.always_for)} when you ask for the same again"
 
-    def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
+    async def _edit(self, row: ApprovalRow, values: Mapping[str, Any]) -> _Edit | Invalid | Refused | None:
         """The edited arguments; `None` when nothing was changed."""
         tool = self._tool(row)
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
+        # In a thread: masking a megabyte of arguments, and checking and comparing them, takes half a second.
+        return await asyncio.to_thread(self._edited, row, tool, values)
+
+    def _edited(self, row: ApprovalRow, tool: Tool, values: Mapping[str, Any]) -> _Edit | Invalid | None:
         asked, editable = row.asked.arguments, row.asked.ask.editable
         arguments = read_form(tool.input_schema, asked, editable, values, masked=self._redactor.for_card(asked))
         if isinstance(arguments, FormErrors):

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,7 @@ from bot.schemas.measuring import referred_to
 from graph.calls import storable
 from graph.interrupts import FieldType, FormField
 from graph.models.tool_calls import trouble_with
-from policies.redaction import NOT_SHOWN, Masked, unmasked
+from policies.redaction import NOT_SHOWN, Masked, masks_in, unmasked
 
 MASKED = (
     "A mask in square brackets stands for what it hides: leave it as it is, move it within this field, or take it out. "
@@ -102,9 +103,8 @@ def _shown(arguments: Mapping[str, Any], masked: Masked | None) -> dict[str, Any
 
 def _with_secrets(entered: Any, shown: Any, before: Any, hidden: Mapping[str, str]) -> Any:
     """What was entered, with what is behind the masks of its field. Raises `EntryError`."""
-    written, was = _as_text(entered), _as_text(shown)
-    here = {mask: secret for mask, secret in hidden.items() if mask in was}
-    if any(mask in written for mask in hidden.keys() - here.keys()):
+    here = {mask: hidden[mask] for mask in masks_in(_as_text(shown), hidden)}
+    if masks_in(_as_text(entered), hidden) - here.keys():
         raise EntryError(MASKED)  # of another field
     if shown == before:
         return entered  # nothing is masked here, so that nothing in it is to be read as a mask
@@ -208,7 +208,7 @@ def read_elicited(
     properties = as_mapping(as_mapping(schema).get("properties"))
     drawn = {one.form_field.name: one.choices for one in inputs(schema, {}, None)}
     chosen = {n: drawn[n].get(v, v) if isinstance(v, str) and n in drawn else v for n, v in answers.items()}
-    meant = {name: _meant(as_mapping(properties.get(name)), value) for name, value in chosen.items()}
+    meant = {name: _Meanings(as_mapping(properties.get(name))).of(value) for name, value in chosen.items()}
     from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never need it
 
     trouble = trouble_with(meant)
@@ -216,12 +216,29 @@ def read_elicited(
     return FormErrors(errors) if errors else meant
 
 
-def _meant(schema: Mapping[str, Any], value: Any) -> Any:
-    if isinstance(value, list):
-        items = as_mapping(schema.get("items"))
-        return [_meant(items, item) for item in value]
-    titles = _titles(schema)
-    return titles.get(value, value) if isinstance(value, str) and value not in titles.values() else value
+class _Meanings:
+    """What the titles of options in a schema stand for. Read from it once, however many values are chosen."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+
+    def of(self, value: Any) -> Any:
+        """The value that was meant; in a list, each one."""
+        if isinstance(value, list):
+            return [self._items.of(item) for item in value]
+        return self._titles.get(value, value) if isinstance(value, str) and value not in self._values else value
+
+    @cached_property
+    def _items(self) -> _Meanings:
+        return _Meanings(as_mapping(self._schema.get("items")))
+
+    @cached_property
+    def _titles(self) -> Mapping[str, Any]:
+        return _titles(self._schema)
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        return frozenset(value for value in self._titles.values() if isinstance(value, str))
 
 
 def _titles(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -164,6 +165,21 @@ def test_options_stand_for_their_values(schema: dict[str, Any], typed: Any, mean
     field = FormField(name="x", type=FieldType.JSON if isinstance(typed, list) else FieldType.TEXT)
     whole = {"type": "object", "properties": {"x": schema}}
     assert read_elicited([field], whole, {"x": typed}) == {"x": meant}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_many_chosen_options_of_many_are_looked_up(depth: int) -> None:
+    """Rule 13: a server chooses the options, and what is chosen at first."""
+    items: dict[str, Any] = {"oneOf": [{"const": f"c{number}", "title": f"t{number}"} for number in range(1_700)]}
+    chosen: Any = ["t1"] * 3_000
+    if depth > 1:
+        items, chosen = {"type": "array", "items": items}, [["t1"]] * 2_400
+    whole = {"type": "object", "properties": {"x": {"type": "array", "items": items, "maxItems": 1}}}
+    field = FormField(name="x", type=FieldType.JSON)
+    read_elicited([field], whole, {"x": []})  # what checks is imported
+    began = time.thread_time()
+    assert isinstance(read_elicited([field], whole, {"x": chosen}), FormErrors)
+    assert time.thread_time() - began < 0.3  # 2 s before; most of it is what checking may take
 
 
 async def said_in_the_thread(stage: Stage, text: str) -> FragileAgent:

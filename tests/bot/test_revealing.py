@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bot.domain import Form, Hidden, Refused, Unknown
+from bot.approvals import decisions
+from bot.domain import Form, Hidden, Refused, Settled, Unknown
 from bot.records.tables import audit
 from policies import redaction
 from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
@@ -99,3 +100,19 @@ async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, m
     assert threads
     assert threading.main_thread().name not in threads
     assert len(threads) <= 3, "what is shown, what is posted at the same time, and the form"
+
+
+async def test_a_form_that_comes_back_is_read_in_a_thread(desks: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 13: a megabyte of arguments is masked and checked again."""
+    threads: list[str] = []
+    read = decisions.read_form
+
+    def noted(*given: Any, **how: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(*given, **how)
+
+    monkeypatch.setattr(decisions, "read_form", noted)
+    approval_id = await desks.ask(what=f"lamp {TOKEN}")
+    assert isinstance(await desks.edit(BEN, approval_id, {"what": "chair"}), Settled)
+    assert len(threads) == 1
+    assert threading.main_thread().name not in threads
