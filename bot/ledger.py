@@ -66,7 +66,7 @@ class AttemptLedger:
         """Starts an attempt, or lets the one go on that waits in the middle of the call.
 
         Returns:
-            `Existing` when the call has an outcome or waits for a person's word; `NotPermitted` when it has no right
+            `Existing` when the call has an outcome or waits for a person's word; `NotApproved` when it has no right
             to run. Nothing is started then.
         """
         async with self._database.writing() as tx:

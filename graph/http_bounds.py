@@ -1,5 +1,5 @@
 """What our HTTP clients take from services outside, whichever library speaks: short heads, no cookies, and bodies piece
-by piece (rule 13)."""
+by piece (rule 13 in docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MOST_REMEMBERED = 4_096
 
 
 class PolicyError(Exception):
-    """A policy that cannot be used; the start stops with it (rule 9).
+    """A policy that cannot be used; the start stops with it (rule 9 in docs/architecture.md).
 
     `source` names the policy (usually a path), `line` counts from 1 and is `None` only when there is no text to point
     into (the file cannot be read), `reason` says what is wrong and what to do.

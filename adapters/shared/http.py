@@ -1,4 +1,5 @@
-"""Requests to services outside: bounded in time and size, and with one failure. Nothing here blocks (rule 13)."""
+"""Requests to services outside: bounded in time and size, and with one failure. Nothing here blocks
+(rule 13 in docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ids of DESIGN section 2 as Slack spells them: people, places, messages, clicks."""
+"""The ids that the rest of the product knows people, places, messages and clicks by, made from Slack's."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class CallEnd:
     attempt: int | None = None
     """Which try it was; `None`: the call was not made."""
     judged: Mapping[str, Any] | None = None
-    """`bot.audit.entries` of it; `None`: it was not judged."""
+    """What the policy said of it, as `bot.audit.entries.judgement` writes it; `None`: it was not judged."""
     approval_id: str | None = None
     digest: str = ""
     duration: float | None = None

@@ -90,7 +90,7 @@ def _by_field(errors: Iterable[ValidationError], fields: Collection[str]) -> dic
 
 @cache
 def _formats() -> Mapping[str, Format]:
-    """The formats that forms check, dates and times as forms write them (see `moments`)."""
+    """The formats that forms check, dates and times as `bot.forms.values` reads them."""
     return {
         "date": lambda text: parse_date(text) is not None,
         "date-time": lambda text: parse_date_time(text) is not None,

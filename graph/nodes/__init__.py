@@ -1,4 +1,4 @@
-"""The steps of the workflow, one file each. Every interrupt has a node of its own."""
+"""The nodes of the workflow. Every interrupt has a node of its own, those in the middle of a call in `use_tools`."""
 
 from __future__ import annotations
 

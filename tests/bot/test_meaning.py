@@ -1,4 +1,4 @@
-"""What a message means while something is pending in its thread (DESIGN.md, section 3)."""
+"""What a message means while something is pending in its thread (docs/architecture.md)."""
 
 from __future__ import annotations
 
