@@ -131,6 +131,7 @@ async def test_a_question_that_never_gets_an_answer_is_put_again(database: Datab
     await directory.close()
 
 
+@pytest.mark.waits
 async def test_handing_over_by_address_answers_in_time_though_two_look_ups_hang_one_after_the_other(
     desks: Desks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

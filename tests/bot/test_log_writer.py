@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CHATTY = """
 import asyncio, logging, sys, time
+import pytest
+
 from bot.logs import WrittenByThread
 
 log = logging.getLogger()
@@ -53,6 +55,7 @@ async def test_a_log_that_nobody_reads_holds_up_nobody_and_says_later_how_much_w
     assert dropped > 0
 
 
+@pytest.mark.waits
 async def test_a_process_whose_log_nobody_reads_ends_all_the_same() -> None:
     chatty = process(CHATTY.replace("sys.stdin.readline()", "pass"))
     try:

@@ -116,6 +116,7 @@ def test_a_record_s_value_is_masked_for_the_name_beside_it() -> None:
     assert REDACTOR.for_card(records).value == records
 
 
+@pytest.mark.waits
 def test_rules_that_were_cut_off_or_are_of_another_version_are_translated_from_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

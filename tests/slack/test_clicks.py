@@ -78,6 +78,7 @@ async def test_a_click_on_something_that_is_gone_is_told_so() -> None:
         await house.hears("no such approval")
 
 
+@pytest.mark.waits
 async def test_who_cannot_be_looked_up_decides_nothing() -> None:
     async with serving() as house:
         card = await a_card(house)
@@ -88,6 +89,7 @@ async def test_who_cannot_be_looked_up_decides_nothing() -> None:
         assert house.services.decisions == []
 
 
+@pytest.mark.waits
 async def test_a_slow_slack_does_not_hold_up_the_answer_to_a_click() -> None:
     async with serving() as house:
         card = await a_card(house)

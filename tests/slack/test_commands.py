@@ -95,6 +95,7 @@ async def test_where_we_cannot_post_the_person_is_told_what_to_do(channel: str, 
         assert house.services.messages == []
 
 
+@pytest.mark.waits
 async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
     async with serving() as house:
         house.slack.fail("chat.postMessage", drop=True)

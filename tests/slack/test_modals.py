@@ -90,6 +90,7 @@ async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
         assert "Counted: 1 of 2" in json.dumps(submitted.view)
 
 
+@pytest.mark.waits
 async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
     async with serving() as house:
         view = an_approval()

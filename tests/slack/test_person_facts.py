@@ -101,6 +101,7 @@ async def test_without_the_scope_a_group_could_not_be_found_out(slack: FakeSlack
         assert await facts.in_group(ANA, GROUP) is None
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("trouble", [{"status": 503}, {"error": "missing_scope"}])
 async def test_while_slack_does_not_answer_nothing_could_be_found_out(slack: FakeSlack, trouble: Any) -> None:
     for method in ("usergroups.users.list", "conversations.members", "users.info"):
@@ -195,6 +196,7 @@ async def test_without_the_scope_nobody_has_an_address(slack: FakeSlack) -> None
         assert await facts.account_of("slack:T1:U9") == AccountFacts(is_member=True)
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize(("allow_guests", "is_member"), [(False, True), (True, None)])
 async def test_who_cannot_be_looked_up_is_a_member_where_only_members_may_use_the_bot(
     slack: FakeSlack, *, allow_guests: bool, is_member: bool | None

@@ -43,6 +43,7 @@ async def test_a_token_that_slack_refuses_stops_the_start_with_a_sentence() -> N
         assert "xoxb-wrong" not in str(refused.value)
 
 
+@pytest.mark.waits
 async def test_a_slack_that_cannot_be_reached_does_not_stop_the_start() -> None:
     async with fake_slack() as slack:
         slack.fail("auth.test", status=503, times=2)

@@ -389,6 +389,7 @@ async def test_keys_that_serve_well_make_nobody_wait_while_microsoft_cannot_be_r
     assert len(teams.calls_of("metadata")) == 2
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("verb", ["metadata", "keys"])
 async def test_who_clicks_with_a_key_that_served_well_does_not_wait_for_one_who_does_not_answer(
     teams: FakeTeams, verb: str

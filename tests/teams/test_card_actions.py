@@ -144,6 +144,7 @@ async def test_guests_may_not_click(house: Served) -> None:
     assert house.services.decisions == []
 
 
+@pytest.mark.waits
 async def test_whoever_cannot_be_looked_up_is_not_let_in(house: Served) -> None:
     card = await a_card(house)
     house.teams.fail("member", status=500, times=9)
@@ -159,6 +160,7 @@ async def test_records_that_fail_are_said_to_the_clicker(house: Served) -> None:
     assert (answer.status, answer.message) == (200, WENT_WRONG)
 
 
+@pytest.mark.waits
 async def test_what_takes_too_long_goes_on_without_the_clicker() -> None:
     async with serving(patience=Patience(answer=0.3)) as house:
         card = await a_card(house)

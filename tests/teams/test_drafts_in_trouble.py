@@ -108,6 +108,7 @@ async def test_where_streams_are_refused_the_bot_types_and_they_are_not_tried_ag
     assert len([call for call in stage.teams.calls_of("send") if "streaminfo" in str(call.body)]) == 1
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("status", [429, 502, 503])
 async def test_updates_that_fail_for_a_while_are_made_up_for(stage: Stage, status: int) -> None:
     live = stage.live()
