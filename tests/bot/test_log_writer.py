@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CHATTY = """
 import asyncio, logging, sys, time
-import pytest
-
 from bot.logs import WrittenByThread
 
 log = logging.getLogger()
