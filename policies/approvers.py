@@ -53,7 +53,7 @@ class CouldNotFindOut:
 Permission = Permitted | NotPermitted | CouldNotFindOut
 
 
-def may_decide(ask: Ask, decider: Decider) -> Permission:
+def judge_decider(ask: Ask, decider: Decider) -> Permission:
     """Whether this person may approve or reject what `ask` waits for. Pure; raises nothing.
 
     One approver entry that fits suffices. `requester` means the author of the turn's message, never an editor. With
@@ -83,7 +83,7 @@ def several_may_decide(ask: Ask, requesters: Sequence[str]) -> bool:
 
 
 def groups_to_look_up(ask: Ask) -> frozenset[str]:
-    """The group references to look up before `may_decide`."""
+    """The group references to look up before `judge_decider`."""
     return frozenset(filter(is_group, ask.approvers))
 
 
@@ -124,7 +124,7 @@ def approvers_at(ask: Ask, asked_at: float, now: float) -> tuple[str, ...]:
 
 
 def as_of(ask: Ask, asked_at: float, now: float) -> Ask:
-    """The same demands with the approvers of now, for `may_decide` and the card's words."""
+    """The same demands with the approvers of now, for `judge_decider` and the card's words."""
     approvers = approvers_at(ask, asked_at, now)
     return ask if approvers == ask.approvers else ask.model_copy(update={"approvers": approvers})
 
@@ -375,7 +375,7 @@ def under_grants(
     """
     if not isinstance(verdict, Ask) or not grant_offered(verdict, risks_of(call, verdict)):
         return verdict
-    if not isinstance(may_decide(verdict, requester), Permitted):
+    if not isinstance(judge_decider(verdict, requester), Permitted):
         return verdict
     grant = covered(grants, call, requester.person, now)
     if grant is None:

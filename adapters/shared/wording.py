@@ -135,7 +135,7 @@ def risk(view: ApprovalView, space: Space = WHOLE) -> str:
     return space.line(", ".join(view.risk), NAMES)
 
 
-def may_decide(view: ApprovalView, space: Space = WHOLE) -> str:
+def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who may decide."""
     return space.line(view.may_decide, 4 * NAMES)
 

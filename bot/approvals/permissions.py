@@ -21,7 +21,7 @@ from policies.approvers import (
     Permitted,
     as_of,
     groups_to_look_up,
-    may_decide,
+    judge_decider,
     vote_counts,
 )
 from policies.model import Ask, home_of, is_group
@@ -104,7 +104,7 @@ def permission_of(row: ApprovalRow, person_id: str, known: Known, now: float) ->
     outside = outsider_refusal(row, person_id, now)
     if outside is not None:
         return outside
-    permission = may_decide(ask, _decider(row, person_id, known))
+    permission = judge_decider(ask, _decider(row, person_id, known))
     if not isinstance(permission, Permitted):
         return permission
     requesters = requesters_of(row, known)
@@ -123,7 +123,7 @@ def authority_of(row: ApprovalRow, person_id: str, known: Known, now: float) -> 
     listed = row.asked.ask.approvers
     for approver in as_of(row.asked.ask, row.asked_at, now).approvers:
         alone = row.asked.ask.model_copy(update={"approvers": (approver,)})
-        if isinstance(may_decide(alone, decider), Permitted):
+        if isinstance(judge_decider(alone, decider), Permitted):
             return _in_words(approver) if approver in listed else "escalation"
     return ""
 
@@ -171,7 +171,7 @@ def _if_apart(people: frozenset[str]) -> frozenset[str]:
 def _is_permitted_anyhow(ask: Ask, row: ApprovalRow, person_id: str) -> bool:
     """Whether the list names them, or everybody, so that no group or channel has to be looked up."""
     confirmed = ask.model_copy(update={"self_approval": "confirm"})
-    return isinstance(may_decide(confirmed, _decider(row, person_id, NOTHING)), Permitted)
+    return isinstance(judge_decider(confirmed, _decider(row, person_id, NOTHING)), Permitted)
 
 
 def _who_matters(ask: Ask) -> bool:

@@ -16,7 +16,7 @@ from bot.records.posts import NewPost
 from bot.records.threads import ThreadRow
 from bot.records.waiting import Waiting
 from graph.calls import storable
-from policies.approvers import Decider, Permitted, may_decide
+from policies.approvers import Decider, Permitted, judge_decider
 
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
@@ -77,7 +77,7 @@ def _waits_only_for(requester: str, waiting: Waiting) -> bool:
     """Whether nobody but the requester could be spoken to with a plain reply."""
     return all(
         {*row.asked.ask.approvers, *row.asked.ask.escalate_to} <= {"requester", requester}
-        and isinstance(may_decide(row.asked.ask, Decider(requester, row.asked.requesters)), Permitted)
+        and isinstance(judge_decider(row.asked.ask, Decider(requester, row.asked.requesters)), Permitted)
         for row in waiting.approvals
     )
 

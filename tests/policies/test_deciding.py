@@ -16,7 +16,7 @@ from policies.approvers import (
     as_of,
     edit_needs_no_new_asking,
     groups_to_look_up,
-    may_decide,
+    judge_decider,
 )
 from policies.model import Allow, Ask, Deny
 
@@ -71,13 +71,13 @@ TABLE = [
 
 @pytest.mark.parametrize(("ask", "decider", "permission"), [t[1:] for t in TABLE], ids=[t[0] for t in TABLE])
 def test_who_may_decide(ask: Ask, decider: Decider, permission: type) -> None:
-    assert isinstance(may_decide(ask, decider), permission)
+    assert isinstance(judge_decider(ask, decider), permission)
 
 
 def test_a_refusal_says_why() -> None:
-    refused = may_decide(asking("any", eyes="fourEyes"), somebody(ANA))
+    refused = judge_decider(asking("any", eyes="fourEyes"), somebody(ANA))
     assert refused == NotPermitted("You asked for this or changed it, so somebody else has to decide.")
-    unknown = may_decide(asking("channel", GROUP), somebody(BEN))
+    unknown = judge_decider(asking("channel", GROUP), somebody(BEN))
     assert isinstance(unknown, CouldNotFindOut)
     assert "this channel or slack-group:T1:S1 could not be found out" in unknown.reason
 
@@ -107,16 +107,16 @@ deciders = st.builds(
 @given(asks, deciders)
 def test_under_four_eyes_no_requester_is_ever_permitted(ask: Ask, decider: Decider) -> None:
     if ask.self_approval == "fourEyes" and decider.person in decider.requesters:
-        assert isinstance(may_decide(ask, decider), NotPermitted)
+        assert isinstance(judge_decider(ask, decider), NotPermitted)
 
 
 @given(asks, asks, deciders)
 def test_whoever_may_approve_an_edit_without_a_new_asking_may_also_decide_the_edited_call(
     given_ask: Ask, needed: Ask, decider: Decider
 ) -> None:
-    if edit_needs_no_new_asking(given_ask, needed) and isinstance(may_decide(given_ask, decider), Permitted):
+    if edit_needs_no_new_asking(given_ask, needed) and isinstance(judge_decider(given_ask, decider), Permitted):
         edited = Decider(decider.person, (*decider.requesters, decider.person), decider.groups, decider.in_channel)
-        assert isinstance(may_decide(needed, edited), Permitted)
+        assert isinstance(judge_decider(needed, edited), Permitted)
 
 
 LATER = asking(BEN, escalate_after=10.0, escalate_to=(EVE,))
@@ -184,7 +184,7 @@ def test_who_it_escalates_to_may_decide_once_the_time_has_passed() -> None:
 def test_an_escalated_ask_is_decided_like_any_other() -> None:
     early, late = as_of(LATER, 0.0, 9.0), as_of(LATER, 0.0, 10.0)
     assert early is LATER
-    assert isinstance(may_decide(early, somebody(EVE)), NotPermitted)
-    assert isinstance(may_decide(late, somebody(EVE)), Permitted)
+    assert isinstance(judge_decider(early, somebody(EVE)), NotPermitted)
+    assert isinstance(judge_decider(late, somebody(EVE)), Permitted)
     four_eyes = as_of(asking(BEN, eyes="fourEyes", escalate_after=10.0, escalate_to=(ANA,)), 0.0, 10.0)
-    assert isinstance(may_decide(four_eyes, somebody(ANA)), NotPermitted)
+    assert isinstance(judge_decider(four_eyes, somebody(ANA)), NotPermitted)

@@ -136,7 +136,7 @@ def _facts(view: ApprovalView, team: str) -> Iterator[Block]:
 
 def _deciders(view: ApprovalView, team: str) -> Iterator[Block]:
     """Who may decide, in words; people and groups that have no name in them yet are shown by Slack's."""
-    rest = wording.may_decide(view)
+    rest = wording.deciders_line(view)
     for reference, element in _nameless(view, team):
         before, found, after = rest.partition(reference)
         if found:

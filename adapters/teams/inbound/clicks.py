@@ -131,7 +131,7 @@ class TeamsClickHandler:
         if isinstance(content, Unknown):
             return told(otherwise or content.text)
         asked = isinstance(content, ApprovalView) and has_asked(content, person.person_id)
-        return shown_card(card_of(content, decides=await may_decide(queries, content, person), asked=asked))
+        return shown_card(card_of(content, decides=await sees_decision_buttons(queries, content, person), asked=asked))
 
     async def _link(self, click: TeamsClick, person: Person) -> None:
         async with whatever_happens(partial(self._answers.say, click.visitor)):
@@ -164,8 +164,8 @@ def said_of(result: ClickResult) -> str:
     return "" if isinstance(result, Settled) else in_words(result)
 
 
-async def may_decide(queries: Queries, content: Content, person: Person) -> bool:
-    """Whether they see buttons."""
+async def sees_decision_buttons(queries: Queries, content: Content, person: Person) -> bool:
+    """Whether a card shows them the buttons of a decision."""
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return False
     return await queries.permitted(content.approval_id, person)

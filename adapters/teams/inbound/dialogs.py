@@ -36,7 +36,7 @@ from adapters.teams.actions import (
 from adapters.teams.ids import TeamsLocation, is_object_id
 from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, closing, opened, said
-from adapters.teams.inbound.clicks import act_of, may_decide, said_of, within_of
+from adapters.teams.inbound.clicks import act_of, said_of, sees_decision_buttons, within_of
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.dialogs import (
     Dialog,
@@ -115,7 +115,10 @@ class Dialogs:
             return await self._disconnect(click, person)
 
         async def arguments(view: ApprovalView, page: int) -> Dialog:
-            decides, asked = await may_decide(self._services.queries, view, person), has_asked(view, person.person_id)
+            decides, asked = (
+                await sees_decision_buttons(self._services.queries, view, person),
+                has_asked(view, person.person_id),
+            )
             return show_all_dialog(view, page, decides=decides, asked=asked)
 
         draw = DialogRenderer(

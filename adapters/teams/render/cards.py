@@ -119,7 +119,7 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
 
 
 def _facts(view: ApprovalView, space: Space) -> Iterator[tuple[str, str]]:
-    yield "May decide: ", wording.may_decide(view, space)
+    yield "May decide: ", wording.deciders_line(view, space)
     yield "Votes: ", wording.votes(view, space)
     yield "Vetoes: ", wording.vetoes(view, space)
     yield "Also asked to decide: ", wording.handed_to(view, space)
