@@ -33,6 +33,7 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
+from bot.card_masks import log_masker_of, masker_of
 from bot.crypto import KeyFileError, Sealer, kept_key, random_id
 from bot.data_folder import FolderInUseError, folder_lock
 from bot.domain import system_clock
@@ -40,7 +41,6 @@ from bot.inbox import Acceptance, Inbox
 from bot.ledger import AttemptLedger
 from bot.limits import TokenBudget, TurnLimit
 from bot.logs import configure_logs
-from bot.masking import log_redactor_of, redactor_of
 from bot.outbox import Outbox
 from bot.platform import NotConnected
 from bot.policy_in_force import PolicyInForce
@@ -64,8 +64,8 @@ from graph.running import Agent
 from graph.tracing import switch_off_logs_of_prompts, switch_off_tracing
 from graph.workflow import build_workflow
 from policies.judging import PolicyError
+from policies.masking import fingerprint_key
 from policies.model import Tool
-from policies.redaction import fingerprint_key
 from policies.secret_rules import load_rules
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         database, sealer = records.database, Sealer(key)
         secrets = {secret for server in tool_config.servers for secret in server.secrets}
         secrets |= {*key.decode().split(","), *account_config.secrets}
-        redactor = redactor_of(settings, secrets, key=fingerprint_key(key))
+        masker = masker_of(settings, secrets, key=fingerprint_key(key))
         outside = await stack.enter_async_context(open_accounts(account_config, settings, database, key, clock))
         limit = settings.limit_links_per_hour
         links = SignInLinks(database, outside.services, sealer, clock, new_id, address=address, links_an_hour=limit)
@@ -109,7 +109,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         senders = make_senders(PlatformSetup(settings, database_file(settings), key, links))
         platforms = senders.by_name
         stack.push_async_callback(senders.close)  # after the outbox, which may still be posting
-        outbox = Outbox(database, clock, platforms, redactor=redactor)
+        outbox = Outbox(database, clock, platforms, masker=masker)
         engine = EmbeddedEngine(database, clock, concurrency=settings.turn_concurrency)
         directory = PeopleDirectory(platforms, database, clock)
         stack.push_async_callback(directory.close)
@@ -122,7 +122,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         # Tools, and the accounts that they act with.
         tools = ToolServers(
             tool_config,
-            redact=redactor.redact,
+            mask=masker.mask,
             tokens=outside.tokens,
             catalogues=outside.catalogues,
             completed=sign_ins.completed,
@@ -141,7 +141,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         stack.push_async_callback(connections.close)
 
         # The graph, and the turns that run it.
-        audit = AuditLog(database, clock, redactor)
+        audit = AuditLog(database, clock, masker)
         requests = ApprovalRequests(
             database,
             outbox,
@@ -193,7 +193,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             standing_approvals=standing_approvals,
             find_tool=tools.find,
             audit=audit,
-            redactor=redactor,
+            masker=masker,
         )
         services = Services(
             inbox=Inbox(*common, acceptance=acceptance, codes=codes, open_requests=open_requests),
@@ -201,7 +201,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             questions=questions,
             connections=connections,
             sign_in_links=links,
-            queries=Queries(database, directory, clock, redactor),
+            queries=Queries(database, directory, clock, masker),
         )
         await outbox.start()
         stack.push_async_callback(outbox.stop, 1.0)
@@ -363,7 +363,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             level=settings.log_level,
             form=settings.log_format,
             secrets=settings.secret_values,
-            redactor=log_redactor_of(settings),
+            masker=log_masker_of(settings),
         )
         load_rules()
         asyncio.run(serve(settings))

@@ -155,7 +155,7 @@ class FormAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChoice:
-    """A click that says what came of an attempt that broke off."""
+    """A click that says what came of an attempt whose outcome is unknown."""
 
     key: str
     person: Person
@@ -287,7 +287,7 @@ class ApprovalView:
     fingerprint: str = ""
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
-    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
+    """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
     unread: int = 0
     """Characters of its arguments when they are too long for a list and were not read for it; they are empty then, and
     there is no fingerprint. 0: they are whole."""
@@ -331,7 +331,7 @@ class SignInView:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeView:
-    """An attempt that broke off: what came of it?"""
+    """An attempt whose outcome is unknown: what came of it?"""
 
     outcome_id: str
     status: Literal["open", "it_was_done", "try_again", "skip", "superseded"]
@@ -347,7 +347,7 @@ class OutcomeView:
     fingerprint: str = ""
     """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
     exact: bool = True
-    """Whether all of it, masks aside, can be told from how it looks (`bot.masking`)."""
+    """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
     known: str = ""
     """What is known of it, and what the server said; empty where that is for one person alone."""
     unread: int = 0

@@ -14,20 +14,20 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from graph.ports import (
+    AttemptUnknown,
     Beginning,
     Begun,
-    BrokeOff,
     CallRecord,
     Existing,
     Failed,
     NotApproved,
+    OutcomeUnknown,
     Recorded,
-    Skipped,
+    SettledByPerson,
     Succeeded,
-    Undecided,
 )
 
-_LOST = BrokeOff("")
+_NOTHING_KNOWN = OutcomeUnknown("")
 """Nothing is known of an attempt but that it had begun."""
 
 
@@ -59,15 +59,15 @@ class AttemptLedger:
             if latest.status == "started":
                 # Only one run at a time touches a thread, so whoever started it is no more: nobody knows what came of
                 # it, and only a person may say.
-                return await self._lose(tx, latest, _LOST)
+                return await self._record_unknown(tx, latest, _NOTHING_KNOWN)
             return await self._known(tx, latest, repeatable=repeatable) or beginning
 
     async def begin(self, record: CallRecord) -> Begun | Existing | NotApproved:
         """Starts an attempt, or lets the one go on that waits in the middle of the call.
 
         Returns:
-            `Existing` when the call has an outcome or waits for a person's word; `NotApproved` when it has no right
-            to run. Nothing is started then.
+            `Existing` when the call has an outcome, or one that a person has to settle first; `NotApproved` when it has
+            no right to run. Nothing is started then.
         """
         async with self._database.writing() as tx:
             return await self._begin(tx, record, self._clock())
@@ -87,15 +87,15 @@ class AttemptLedger:
         async with self._database.writing() as tx:
             await self._finish(tx, record.call_id, attempt, outcome)
 
-    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
+    async def outcome_unknown(self, record: CallRecord, attempt: int, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Records that nobody knows what came of the attempt, and asks its requester."""
         async with self._database.writing() as tx:
             latest = await attempts.latest(tx, record.call_id)
             if latest is not None and (latest.number, latest.status) == (attempt, "started"):
-                return await self._lose(tx, latest, outcome)
-        return Undecided(attempt, outcome.text, outcome.owner)
+                return await self._record_unknown(tx, latest, outcome)
+        return AttemptUnknown(attempt, outcome.text, outcome.owner)
 
-    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+    async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> Existing:
         """Records that a call which was sent, and put a question, waits for the answer no more, and asks its requester
         what came of it. Returns what is known instead when it has ended meanwhile."""
         async with self._database.writing() as tx:
@@ -108,7 +108,9 @@ class AttemptLedger:
                 # Recorded by an earlier version, to which a question meant that nothing was done.
                 await self._add(tx, record, latest.number + 1 if latest else 1, None, self._clock())
             latest = await attempts.latest(tx, record.call_id)
-            return await self._lose(tx, latest, outcome) if latest else Undecided(0, outcome.text, outcome.owner)
+            if latest is None:
+                return AttemptUnknown(0, outcome.text, outcome.owner)
+            return await self._record_unknown(tx, latest, outcome)
 
     async def waits(self, call_id: str, attempt: int) -> None:
         """Records that the attempt waits for its requester; the tool may have acted before it asked."""
@@ -137,9 +139,9 @@ class AttemptLedger:
                 await attempts.end(tx, call_id, latest.number, "nothing", now=self._clock())
                 return None
             if latest.status in {"started", "asking"}:
-                undecided = await self._lose(tx, latest, _LOST)
+                unknown = await self._record_unknown(tx, latest, _NOTHING_KNOWN)
                 await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)
-                return undecided
+                return unknown
             await self._note_choice(tx, latest)
             match latest.status, latest.choice:
                 case (("done" | "failed"), _):
@@ -147,7 +149,7 @@ class AttemptLedger:
                 case "unknown", "it_was_done":
                     return _skipped(latest)
                 case "unknown", _:
-                    return _undecided(latest)
+                    return _attempt_unknown(latest)
                 case _:
                     # Its card says what it waited for: it waits no more.
                     await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
@@ -160,7 +162,7 @@ class AttemptLedger:
         if latest.status == "asking" and record.goes_on:
             return await self._go_on(tx, record, latest)
         if latest.status in {"started", "asking"} and not record.tool.repeatable:
-            return await self._lose(tx, latest, _LOST)
+            return await self._record_unknown(tx, latest, _NOTHING_KNOWN)
         if latest.status in {"started", "asking"}:
             await attempts.end(tx, record.call_id, latest.number, "unknown", now=self._clock())
             await self._audit.ended(tx, latest, "unknown")
@@ -180,7 +182,7 @@ class AttemptLedger:
             case "unknown", "superseded":
                 return Recorded(Failed("the outcome of the call is unknown"))
             case "unknown", None if not repeatable:
-                return _undecided(latest)
+                return _attempt_unknown(latest)
             case _:  # nothing was done, or a person chose to try again, or it may be repeated
                 return None
 
@@ -229,11 +231,11 @@ class AttemptLedger:
         await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
 
     async def _note_choice(self, tx: Transaction, attempt: AttemptRow) -> None:
-        """Writes what a person said of a lost attempt into the audit log, before anything follows from it."""
+        """Writes into the audit log what a person said of an unknown outcome, before anything follows from it."""
         if attempt.status == "unknown" and attempt.choice is not None and attempt.choice_by is not None:
             await self._audit.settled(tx, attempt, attempt.choice, attempt.choice_by)
 
-    async def _lose(self, tx: Transaction, attempt: AttemptRow, outcome: BrokeOff) -> Undecided:
+    async def _record_unknown(self, tx: Transaction, attempt: AttemptRow, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Records that the outcome is unknown, and posts the card that asks for it."""
         kept = {"text": outcome.text or None, "owner": outcome.owner}
         await attempts.end(tx, attempt.call_id, attempt.number, "unknown", now=self._clock(), **kept)
@@ -241,16 +243,16 @@ class AttemptLedger:
         card = NewPost(f"outcome:{attempt.attempt_id}", attempt.thread_id, "outcome", subject=attempt.attempt_id)
         await self._outbox.say(tx, card)
         await self._outbox.show_again(tx, await approvals.ids_of_call(tx, attempt.call_id))
-        return Undecided(attempt.number, outcome.text, outcome.owner)
+        return AttemptUnknown(attempt.number, outcome.text, outcome.owner)
 
 
 def _outcome(row: AttemptRow) -> Succeeded | Failed:
     return Succeeded(row.text, owner=row.owner) if row.status == "done" else Failed(row.text, owner=row.owner)
 
 
-def _undecided(row: AttemptRow) -> Undecided:
-    return Undecided(row.number, row.text, row.owner)
+def _attempt_unknown(row: AttemptRow) -> AttemptUnknown:
+    return AttemptUnknown(row.number, row.text, row.owner)
 
 
-def _skipped(row: AttemptRow) -> Skipped:
-    return Skipped(row.choice == "it_was_done", row.choice_by or "", row.text, row.owner)
+def _skipped(row: AttemptRow) -> SettledByPerson:
+    return SettledByPerson(row.choice == "it_was_done", row.choice_by or "", row.text, row.owner)

@@ -28,7 +28,7 @@ from urllib.parse import quote
 import structlog
 from structlog.typing import Processor
 
-from policies.redaction import Redactor
+from policies.masking import Masker
 from policies.secret_shapes import IN_LOGS, any_of, without_guessed
 
 _SHORTEST_SECRET = 6
@@ -68,7 +68,7 @@ _CHATTY = (
 )
 """Libraries that tell of every request or statement at the levels below warning."""
 
-NOTHING_ELSE = Redactor((), ())
+NOTHING_ELSE = Masker((), ())
 """Knows no pattern and no value; fields that are called like secrets it masks all the same."""
 
 
@@ -77,7 +77,7 @@ def configure_logs(
     level: str = "info",
     form: Literal["console", "json"] = "console",
     secrets: Iterable[str] = (),
-    redactor: Redactor = NOTHING_ELSE,
+    masker: Masker = NOTHING_ELSE,
     stream: TextIO | None = None,
 ) -> None:
     """Sends all logs to one place, and masks them there.
@@ -87,7 +87,7 @@ def configure_logs(
     Args:
         level: a name of `logging`, in any case; what is below is left out.
         secrets: values of this process that no line may hold.
-        redactor: masks what else may be a secret.
+        masker: masks what else may be a secret.
         stream: standard error when none is given.
     """
     target = stream or sys.stderr
@@ -95,7 +95,7 @@ def configure_logs(
         foreign_pre_chain=_common(),
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            *_renderer(form, Mask(secrets, redactor), colors=target.isatty()),
+            *_renderer(form, Mask(secrets, masker), colors=target.isatty()),
         ],
     )
     # Only a file that somebody else may have to empty is written to in a thread.
@@ -137,10 +137,10 @@ def log_context(
 
 class Mask:
     """Takes secrets out of a text: the values it was given, addresses' queries, whatever looks like a token, and what
-    the redactor knows of."""
+    the masker knows of."""
 
-    def __init__(self, secrets: Iterable[str] = (), redactor: Redactor = NOTHING_ELSE) -> None:
-        self._redactor = redactor
+    def __init__(self, secrets: Iterable[str] = (), masker: Masker = NOTHING_ELSE) -> None:
+        self._masker = masker
         forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)}
         self._known = any_of(forms)
         self._clean: set[str] = set()
@@ -160,7 +160,7 @@ class Mask:
     def _masked(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub(IN_LOGS, text)
-        return self._redactor.redact(without_guessed(text, IN_LOGS))
+        return self._masker.mask(without_guessed(text, IN_LOGS))
 
     def __repr__(self) -> str:
         return "Mask(…)"

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
+from bot.card_masks import PLAIN, masked_post
 from bot.domain import Clock, Notice, Place
-from bot.masking import PLAIN, redacted_post
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost, PostRow
 from bot.views import post_of
 from graph.ports import Spoken
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 log = structlog.get_logger(__name__)
 MAX_TRIES = 200
@@ -70,13 +70,13 @@ class Outbox:
         platforms: Mapping[str, Platform],
         *,
         pause: Pause | None = None,
-        redactor: Redactor = PLAIN,
+        masker: Masker = PLAIN,
     ) -> None:
         self._database = database
         self._clock = clock
         self._platforms = platforms
         self._pause = pause or pause_between
-        self._redactor = redactor
+        self._masker = masker
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._left_over: set[str] = set()
@@ -182,7 +182,7 @@ class Outbox:
             post = await post_of(tx, row, place, self._clock())
         if post is None:
             raise PostFailed("its subject is gone", permanent=True)
-        post = await redacted_post(post, self._redactor)
+        post = await masked_post(post, self._masker)
         reference = row.reference
         if reference is None and may_be_there:
             reference = await platform.find(post)

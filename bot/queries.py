@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from bot.approvals.directory import PeopleDirectory
 from bot.approvals.permissions import is_shown_within, permission_of
+from bot.card_masks import masked_card, masked_post
 from bot.domain import (
     ApprovalView,
     AskedToDecide,
@@ -24,7 +25,6 @@ from bot.domain import (
     Together,
     Unknown,
 )
-from bot.masking import redacted_card, redacted_post
 from bot.platform import Reference
 from bot.records import approvals, deliveries, posts, threads, waiting
 from bot.records.approvals import ApprovalRow
@@ -33,7 +33,7 @@ from bot.records.posts import PostRow
 from bot.records.waiting import turns_of
 from bot.views import approval_view, as_asked, post_of
 from policies.approvers import ANYBODY, Permitted
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 _T = TypeVar("_T")
 SHOWN = 300
@@ -58,11 +58,11 @@ NO_GRANT = Unknown("You allow no such call.")
 class Queries:
     """Everything that only reads. What it gives out is masked as on the cards."""
 
-    def __init__(self, database: Database, directory: PeopleDirectory, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, database: Database, directory: PeopleDirectory, clock: Clock, masker: Masker) -> None:
         self._database = database
         self._directory = directory
         self._clock = clock
-        self._redactor = redactor
+        self._masker = masker
 
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
         """An approval as it is now, if its thread's id, or a place that it was routed to, begins with `within` (a
@@ -72,7 +72,7 @@ class Queries:
             if row is None or not is_shown_within(row, within):
                 return NO_APPROVAL
             view = await approval_view(tx, approval_id, within, now=self._clock())
-        return await redacted_card(view, self._redactor) if view else NO_APPROVAL
+        return await masked_card(view, self._masker) if view else NO_APPROVAL
 
     async def is_ours(self, message: str, within: str) -> bool:
         """Whether a message, by the platform's id for it in a reference, is recorded as a post in a place whose key
@@ -95,7 +95,7 @@ class Queries:
             for each in theirs[:MOST_TOGETHER]:
                 view = await _alone(approval_view(tx, each, now=self._clock(), longest=LONGEST_LISTED))
                 if view is not None and not view.unread:
-                    listed.append(await redacted_card(view, self._redactor))
+                    listed.append(await masked_card(view, self._masker))
         return Together(tuple(listed), len(theirs) - len(listed))
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
@@ -174,7 +174,7 @@ class Queries:
             GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until, unread=unread)
             for row, unread in rows
         )
-        return tuple([await redacted_card(view, self._redactor) for view in views])
+        return tuple([await masked_card(view, self._masker) for view in views])
 
     async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
         """One of them, with all its arguments, however long."""
@@ -183,7 +183,7 @@ class Queries:
         if row is None or row.person_id != person.person_id or row.revoked_at is not None or row.until <= self._clock():
             return NO_GRANT
         view = GrantView(row.grant_id, row.server, row.tool, row.arguments, row.until)
-        return await redacted_card(view, self._redactor)
+        return await masked_card(view, self._masker)
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
         """The threads, whose ids begin with `within`, in which this person's turn runs or waits."""
@@ -205,7 +205,7 @@ class Queries:
             kept = [p for p in await posts.of_thread(tx, thread_id, SHOWN) if p.only_for in {None, person.person_id}]
             here, now = [p for p in kept if p.place is None], self._clock()
             posts_here = [await _alone(post_of(tx, p, row.place, now)) for p in here]
-        shown = [await redacted_post(post, self._redactor) for post in posts_here if post is not None]
+        shown = [await masked_post(post, self._masker) for post in posts_here if post is not None]
         entries: list[MessageView | Post] = sorted([*messages, *shown], key=lambda entry: entry.at)
         return ThreadView(thread_id, row.title, tuple(entries))
 
@@ -252,13 +252,13 @@ class Queries:
             for card, place in [cards[subject] for subject in subjects if subject in cards]:
                 post = await _alone(post_of(tx, card, place, self._clock(), LONGEST_LISTED))
                 if post is not None:
-                    found.append(Shown(await redacted_post(post, self._redactor), card.reference))
+                    found.append(Shown(await masked_post(post, self._masker), card.reference))
         return tuple(found)
 
     async def _shown(self, tx: Transaction, row: PostRow) -> Shown | None:
         place = await _place_of(tx, row)
         post = await post_of(tx, row, place, self._clock()) if place else None
-        return Shown(await redacted_post(post, self._redactor), row.reference) if post else None
+        return Shown(await masked_post(post, self._masker), row.reference) if post else None
 
 
 async def _place_of(tx: Transaction, row: PostRow) -> Place | None:

@@ -21,7 +21,7 @@ class Services:
     inbox: Inbox
     """Messages and their changes, stop, opinions; where the bot is brought to and removed from."""
     approvals: Approvals
-    """Decisions about calls: approvals, standing approvals, attempts that broke off."""
+    """Decisions about calls: approvals, standing approvals, attempts whose outcome is unknown."""
     questions: Questions
     """Answers to what the model or a tool asks its requester."""
     connections: Connections

@@ -290,7 +290,7 @@ async def _waits_for_code(tx: Transaction, row: SignInRow, now: float) -> bool:
 
 
 async def outcome_view(tx: Transaction, attempt_id: str, longest: int = ANY_LENGTH) -> OutcomeView | None:
-    """Returns the card of an attempt that broke off; `None` when there is no such attempt. `longest` as for
+    """Returns the card of an attempt whose outcome is unknown; `None` when there is no such attempt. `longest` as for
     `post_of`."""
     found = await attempts.get_short(tx, attempt_id, longest)
     if found is None:

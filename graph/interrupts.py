@@ -119,8 +119,8 @@ class ElicitationAsked(_Json):
     requester: str
 
 
-class OutcomeAsked(_Json):
-    """An attempt broke off in the middle: only a person can say what came of it."""
+class OutcomeUnknownAsked(_Json):
+    """The outcome of an attempt is unknown: only a person can say what came of it."""
 
     kind: Literal["outcome"] = "outcome"
     call_id: str
@@ -133,7 +133,8 @@ class OutcomeAsked(_Json):
 
 
 Asked = Annotated[
-    ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeAsked, Field(discriminator="kind")
+    ApprovalAsked | ClarificationAsked | ElicitationAsked | SignInAsked | OutcomeUnknownAsked,
+    Field(discriminator="kind"),
 ]
 asked_adapter: TypeAdapter[Asked] = TypeAdapter(Asked)
 
@@ -208,7 +209,7 @@ class Declined(_Json):
 
 
 class OutcomeSettled(_Json):
-    """What a person says came of an attempt that broke off."""
+    """What a person says came of an attempt whose outcome is unknown."""
 
     kind: Literal["outcome_settled"] = "outcome_settled"
     choice: Literal["it_was_done", "try_again", "skip"]

@@ -17,9 +17,9 @@ from graph.ports import Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
 from policies.approvers import Decider, covered, groups_to_look_up, under_grants
 from policies.judging import Policy, judge
+from policies.masking import exceeds
 from policies.model import Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
 from policies.quoting import FILE, is_quoted, own_words, sentence_around
-from policies.redaction import exceeds
 from policies.trust import known_to_read
 
 JUDGED_FOR = 2.0

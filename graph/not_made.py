@@ -8,7 +8,18 @@ from langgraph.types import Command
 from graph.calls import as_returned, tool_message
 from graph.interrupts import Expired, Rejected, Superseded, Withdrawn
 from graph.models.tool_calls import trouble_with
-from graph.ports import Existing, Failed, Judged, NotMade, Ports, Recorded, Skipped, Succeeded, Undecided, Unmade
+from graph.ports import (
+    AttemptUnknown,
+    Existing,
+    Failed,
+    Judged,
+    NotMade,
+    Ports,
+    Recorded,
+    SettledByPerson,
+    Succeeded,
+    Unmade,
+)
 from graph.state import ToolCallState
 
 UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
@@ -60,13 +71,13 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             message = tool_message(state["call"], as_returned(text), owner=owner)
         case Failed(text=text, owner=owner):
             message = tool_message(state["call"], f"Failed: {text}", owner=owner, failed=True)
-        case Skipped(was_done=True, by=by, text=text, owner=owner):
+        case SettledByPerson(was_done=True, by=by, text=text, owner=owner):
             done = f"Done, as {by} confirmed: the call took effect, but its result is not known."
             message = tool_message(state["call"], _with(done, text), owner=owner, failed=True)
-        case Skipped(by=by, text=text, owner=owner):
+        case SettledByPerson(by=by, text=text, owner=owner):
             skipped = f"Skipped by {by}: the outcome of the call is unknown and it shall not be tried again."
             message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
-        case Undecided(text=text, owner=owner):
+        case AttemptUnknown(text=text, owner=owner):
             message = tool_message(state["call"], _with(UNKNOWN, text), owner=owner, failed=True)
     return Command(goto=END, update={"messages": [message]})
 

@@ -203,8 +203,8 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
-    """An earlier attempt broke off and a person has to say what came of it."""
+class AttemptUnknown:
+    """The outcome of an earlier attempt is unknown, and a person has to say what came of it."""
 
     attempt: int
     text: str = ""
@@ -214,13 +214,13 @@ class Undecided:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A person said what came of the broken attempt: it was done, or it shall not be tried again."""
+class SettledByPerson:
+    """A person said what came of an attempt whose outcome is unknown."""
 
     was_done: bool
     by: str
     text: str = ""
-    """As in `Undecided`."""
+    """As in `AttemptUnknown`."""
     owner: str | None = None
 
 
@@ -229,7 +229,7 @@ class NotApproved:
     """No recorded approval has this call's digest, or the policy asks for more than it did."""
 
 
-Existing = Recorded | Undecided | Skipped
+Existing = Recorded | AttemptUnknown | SettledByPerson
 """What is known of a call that is not to be sent (again)."""
 
 
@@ -255,11 +255,11 @@ class Ledger(Protocol):
         """Record what came of an attempt."""
         ...
 
-    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
+    async def outcome_unknown(self, record: CallRecord, attempt: int, outcome: OutcomeUnknown) -> AttemptUnknown:
         """Record that nobody knows what came of an attempt."""
         ...
 
-    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Existing:
+    async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> Existing:
         """Record that a call which had been sent, and put a question, waits for the answer no more."""
         ...
 
@@ -393,7 +393,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokeOff:
+class OutcomeUnknown:
     """The call was sent, and nothing proves what came of it: no answer (timeout, death), or one that is no answer to a
     call, such as an HTTP error. Whether it acted is unknown."""
 
@@ -453,7 +453,7 @@ class QuestionPut:
         return hashlib.sha256(canonical_json([self.message, self.schema]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-ToolOutcome = Succeeded | Failed | BrokeOff | SignInNeeded | AccountNeeded | QuestionPut
+ToolOutcome = Succeeded | Failed | OutcomeUnknown | SignInNeeded | AccountNeeded | QuestionPut
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,9 +467,9 @@ class Ready:
     """Whether it was sent before, and waits in the middle for an answer: what is sent is that."""
 
 
-Prepared = Ready | Failed | BrokeOff | AccountNeeded | QuestionPut | SignInNeeded
-"""`Failed`: it cannot be sent, and nothing was. `BrokeOff`: it had been sent and put a question, waits for the answer
-no more, and may not be made again unasked. `QuestionPut`, `SignInNeeded`: it still waits for what it asked before."""
+Prepared = Ready | Failed | OutcomeUnknown | AccountNeeded | QuestionPut | SignInNeeded
+"""`Failed`: it cannot be sent, and nothing was. `OutcomeUnknown`: it had been sent and asked something, no longer waits
+for the answer, and may not be sent again without asking. `QuestionPut`, `SignInNeeded`: it still waits for that."""
 
 
 @dataclass(frozen=True, slots=True)

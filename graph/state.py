@@ -75,9 +75,9 @@ class ToolCallState(TypedDict, total=False):
     attempt: int
     """The one whose outcome is unknown."""
     known: str
-    """`Undecided.text` of it."""
+    """`AttemptUnknown.text` of it."""
     known_to: str | None
-    """`Undecided.owner` of it."""
+    """`AttemptUnknown.owner` of it."""
     messages: Annotated[list[ToolMessage], operator.add]
 
 

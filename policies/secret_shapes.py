@@ -180,7 +180,7 @@ def _without_breaks(body: bytes) -> bytes:
 
 
 # -------------------------------------------------------------- what merely looks like a credential
-# For texts that nobody needs word for word: lines of logs, and errors. More is taken out than `policies.redaction`
+# For texts that nobody needs word for word: lines of logs, and errors. More is taken out than `policies.masking`
 # masks, and less care is taken of what is around it: a tool's result belongs to the person who asked for it, and what
 # people decide on is shown; neither is guessed at.
 

@@ -332,7 +332,9 @@ async def test_everything_that_a_call_holds_is_behind_show_all(room: Room) -> No
     assert third["text"].endswith("\\@all")
 
 
-async def test_a_call_that_broke_off_is_shown_until_somebody_says_what_came_of_it(settings_with_it: object) -> None:
+async def test_a_call_whose_outcome_is_unknown_is_shown_until_somebody_says_what_came_of_it(
+    settings_with_it: object,
+) -> None:
     line_json = importlib.import_module("adapters.lines.render").line_json
     broken = OutcomeView("o1", "open", "workshop", "make", "Make", {"what": "lamp"}, "Ana", "lines:acme:ana")
     actions = [button["action"] for button in line_json(broken)["buttons"]]

@@ -21,7 +21,7 @@ QUESTION = 3_000
 CONTEXT = 2_000
 ANSWER = 3_000
 KNOWN = 700
-"""Characters of what is known of an attempt that broke off."""
+"""Characters of what is known of an attempt whose outcome is unknown."""
 _RULE = 200
 _RESULT = 500
 _MOST_CHOICES = 10
@@ -206,7 +206,7 @@ def choices(view: ClarificationView, space: Space = WHOLE) -> Iterator[tuple[str
 
 
 def outcome_title(view: OutcomeView) -> str:
-    """Returns the heading of the card of an attempt that broke off; not cut."""
+    """Returns the heading of the card of an attempt whose outcome is unknown; not cut."""
     return f"What came of it? {call_name(view.server, view.tool)}"
 
 

@@ -43,7 +43,15 @@ from adapters.tool_servers.outcomes import (
     outcome_of_result,
 )
 from adapters.tool_servers.stdio import LineLog, running_program
-from adapters.tool_servers.text import Redact, clean, one_line, unchanged, without_known, without_links, without_secrets
+from adapters.tool_servers.text import (
+    MaskText,
+    clean,
+    one_line,
+    unchanged,
+    without_known,
+    without_links,
+    without_secrets,
+)
 from graph.ports import NotSent, Progress, ToolOutcome
 
 log = structlog.get_logger(__name__)
@@ -101,14 +109,14 @@ class Connection:
         bearer: Bearer | None,
         *,
         result_limit: int,
-        redact: Redact,
+        mask: MaskText,
     ) -> None:
         self._server = server
         self._session = session
         self.lost = lost
         self._faults = faults
         self._result_limit = result_limit
-        self._redact = redact
+        self._mask = mask
         self.server = server.name
         self.bearer = bearer
         self.retired = False
@@ -152,7 +160,7 @@ class Connection:
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
             page = await self._answered(self._session.send_request(request, ToolPage))
             # In a thread: masking megabytes takes a while, and nobody else should wait for it.
-            read = await asyncio.to_thread(masked, page.tools, self._mask(), room)
+            read = await asyncio.to_thread(masked, page.tools, self._mask_all(), room)
             room -= await asyncio.to_thread(size_of, read)
             listed += read
             cursor = page.nextCursor
@@ -214,12 +222,12 @@ class Connection:
                 # In a thread, as above.
                 return await asyncio.to_thread(self._outcome_of, call.answer, self._reading())
             if self.lost.done():
-                return self._reading().broke_off("the connection was lost")
+                return self._reading().outcome_unknown("the connection was lost")
             if asked.done():
                 waits = True
                 return asked.result()
             self._alive_at = -math.inf
-            return self._reading().broke_off(f"none within {timeout:g} seconds")
+            return self._reading().outcome_unknown(f"none within {timeout:g} seconds")
         finally:
             asked.cancel()
             if not waits:
@@ -288,7 +296,7 @@ class Connection:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             fraction = min(max(progress / total, 0.0), 1.0) if total and total > 0 else None
             said = without_links(
-                self._mask()((message or "")[: 10 * LONGEST_STATUS])
+                self._mask_all()((message or "")[: 10 * LONGEST_STATUS])
             )  # one to sign in with is for one person
             call.progress(one_line(said, LONGEST_STATUS), fraction)
 
@@ -297,10 +305,10 @@ class Connection:
     def _secrets(self) -> frozenset[str]:
         return self._server.secrets | (self.bearer.secrets() if self.bearer else frozenset())
 
-    def _mask(self) -> Redact:
+    def _mask_all(self) -> MaskText:
         """What takes secrets out of what the server says, as they are known now."""
         secrets = self._secrets()
-        return lambda text: self._redact(without_known(clean(text), secrets))
+        return lambda text: self._mask(without_known(clean(text), secrets))
 
     def _reading(self) -> AnswerContext:
         bearer = self.bearer
@@ -308,7 +316,7 @@ class Connection:
             server=self._server.name,
             limit=self._result_limit,
             secrets=self._secrets(),
-            redact=self._redact,
+            mask=self._mask,
             owner=bearer.person if bearer else None,
             connection=bearer.connection if bearer else None,
             sign_in=self._server.sign_in,
@@ -326,10 +334,10 @@ class Connection:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return NotSent("the connection was lost")  # raised by the send: the transport never took the request
         except ValidationError:
-            return reading.broke_off("its answer is not what MCP prescribes")
+            return reading.outcome_unknown("its answer is not what MCP prescribes")
         except Exception as error:
             log.exception("tool_call_failed", server=reading.server, exc_info=error)
-            return reading.broke_off("an error on our side")
+            return reading.outcome_unknown("an error on our side")
 
     def _withdraw(self, call: OngoingCall) -> None:
         """Tell the server, in a task of its own, that nobody waits for the answer any more."""
@@ -362,7 +370,7 @@ async def open_session(
     *,
     patience: float,
     bearer: Bearer | None = None,
-    redact: Redact = unchanged,
+    mask: MaskText = unchanged,
 ) -> AsyncIterator[ClientSession]:
     """A session that is connected and not initialised; to be left by the task that entered it.
 
@@ -372,13 +380,13 @@ async def open_session(
     """
     settings: dict[str, Any] = {
         "message_handler": partial(_on_message, signals),
-        "logging_callback": partial(_on_log, server, bearer, redact),
+        "logging_callback": partial(_on_log, server, bearer, mask),
         "elicitation_callback": _cancel,
         "client_info": types.Implementation(name="countersign", version="0.1.0"),
     }
     async with AsyncExitStack() as stack:
         if isinstance(server.transport, StdioTransport):
-            lines = LineLog(server.name, server.secrets, redact=redact)
+            lines = LineLog(server.name, server.secrets, mask=mask)
             program = running_program(server.transport, lines, signals, faults)
             incoming, outgoing = await stack.enter_async_context(program)
             yield await stack.enter_async_context(ClientSession(incoming, outgoing, **settings))
@@ -426,9 +434,9 @@ async def _on_message(signals: Signals, message: object) -> None:
 
 
 async def _on_log(
-    server: ServerConfig, bearer: Bearer | None, redact: Redact, said: types.LoggingMessageNotificationParams
+    server: ServerConfig, bearer: Bearer | None, mask: MaskText, said: types.LoggingMessageNotificationParams
 ) -> None:
     secrets = server.secrets | (bearer.secrets() if bearer else frozenset())
     data = said.data if isinstance(said.data, str) else reprlib.repr(said.data)  # bounded, unlike `str`
-    text = one_line(without_secrets(redact(clean(data[: 4 * LONGEST_LOG])), secrets), LONGEST_LOG)
+    text = one_line(without_secrets(mask(clean(data[: 4 * LONGEST_LOG])), secrets), LONGEST_LOG)
     log.debug("tool_server_log", server=server.name, level=said.level, text=text)

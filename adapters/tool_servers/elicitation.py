@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from adapters.tool_servers.listing import LARGEST_SCHEMA, masked_schema
-from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLost, broke_off, is_web_link
-from adapters.tool_servers.text import Redact, clean, one_line, shorten, without_links
+from adapters.tool_servers.outcomes import LONGEST_MESSAGE, RequestId, SessionLost, is_web_link, outcome_unknown
+from adapters.tool_servers.text import MaskText, clean, one_line, shorten, without_links
 from bot.forms.editing import edit_fields
 from bot.schemas.measuring import problem_of
 from graph.interrupts import FieldType, FormField
 from graph.ports import (
-    BrokeOff,
     Caller,
     Failed,
     Given,
     NotSent,
+    OutcomeUnknown,
     Progress,
     QuestionPut,
     Ready,
@@ -85,13 +85,13 @@ class InteractiveCall:
     over."""
 
     def __init__(
-        self, connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, redact: Redact
+        self, connection: Connection, tool: Tool, arguments: dict[str, Any], caller: Caller, mask: MaskText
     ) -> None:
         self.connection = connection
         self.tool = tool
         self.arguments = arguments
         self.caller = caller
-        self._redact = redact
+        self._mask = mask
         self._asked = 0
         self.has_asked = False
         """Whether its server has put any question."""
@@ -170,9 +170,9 @@ class InteractiveCall:
         if wanted is None:
             return QuestionRefused(f"{server} asked something that cannot be read, so nobody was asked.")
         if wanted.mode == "url":
-            needed = link_question(server, wanted.message, wanted.url, wanted.elicitationId, self._redact)
+            needed = link_question(server, wanted.message, wanted.url, wanted.elicitationId, self._mask)
             return replace(needed, number=self._asked) if isinstance(needed, SignInNeeded) else needed
-        return form_question(server, wanted.message, wanted.requestedSchema, self._asked, self._redact)
+        return form_question(server, wanted.message, wanted.requestedSchema, self._asked, self._mask)
 
     def _known_answer(self, put: QuestionPut | SignInNeeded) -> Given | None:
         """The answer that was given to the very same question before the call had to be made anew."""
@@ -194,7 +194,7 @@ class InteractiveCall:
         if told and isinstance(outcome, Succeeded):
             whole = outcome.whole and f"{told}\n\n{outcome.whole}"
             return replace(outcome, text=f"{told}\n\n{outcome.text}", whole=whole)
-        if told and isinstance(outcome, Failed | BrokeOff):
+        if told and isinstance(outcome, Failed | OutcomeUnknown):
             return replace(outcome, text=f"{told} {outcome.text}")
         return outcome
 
@@ -272,7 +272,7 @@ class WaitingCalls:
         outcome = await self.outcome_of(call, progress)
         match outcome:
             case NotSent(reason=reason):  # of the call, it was
-                return broke_off(call.tool.server, reason)
+                return outcome_unknown(call.tool.server, reason)
             case SessionLost(otherwise=otherwise):
                 return otherwise
             case _:
@@ -333,7 +333,7 @@ class WaitingCalls:
             log.exception("completed_link_not_told", call_id=call_id)
 
 
-def when_made_anew(tool: Tool, caller: Caller) -> Failed | BrokeOff | None:
+def when_made_anew(tool: Tool, caller: Caller) -> Failed | OutcomeUnknown | None:
     """What comes of a call whose question was answered, but which waits no more; `None`: it may be made anew.
 
     Nothing says whether the tool acted before it asked, or did when it was told that nobody answers. So only one that
@@ -348,9 +348,9 @@ def when_made_anew(tool: Tool, caller: Caller) -> Failed | BrokeOff | None:
     return None
 
 
-def waits_no_more(tool: Tool) -> BrokeOff:
+def waits_no_more(tool: Tool) -> OutcomeUnknown:
     """The outcome of a call that put a question, and was gone when the answer came."""
-    return BrokeOff(
+    return OutcomeUnknown(
         f"{tool.server} asked something in the middle of the call, and was not there any more for the answer: whether "
         "it did something is not known."
     )
@@ -405,7 +405,7 @@ class QuestionRefused:
 
 
 def form_question(
-    server: str, message: str, schema: Mapping[str, Any], number: int, redact: Redact
+    server: str, message: str, schema: Mapping[str, Any], number: int, mask: MaskText
 ) -> QuestionPut | QuestionRefused:
     """A form as a question to the requester."""
     message = message[:LONGEST_READ]
@@ -414,26 +414,26 @@ def form_question(
         return QuestionRefused(f"{server} asked a question that cannot be shown ({problem}), so nobody was asked.")
     secret = _asks_for_a_secret(message, schema)
     if secret:
-        named = one_line(redact(clean(secret)), 60)
+        named = one_line(mask(clean(secret)), 60)
         return QuestionRefused(
             f"{server} asked for something that looks like a secret ({named}). Secrets have no place in a chat, so the "
             "question was refused and nobody was asked."
         )
     # Everybody sees a question, and a link in it may be for one person: for those there is URL elicitation.
-    said = shorten(without_links(redact(clean(message))), LONGEST_QUESTION)
-    shown = _without_links(masked_schema(schema, lambda text: redact(clean(text))))
+    said = shorten(without_links(mask(clean(message))), LONGEST_QUESTION)
+    shown = _without_links(masked_schema(schema, lambda text: mask(clean(text))))
     return QuestionPut(number, said, _fields(shown), shown)
 
 
 def link_question(
-    server: str, message: str, url: str, elicitation_id: str, redact: Redact
+    server: str, message: str, url: str, elicitation_id: str, mask: MaskText
 ) -> SignInNeeded | QuestionRefused:
     """A link that a person shall open."""
     if not is_web_link(url):
         return QuestionRefused(
             f"{server} wants somebody to open a link, but did not give a usable one, so nobody was asked."
         )
-    said = redact(clean(message[:LONGEST_READ]))
+    said = mask(clean(message[:LONGEST_READ]))
     return SignInNeeded(url, one_line(said, LONGEST_MESSAGE), elicitation_id)
 
 

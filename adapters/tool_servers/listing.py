@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.tool_servers.config import ServerConfig
-from adapters.tool_servers.text import Redact, clean, one_line, shorten, unchanged, without_known
+from adapters.tool_servers.text import MaskText, clean, one_line, shorten, unchanged, without_known
 from bot.schemas.measuring import problem_of
 from policies.model import Annotations, Tool
 
@@ -48,14 +48,14 @@ class ToolListing:
     """Why none of them may be used; `None`: they may."""
 
 
-def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact = unchanged) -> ToolListing:
+def read_listing(server: ServerConfig, listed: Sequence[Any], *, mask: MaskText = unchanged) -> ToolListing:
     """Read the result of `tools/list`, as plain JSON. Nothing that is secret stays in them.
 
     Measures each schema, up to 30 ms of CPU: to be called in a thread.
     """
 
-    def mask(text: str) -> str:
-        return redact(without_known(clean(text), server.secrets))
+    def mask_all(text: str) -> str:
+        return mask(without_known(clean(text), server.secrets))
 
     tools: dict[str, Tool] = {}
     skipped = []
@@ -66,7 +66,7 @@ def read_listing(server: ServerConfig, listed: Sequence[Any], *, redact: Redact 
             continue  # the operator left it out: nothing to report
         if reason is None and len(tools) == MOST_TOOLS:
             reason = f"a server may have {MOST_TOOLS} tools; choose some with `tools` in mcp.json"
-        tool = None if reason else _tool(server, entry, mask)
+        tool = None if reason else _tool(server, entry, mask_all)
         if tool and tool.full_name in tools:
             reason = "there is another one of that name"
         if tool is None or reason:
@@ -89,7 +89,7 @@ def _first(skipped: Sequence[str]) -> tuple[str, ...]:
     return (*skipped[:MOST_REPORTED], f"and {more:,} more") if more > 0 else tuple(skipped)
 
 
-def masked(listed: Sequence[Any], mask: Redact, room: int = LARGEST_LISTING) -> list[Any]:
+def masked(listed: Sequence[Any], mask: MaskText, room: int = LARGEST_LISTING) -> list[Any]:
     """What a server lists without secrets, still to be read; the names stay, by which its tools are called.
 
     Only what is read of an entry is kept, and no more than `room` bytes in all.
@@ -102,7 +102,7 @@ def masked(listed: Sequence[Any], mask: Redact, room: int = LARGEST_LISTING) -> 
     return kept
 
 
-def _masked_entry(entry: Any, mask: Redact, room: int) -> Any:
+def _masked_entry(entry: Any, mask: MaskText, room: int) -> Any:
     if not isinstance(entry, Mapping):
         return None
     read = {key: entry[key] for key in _READ if key in entry}
@@ -147,7 +147,7 @@ def _reason_to_skip(entry: Any) -> str | None:
     return problem and f"its input schema {problem}"
 
 
-def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
+def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: MaskText) -> Tool:
     said = entry.get("annotations")
     said = said if isinstance(said, Mapping) else {}
     annotations = Annotations(
@@ -175,7 +175,7 @@ def _tool(server: ServerConfig, entry: Mapping[str, Any], mask: Redact) -> Tool:
     )
 
 
-def masked_schema(schema: Any, mask: Redact) -> Any:
+def masked_schema(schema: Any, mask: MaskText) -> Any:
     """A schema without secrets: in its texts, and in what it proposes for arguments that are called like secrets."""
     match schema:
         case str():
@@ -189,14 +189,14 @@ def masked_schema(schema: Any, mask: Redact) -> Any:
             return schema
 
 
-def _proposing(key: str, part: Any, mask: Redact) -> Any:
+def _proposing(key: str, part: Any, mask: MaskText) -> Any:
     """The arguments in `properties`, each with its default as it may be shown."""
     if key != "properties" or not isinstance(part, Mapping):
         return part
     return {name: _with_default(name, about, mask) for name, about in part.items()}
 
 
-def _with_default(name: str, about: Any, mask: Redact) -> Any:
+def _with_default(name: str, about: Any, mask: MaskText) -> Any:
     default = about.get("default") if isinstance(about, Mapping) else None
     if not isinstance(default, str | int | float):
         return about

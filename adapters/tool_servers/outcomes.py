@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from adapters.tool_servers.config import SignInRule
 from adapters.tool_servers.text import (
-    Redact,
+    MaskText,
     clean,
     cut_to_bytes,
     one_line,
@@ -30,7 +30,7 @@ from adapters.tool_servers.text import (
     without_known,
     without_secrets,
 )
-from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded, Succeeded, ToolOutcome
+from graph.ports import AccountNeeded, Failed, NotSent, OutcomeUnknown, SignInNeeded, Succeeded, ToolOutcome
 
 CONNECTION_CLOSED = -32000
 """The MCP SDK answers open requests with it when the connection ends; servers may use the code for anything."""
@@ -120,7 +120,7 @@ class SessionLost:
     """A call was answered with HTTP 404. It may be sent over another session if it may be repeated."""
 
     reason: str
-    otherwise: BrokeOff
+    otherwise: OutcomeUnknown
     """Its outcome if it may not."""
 
 
@@ -143,10 +143,10 @@ class CallResult(BaseModel):
     isError: bool = False  # noqa: N815
 
 
-def broke_off(server: str, reason: str, said: str = "", owner: str | None = None) -> BrokeOff:
+def outcome_unknown(server: str, reason: str, said: str = "", owner: str | None = None) -> OutcomeUnknown:
     """The call was sent and nobody knows what came of it. `said`: what the server said, safe to show."""
     text = f"{server} gave no answer ({reason}): whether it did it is not known."
-    return BrokeOff(f"{text} It said: {said}" if said else text, owner if said else None)
+    return OutcomeUnknown(f"{text} It said: {said}" if said else text, owner if said else None)
 
 
 def is_web_link(url: str) -> bool:
@@ -167,7 +167,7 @@ class AnswerContext:
     limit: int = 16_000
     """Bytes of UTF-8 that the model gets of a result."""
     secrets: frozenset[str] = frozenset()
-    redact: Redact = unchanged
+    mask: MaskText = unchanged
     owner: str | None = None
     """Whose account the session uses: what it says is for that person only."""
     connection: str | None = None
@@ -178,20 +178,20 @@ class AnswerContext:
     def sentence(self, said: str) -> str:
         """What the server says about a link, as it may be shown."""
         said = said[: 16 * LONGEST_MESSAGE]
-        return one_line(self.redact(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
+        return one_line(self.mask(without_known(clean(said), self.secrets)), LONGEST_MESSAGE)
 
     def reported(self, account: str) -> Failed:
         """The server reported an error. `account`: its own of it, as it came."""
         # Cut to its length after taking secrets out: half a secret is no longer recognised.
-        masked = without_secrets(self.redact(clean(account[: 16 * LONGEST_ERROR])), self.secrets)
+        masked = without_secrets(self.mask(clean(account[: 16 * LONGEST_ERROR])), self.secrets)
         shown = shorten(masked, LONGEST_ERROR) or "it did not say which."
         return Failed(f"{self.server} reported an error: {shown}", owner=self.owner)
 
-    def broke_off(self, reason: str, said: str = "") -> BrokeOff:
+    def outcome_unknown(self, reason: str, said: str = "") -> OutcomeUnknown:
         """Nobody knows what came of the call. `said`: what the server said, as it came."""
         beginning = clean(said[: 16 * LONGEST_MESSAGE])
-        shown = one_line(without_secrets(self.redact(beginning), self.secrets), LONGEST_MESSAGE)
-        return broke_off(self.server, reason, shown, self.owner)
+        shown = one_line(without_secrets(self.mask(beginning), self.secrets), LONGEST_MESSAGE)
+        return outcome_unknown(self.server, reason, shown, self.owner)
 
 
 def outcome_of_result(result: CallResult, context: AnswerContext) -> ToolOutcome:
@@ -201,9 +201,9 @@ def outcome_of_result(result: CallResult, context: AnswerContext) -> ToolOutcome
     if context.sign_in and (url := sign_in_link(context.sign_in, content, structured)):
         return SignInNeeded(url, "", did_nothing=False)
     if result.isError:
-        return context.reported(_text_of(content, structured, context.redact))
+        return context.reported(_text_of(content, structured, context.mask))
     # Cut after masking: half a secret is no longer recognised.
-    whole = _text_of(content, structured, lambda text: context.redact(without_known(text, context.secrets)))
+    whole = _text_of(content, structured, lambda text: context.mask(without_known(text, context.secrets)))
     text = bounded(whole, context.limit)
     return Succeeded(text=text, whole="" if text == whole else whole, owner=context.owner)
 
@@ -211,7 +211,7 @@ def outcome_of_result(result: CallResult, context: AnswerContext) -> ToolOutcome
 def outcome_of_error(code: int, message: str, data: Any, context: AnswerContext) -> ToolOutcome:
     """What a JSON-RPC error of the server in reply to a tool call means: by its protocol, the call failed."""
     if code == CONNECTION_CLOSED and message == "Connection closed":
-        return context.broke_off("the connection was lost")
+        return context.outcome_unknown("the connection was lost")
     if code == URL_ELICITATION_REQUIRED:
         return _sign_in(message, data, context)
     return context.reported(message)
@@ -223,13 +223,13 @@ def outcome_of_fault(fault: RequestFault, context: AnswerContext) -> ToolOutcome
         case FaultKind.NOT_SENT:
             return NotSent(fault.reason)
         case FaultKind.SESSION_ENDED:
-            return SessionLost(fault.reason, context.broke_off(fault.reason, fault.said))
+            return SessionLost(fault.reason, context.outcome_unknown(fault.reason, fault.said))
         case FaultKind.SIGN_IN if context.connection:
             return AccountNeeded(context.connection, fault.challenge)
         case FaultKind.REFUSED | FaultKind.SIGN_IN:
             return Failed(f"{context.server} {fault.reason}. Nothing was done.")
         case FaultKind.NO_ANSWER:
-            return context.broke_off(fault.reason, fault.said)
+            return context.outcome_unknown(fault.reason, fault.said)
 
 
 def _sign_in(message: str, data: Any, context: AnswerContext) -> SignInNeeded | Failed:
@@ -262,7 +262,7 @@ def _left_out(missing: int, size: int) -> str:
     return f"\n\n[Cut here: {missing:,} of {size:,} bytes were left out.]"
 
 
-def _text_of(content: Sequence[Any], structured: Any, mask: Redact) -> str:
+def _text_of(content: Sequence[Any], structured: Any, mask: MaskText) -> str:
     """What was returned, as one text without secrets, up to `MOST_PARTS` blocks and `LONGEST_WHOLE` characters."""
     read = content[:MOST_PARTS]
     parts = [_block(block, mask) for block in read]
@@ -288,7 +288,7 @@ def _written(parts: Sequence[str]) -> tuple[list[str], int]:
     return written, sum(map(len, parts)) - sum(map(len, written))
 
 
-def _lines(parts: Sequence[str], mask: Redact) -> str:
+def _lines(parts: Sequence[str], mask: MaskText) -> str:
     """Each part on a line of its own, except where several hold a secret between them: that has to be whole to be
     recognised."""
     written: list[str] = []
@@ -337,7 +337,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _block(block: Any, mask: Redact) -> str:
+def _block(block: Any, mask: MaskText) -> str:
     if not isinstance(block, Mapping):
         return "[something that is no content block]"
     match block.get("type"):
@@ -356,7 +356,7 @@ def _block(block: Any, mask: Redact) -> str:
             return f"[{_name(kind, 'unknown content', mask)}, left out]"
 
 
-def _resource(resource: Any, mask: Redact) -> str:
+def _resource(resource: Any, mask: MaskText) -> str:
     if not isinstance(resource, Mapping):
         return "[resource, left out]"
     uri = _name(resource.get("uri"), "no address", mask)
@@ -370,7 +370,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _name(value: Any, otherwise: str, mask: Redact) -> str:
+def _name(value: Any, otherwise: str, mask: MaskText) -> str:
     return one_line(mask(clean(value[:LONGEST_NAME])), 200) if isinstance(value, str) and value.strip() else otherwise
 
 

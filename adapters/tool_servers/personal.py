@@ -145,7 +145,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
                 # It was offered as others have it: from now on as this person does, who may try again.
                 self._known.lacks(REMEMBERED, tool.name)
                 await self._learn(person, opened.listed)
-            if problem := not_to_be_sent(tool, arguments, opened.tools, self._common.redact):
+            if problem := not_to_be_sent(tool, arguments, opened.tools, self._common.mask):
                 return problem
             if missing := await self._account_problem(session):
                 return missing
@@ -174,7 +174,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
             return self._signed_in(opened.tools, caller.person)
         if problem := still_offered(tool, opened.tools):
             return problem
-        call = InteractiveCall(opened.connection, tool, arguments, caller, self._common.redact)
+        call = InteractiveCall(opened.connection, tool, arguments, caller, self._common.mask)
         outcome = await self._common.waiting.outcome_of(call, progress)
         if isinstance(outcome, AccountNeeded):
             self._retire(session)  # what follows is with another account

@@ -32,7 +32,7 @@ from adapters.tool_servers.sessions import (
     settle,
     still_offered,
 )
-from adapters.tool_servers.text import Redact, unchanged
+from adapters.tool_servers.text import MaskText, unchanged
 from graph.ports import Caller, Failed, NotSent, Prepared, Progress, Ready, ToolOutcome, Unavailable
 from policies.model import Tool
 
@@ -65,7 +65,7 @@ class ServerStatus:
 class ToolServers:
     """Runs the servers of `mcp.json` and calls their tools.
 
-    `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `redact`: masks secrets in all
+    `result_limit`: bytes of a result that the model gets, at least 256 (`ValueError`). `mask`: masks secrets in all
     that tools say, before anybody sees it. `tokens`: people's accounts; without them a server that needs these cannot
     be used. `catalogues`: where the tools of such servers are remembered. `completed`: told the id of a call whose
     link was used, as its server says. To be started and closed by the loop that calls it.
@@ -77,7 +77,7 @@ class ToolServers:
         *,
         result_limit: int = 16_000,
         timings: Timings | None = None,
-        redact: Redact = unchanged,
+        mask: MaskText = unchanged,
         tokens: TokenStore | None = None,
         catalogues: CatalogueStore | None = None,
         completed: Completed | None = None,
@@ -87,7 +87,7 @@ class ToolServers:
         self._names = tuple(server.name for server in config.servers)
         timings = timings or Timings()
         self._waiting = WaitingCalls(timings.parked, completed)
-        common = CommonParts(result_limit, timings, redact, self._waiting)
+        common = CommonParts(result_limit, timings, mask, self._waiting)
         made = {server.name: _server(server, common, tokens, catalogues) for server in config.servers}
         self._servers = {name: server for name, server in made.items() if server is not None}
 
@@ -287,7 +287,7 @@ class SharedServer(BaseServer["Connection"]):
                 connection = await self._ready()
             if connection is None:
                 break
-            if problem := not_to_be_sent(tool, arguments, self.tools, self._common.redact):
+            if problem := not_to_be_sent(tool, arguments, self.tools, self._common.mask):
                 return problem
             if await is_trusted_with(connection, tool, self._timings):
                 return connection
@@ -301,7 +301,7 @@ class SharedServer(BaseServer["Connection"]):
             return NotSent("ended just before the call")
         if problem := still_offered(tool, self.tools):
             return problem
-        call = InteractiveCall(session, tool, arguments, caller, self._common.redact)
+        call = InteractiveCall(session, tool, arguments, caller, self._common.mask)
         outcome = await self._common.waiting.outcome_of(call, progress)
         if call.has_asked:
             self._asks = True

@@ -22,7 +22,7 @@ from adapters.tool_servers.config import ServerConfig
 from adapters.tool_servers.elicitation import WaitingCalls
 from adapters.tool_servers.listing import ToolListing, read_listing
 from adapters.tool_servers.outcomes import FaultError, Faults, SessionLost
-from adapters.tool_servers.text import Redact, one_line, unchanged
+from adapters.tool_servers.text import MaskText, one_line, unchanged
 from graph.models.tool_calls import trouble_with
 from graph.ports import AccountNeeded, Caller, Failed, NotSent, Progress, Ready, ToolOutcome
 from policies.model import Tool
@@ -92,7 +92,7 @@ class CommonParts:
 
     result_limit: int
     timings: Timings
-    redact: Redact
+    mask: MaskText
     waiting: WaitingCalls
 
 
@@ -201,11 +201,11 @@ async def connected(
     try:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(common.timings.start):
-                limit, redact = common.result_limit, common.redact
+                limit, mask = common.result_limit, common.mask
                 patience = common.timings.parked
-                opened = open_session(config, signals, faults, patience=patience, bearer=bearer, redact=redact)
+                opened = open_session(config, signals, faults, patience=patience, bearer=bearer, mask=mask)
                 session = await stack.enter_async_context(opened)
-                connection = Connection(config, session, lost, faults, bearer, result_limit=limit, redact=redact)
+                connection = Connection(config, session, lost, faults, bearer, result_limit=limit, mask=mask)
                 await connection.initialize()
                 listed = await connection.list_tools()
             yield connection, listed
@@ -346,13 +346,13 @@ async def is_trusted_with(connection: Connection, tool: Tool, timings: Timings) 
     return await connection.is_alive(timings.ping)
 
 
-def not_to_be_sent(tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool], redact: Redact) -> Failed | None:
+def not_to_be_sent(tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool], mask: MaskText) -> Failed | None:
     """Why a call may not be made, by what the server lists; `None`: it may."""
     if trouble := trouble_with(arguments):
         return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
     if problem := still_offered(tool, tools):
         return problem
-    if complaint := complaint_about(arguments, tool.input_schema, redact):
+    if complaint := complaint_about(arguments, tool.input_schema, mask):
         return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
     return None
 
@@ -369,9 +369,9 @@ def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:
     return None
 
 
-def complaint_about(arguments: Mapping[str, Any], schema: Mapping[str, Any], redact: Redact = unchanged) -> str | None:
+def complaint_about(arguments: Mapping[str, Any], schema: Mapping[str, Any], mask: MaskText = unchanged) -> str | None:
     """What is wrong with the arguments, naming them; `None`: nothing. Takes a bounded number of steps. What it repeats
-    of them passes `redact` before it is cut: half a secret is not recognised.
+    of them passes `mask` before it is cut: half a secret is not recognised.
 
     Formats (`date-time`, `uri`…) are annotations in JSON Schema and are left to the server, and so is all that cannot
     be checked here. References to other documents are never followed.
@@ -387,24 +387,24 @@ def complaint_about(arguments: Mapping[str, Any], schema: Mapping[str, Any], red
     except RecursionError:
         return "they are nested too deeply"
     errors.sort(key=lambda error: [str(part) for part in error.absolute_path])
-    sentences = [_sentence(error, redact) for error in errors[:MOST_COMPLAINTS]]
+    sentences = [_sentence(error, mask) for error in errors[:MOST_COMPLAINTS]]
     if len(errors) > MOST_COMPLAINTS:
         more = "at least " if len(errors) == MOST_ERRORS else ""
         sentences.append(f"and {more}{len(errors) - MOST_COMPLAINTS} more")
     return "; ".join(sentences) or None
 
 
-def _sentence(error: jsonschema.ValidationError, redact: Redact) -> str:
+def _sentence(error: jsonschema.ValidationError, mask: MaskText) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
     if error.validator == "required":
         # one error for each missing name, which only the message tells: "'start' is a required property"
         names: Any = error.validator_value
         missing = next((name for name in names if error.message.startswith(repr(name))), "something")
-        return f'"{_told(f"{path}.{missing}".lstrip("."), 100, redact)}" is missing'
-    complaint = _told(error.message, LONGEST_COMPLAINT, redact) or f"it does not fit “{error.validator}”"
-    return f'"{_told(path, 100, redact)}": {complaint}' if path else complaint
+        return f'"{_told(f"{path}.{missing}".lstrip("."), 100, mask)}" is missing'
+    complaint = _told(error.message, LONGEST_COMPLAINT, mask) or f"it does not fit “{error.validator}”"
+    return f'"{_told(path, 100, mask)}": {complaint}' if path else complaint
 
 
-def _told(text: str, limit: int, redact: Redact) -> str:
+def _told(text: str, limit: int, mask: MaskText) -> str:
     """At most `limit` characters of a text without secrets; nothing of one that is too long to be looked through."""
-    return one_line(redact(text), limit) if len(text) <= LONGEST_READ else ""
+    return one_line(mask(text), limit) if len(text) <= LONGEST_READ else ""

@@ -35,7 +35,7 @@ from adapters.tool_servers.incoming import (
     pieces,
 )
 from adapters.tool_servers.outcomes import FaultKind, Faults, RequestFault, ended_by_us
-from adapters.tool_servers.text import Redact, clean, one_line, unchanged, without_secrets
+from adapters.tool_servers.text import MaskText, clean, one_line, unchanged, without_secrets
 
 log = structlog.get_logger(__name__)
 LEAVE = 2.0
@@ -186,12 +186,12 @@ class LineLog:
         secrets: Collection[str],
         now: Callable[[], float] = time.monotonic,
         *,
-        redact: Redact = unchanged,
+        mask: MaskText = unchanged,
     ) -> None:
         self._server = server
         self._secrets = secrets
         self._now = now
-        self._redact = redact
+        self._mask = mask
         self._began = now()
         self._lines = 0
         self._rest = b""
@@ -226,5 +226,5 @@ class LineLog:
             self._began, self._lines = self._now(), 0
         self._lines += 1
         if self._lines <= MOST_LINES:
-            line = one_line(without_secrets(self._redact(said), self._secrets), LONGEST_LOG_LINE)
+            line = one_line(without_secrets(self._mask(said), self._secrets), LONGEST_LOG_LINE)
             log.info("tool_server_stderr", server=self._server, line=line)

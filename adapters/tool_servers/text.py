@@ -2,9 +2,9 @@
 
 Bidirectional and invisible characters stay: the renderers make them visible, and a model may need to see them.
 
-There are three kinds of secrets: those that we ourselves handed to the server (known exactly, taken out everywhere),
-what `Redact` masks (everywhere too), and what merely looks like a credential (guessed, so taken out of errors and log
-lines only: a tool's result belongs to the person).
+Three kinds of secrets are masked. Those that we ourselves handed to the server are known exactly, and masked
+everywhere. What `policies.masking` finds (`MaskText`) is masked everywhere too: in results before the model reads them,
+in errors, in log lines. What `without_guessed` finds besides is masked in errors and log lines only.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def cut_to_bytes(text: str, limit: int) -> str:
     return text.encode("utf-8", "replace")[: max(limit, 0)].decode("utf-8", "ignore")
 
 
-Redact = Callable[[str], str]
-"""Masks what is configured to be masked in what tools say (`policies.redaction`)."""
+MaskText = Callable[[str], str]
+"""Masks in one text what `policies.masking.Masker.mask` finds: known tokens, fields named like secrets, REDACT_*."""
 SHORTEST_SECRET = 8
 """Characters. Shorter values would turn up in ordinary words, and taking those out would break results."""
 _SECRET_NAMES = re.compile(
@@ -60,7 +60,7 @@ _SECRET_NAMES = re.compile(
 
 
 def unchanged(text: str) -> str:
-    """The `Redact` that masks nothing."""
+    """The `MaskText` that masks nothing."""
     return text
 
 

@@ -112,7 +112,7 @@ class DismissalBody(_Body):
 
 
 class OutcomeBody(_Body):
-    """What came of an attempt that broke off."""
+    """What came of an attempt whose outcome is unknown."""
 
     id: ClientId
     choice: Literal["it_was_done", "try_again", "skip"]

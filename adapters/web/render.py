@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from adapters.shared.arguments import page_of
 from adapters.web.config import PageFacts
+from bot.card_masks import unseen_in_words
 from bot.characters import before_suspicious
 from bot.domain import (
     AlreadySettled,
@@ -39,7 +40,6 @@ from bot.domain import (
     ThreadView,
     Unknown,
 )
-from bot.masking import unseen_in_words
 from bot.safe_text import (
     cut_by_size,
     holds_unseen,

@@ -15,6 +15,7 @@ from bot.approvals.permissions import Known, authority_of, outsider_refusal, per
 from bot.approvals.requests import ApprovalRequests, has_expired, is_open
 from bot.approvals.standing_approvals import StandingApprovals, is_offered, name_of
 from bot.audit.log import AuditLog
+from bot.card_masks import PLAIN, hidden_by_masks, masked_arguments
 from bot.domain import (
     AlreadySettled,
     ClickResult,
@@ -32,7 +33,6 @@ from bot.domain import (
 )
 from bot.forms.editing import edit_fields, read_form
 from bot.forms.values import FormErrors
-from bot.masking import PLAIN, hidden_by_masks, masked_arguments
 from bot.outbox import Outbox
 from bot.records import approvals, attempts, threads
 from bot.records.approvals import ApprovalRow, VoteRow
@@ -51,8 +51,8 @@ from policies.approvers import (
     several_may_decide,
     tally,
 )
+from policies.masking import Masker
 from policies.model import Tool, canonical_json, home_of, model_name
-from policies.redaction import Redactor
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 EXPIRED = AlreadySettled("This approval has expired.")
@@ -85,7 +85,7 @@ class _Edit:
 
 
 class Approvals:
-    """Records what people decide about calls: waiting approvals, standing approvals, attempts that broke off.
+    """Records what people decide about calls: waiting approvals, standing approvals, attempts whose outcome is unknown.
 
     What has to be looked up about a person is looked up first: no transaction waits for a platform.
     """
@@ -102,7 +102,7 @@ class Approvals:
         standing_approvals: StandingApprovals,
         find_tool: FindTool,
         audit: AuditLog,
-        redactor: Redactor = PLAIN,
+        masker: Masker = PLAIN,
     ) -> None:
         self._database = database
         self._engine = engine
@@ -113,7 +113,7 @@ class Approvals:
         self._clock = clock
         self._find_tool = find_tool
         self._audit = audit
-        self._redactor = redactor
+        self._masker = masker
 
     # ------------------------------------------------------------------------------------------- deciding
 
@@ -239,10 +239,10 @@ class Approvals:
 
     def _edited(self, row: ApprovalRow, tool: Tool, values: Mapping[str, Any]) -> _Edit | Invalid | None:
         asked, editable = row.asked.arguments, row.asked.ask.editable
-        arguments = read_form(tool.input_schema, asked, editable, values, masked=self._redactor.for_card(asked))
+        arguments = read_form(tool.input_schema, asked, editable, values, masked=self._masker.for_card(asked))
         if isinstance(arguments, FormErrors):
             # What is wrong with a value may be told by repeating it.
-            return Invalid({field: self._redactor.redact(said) for field, said in arguments.errors.items()})
+            return Invalid({field: self._masker.mask(said) for field, said in arguments.errors.items()})
         if canonical_json(arguments) == canonical_json(row.asked.arguments):
             return None
         if not edit_needs_no_new_asking(row.asked.ask, row.asked.ask):
@@ -280,7 +280,7 @@ class Approvals:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")
         asked, editable = row.asked.arguments, row.asked.ask.editable
         fields, values = edit_fields(
-            tool.input_schema, asked, editable, masked=await masked_arguments(asked, self._redactor)
+            tool.input_schema, asked, editable, masked=await masked_arguments(asked, self._masker)
         )
         return Form(f"{row.asked.server}: {row.asked.tool}", fields, values)
 
@@ -295,7 +295,7 @@ class Approvals:
         refusal = self._not_decidable(found, person, known)
         if view is None or refusal is not None:
             return refusal or NO_SUCH
-        hidden = await hidden_by_masks(view, self._redactor)
+        hidden = await hidden_by_masks(view, self._masker)
         async with self._database.writing_urgently() as tx:
             row = await approvals.get(tx, approval_id)  # as it is by now
             refusal = self._not_decidable(row, person, known)
@@ -425,7 +425,7 @@ class Approvals:
         return AlreadySettled("This permission has ended already.")
 
     async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
-        """Records what came of an attempt that broke off, as its requester says, and nobody else."""
+        """Records what came of an attempt whose outcome is unknown, as its requester says, and nobody else."""
         async with self._database.writing_urgently() as tx:
             row = await attempts.get(tx, choice.outcome_id)
             if row is None:

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from policies.commands import argument_of_command
 from policies.defaults import plain, with_defaults
+from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
 from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict, canonical_json
-from policies.redaction import A_TEXT, DEEPEST, Redactor, exceeds
 
 INPUT_LIMIT = 200
 """Characters of the short input."""
@@ -80,13 +80,13 @@ class CallEnd:
     """What a person said of an outcome that was unknown, or did before: `choice` and `by`."""
 
 
-def entry_of(end: CallEnd, redactor: Redactor) -> str:
+def entry_of(end: CallEnd, masker: Masker) -> str:
     """The entry, as canonical JSON."""
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
     whole = dict(end.arguments)
     beginning = _beginning_of(whole) if exceeds(whole, LOOKED_THROUGH) else whole
-    arguments = redactor.for_audit(beginning).value
+    arguments = masker.for_audit(beginning).value
     kept, cut = _bounded(arguments)
     cut = cut or beginning is not whole
     return canonical_json(
@@ -104,19 +104,19 @@ def entry_of(end: CallEnd, redactor: Redactor) -> str:
             "rule": verdict.get("rule", ""),
             "source": verdict.get("source", ""),
             "version": verdict.get("version", ""),
-            "votes": [_vote(vote, redactor) for vote in end.votes],
+            "votes": [_vote(vote, masker) for vote in end.votes],
             "approval": end.approval_id,
             "digest": end.digest,
-            "fingerprint": redactor.fingerprint_of_call(end.server, end.tool, end.arguments),
+            "fingerprint": masker.fingerprint_of_call(end.server, end.tool, end.arguments),
             "duration": None if end.duration is None else round(end.duration, 3),
             "status": end.status,
-            "note": shortened(redactor.redact(end.note[:LONGEST_SECRET]), INPUT_LIMIT),
+            "note": shortened(masker.mask(end.note[:LONGEST_SECRET]), INPUT_LIMIT),
             "settled": dict(end.settled),
             "output": None if end.output is None else output_hash(end.output),
             "arguments": kept,
             "arguments_cut": cut,
             "arguments_masked": arguments != beginning,
-            "judged": _without_secrets(judged, redactor),
+            "judged": _without_secrets(judged, masker),
         }
     )
 
@@ -150,14 +150,14 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _vote(vote: VoteCast, redactor: Redactor) -> dict[str, Any]:
+def _vote(vote: VoteCast, masker: Masker) -> dict[str, Any]:
     return {
         "round": vote.round,
         "person": vote.person,
         "name": vote.name,
         "verb": vote.verb,
         "authority": vote.authority,
-        "reason": shortened(redactor.redact(vote.reason), REASON_LIMIT),
+        "reason": shortened(masker.mask(vote.reason), REASON_LIMIT),
         "at": in_utc(vote.at),
     }
 
@@ -216,14 +216,14 @@ def _beginning_of(value: Any, room: int = LOOKED_THROUGH) -> Any:
     return beginning(value, DEEPEST)
 
 
-def _without_secrets(judged: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+def _without_secrets(judged: Mapping[str, Any], masker: Masker) -> dict[str, Any]:
     """A judgement without secrets: people's words and values are in the quote and in the defaults only."""
     if not judged:
         return {}
-    defaults, _ = _bounded(redactor.for_audit(judged["tool"]["defaults"]).value)
+    defaults, _ = _bounded(masker.for_audit(judged["tool"]["defaults"]).value)
     return {
         **judged,
-        "quote": shortened(redactor.redact(judged["quote"]), ARGUMENTS_LIMIT),
+        "quote": shortened(masker.mask(judged["quote"]), ARGUMENTS_LIMIT),
         "tool": {**judged["tool"], "defaults": defaults or {}},
     }
 

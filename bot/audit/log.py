@@ -13,16 +13,16 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from graph.calls import digest_of
 from graph.ports import CallRecord, Unmade
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 
 class AuditLog:
     """Fills `graph.ports.Audit`; the ledger and the approvals tell it the rest."""
 
-    def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, database: Database, clock: Clock, masker: Masker) -> None:
         self._database = database
         self._clock = clock
-        self._redactor = redactor
+        self._masker = masker
 
     async def not_made(self, call: Unmade) -> None:
         """Write down a call that ended without having been made, once however often it is told."""
@@ -82,7 +82,7 @@ class AuditLog:
             return
         whole = replace(end, votes=await audit.votes_on_call(tx, end.call_id))
         before = await audit.newest(tx)
-        await audit.add(tx, link(before, key, entry_of(whole, self._redactor)), at=end.at)
+        await audit.add(tx, link(before, key, entry_of(whole, self._masker)), at=end.at)
 
 
 def judgement_of(call: CallRecord | Unmade, quote_asked_with: str = "") -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ from bot.schemas.measuring import referred_to
 from graph.calls import storable
 from graph.interrupts import FieldType, FormField
 from graph.models.tool_calls import trouble_with
-from policies.redaction import NOT_SHOWN, Masked, masks_in, unmasked
+from policies.masking import NOT_SHOWN, Masked, masks_in, unmasked
 
 MASKED = (
     "A mask in square brackets stands for what it hides: leave it as it is, move it within this field, or take it out. "

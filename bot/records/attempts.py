@@ -146,7 +146,7 @@ async def choose(tx: Transaction, attempt_id: str, choice: str, by: str | None, 
     return await tx.changes(statement)
 
 
-async def undecided_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
+async def unknown_in(tx: Transaction, thread_id: str) -> Sequence[AttemptRow]:
     """Attempts of a thread whose outcome nobody has settled yet."""
     query = sa.select(attempts).where(
         attempts.c.thread_id == thread_id, attempts.c.status == UNKNOWN, attempts.c.choice.is_(None)

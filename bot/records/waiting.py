@@ -43,12 +43,12 @@ class Waiting:
 
 # Literals, not parameters: otherwise SQLite cannot use the partial indexes, and reads whole tables.
 _OPEN = sa.text("status = 'open'")
-_UNDECIDED = sa.text("status = 'unknown' AND choice IS NULL")
+_UNKNOWN = sa.text("status = 'unknown' AND choice IS NULL")
 _OPEN_IN = (
     (tables.approvals, sa.text("status = 'pending'")),
     (tables.clarifications, _OPEN),
     (tables.sign_ins, _OPEN),
-    (tables.attempts, _UNDECIDED),
+    (tables.attempts, _UNKNOWN),
 )
 _ANY_OPEN = sa.select(
     sa.or_(
@@ -71,7 +71,7 @@ async def in_thread(tx: Transaction, thread_id: str) -> Waiting:
         approvals=await approvals.pending_in(tx, thread_id),
         clarifications=await clarifications.open_in(tx, thread_id),
         sign_ins=await sign_ins.open_in(tx, thread_id),
-        outcomes=await attempts.undecided_in(tx, thread_id),
+        outcomes=await attempts.unknown_in(tx, thread_id),
     )
 
 
@@ -168,7 +168,7 @@ async def open_questions(tx: Transaction, person_id: str, within: str) -> Sequen
     for key, owner, thread_id, is_open in (
         (asked.clarification_id, asked.requester, asked.thread_id, _OPEN),
         (sign_ins_.sign_in_id, sign_ins_.person_id, sign_ins_.thread_id, _OPEN),
-        (lost.attempt_id, lost.requester, lost.thread_id, _UNDECIDED),
+        (lost.attempt_id, lost.requester, lost.thread_id, _UNKNOWN),
     ):
         query = sa.select(key).where(owner == person_id, is_open, thread_id.startswith(within, autoescape=True))
         found += [row[0] for row in await tx.all(query.limit(MOST))]

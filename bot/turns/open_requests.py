@@ -22,8 +22,8 @@ from graph.interrupts import (
     Asked,
     ClarificationAsked,
     ElicitationAsked,
-    OutcomeAsked,
     OutcomeSettled,
+    OutcomeUnknownAsked,
     SignInAsked,
     Superseded,
 )
@@ -58,7 +58,7 @@ class OpenRequests:
                     await self._approvals.record(tx, thread_id, asked)
                 case ClarificationAsked() | ElicitationAsked() as asked:
                     await self._clarifications.record(tx, thread_id, asked)
-                case SignInAsked() | OutcomeAsked():
+                case SignInAsked() | OutcomeUnknownAsked():
                     pass  # recorded in the transaction that led to the interrupt: it knows what the graph must not
 
     async def answers(self, tx: Transaction, interrupts: Sequence[PendingInterrupt]) -> Mapping[str, RecordedAnswer]:
@@ -112,7 +112,7 @@ async def _answer(tx: Transaction, asked: Asked) -> RecordedAnswer | None:
             sign_in = await sign_ins.get(tx, sign_in_id)
             answer = sign_in_book.answer_of(sign_in) if sign_in else Superseded()
             key = sign_in.settled_key if sign_in else None
-        case OutcomeAsked(call_id=call_id, attempt=number):
+        case OutcomeUnknownAsked(call_id=call_id, attempt=number):
             # Not the latest: when the process dies in the attempt that was chosen, the interrupt still shows as open.
             attempt = await attempts.of_call(tx, call_id, number)
             answer = _outcome_answer(attempt) if attempt else Superseded()

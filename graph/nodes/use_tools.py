@@ -18,7 +18,7 @@ from graph.interrupts import (
     Dismissed,
     ElicitationAsked,
     FormField,
-    OutcomeAsked,
+    OutcomeUnknownAsked,
     Superseded,
     elicitation_answer,
     outcome_answer,
@@ -30,9 +30,9 @@ from graph.nodes.oauth_needed import server_of
 from graph.not_made import answered, not_found, not_made
 from graph.ports import (
     AccountNeeded,
+    AttemptUnknown,
     Beginning,
     Begun,
-    BrokeOff,
     Caller,
     CallRecord,
     Existing,
@@ -42,17 +42,17 @@ from graph.ports import (
     Live,
     NotApproved,
     NotSent,
+    OutcomeUnknown,
     Ports,
     Prepared,
     Progress,
     QuestionPut,
     Ready,
     Recorded,
+    SettledByPerson,
     SignInNeeded,
-    Skipped,
     Succeeded,
     ToolOutcome,
-    Undecided,
 )
 from graph.state import RunContext, ToolCallState
 from policies.approvers import approval_suffices
@@ -109,8 +109,8 @@ async def _made(
             if not isinstance(begun, Begun):
                 return _kept_from(state, begun)
             return await _concluded(ports, state, record, begun.attempt, await _sent(send, record, live))
-        case BrokeOff():
-            return _kept_from(state, await ports.ledger.lost(record, prepared))
+        case OutcomeUnknown():
+            return _kept_from(state, await ports.ledger.unknown_after_question(record, prepared))
         case Failed():
             return await _unsent(ports, state, record, prepared)
         case AccountNeeded():
@@ -180,13 +180,13 @@ async def _concluded(
         case Succeeded() | Failed():
             await ports.ledger.finish(record, attempt, outcome)
             return answered(state, outcome)
-        case BrokeOff(text=text, owner=owner) if record.tool.repeatable:
+        case OutcomeUnknown(text=text, owner=owner) if record.tool.repeatable:
             # It may be tried again without asking anybody, so nobody needs to be asked what came of it either.
             failed = Failed(text, owner=owner)
             await ports.ledger.finish(record, attempt, failed)
             return answered(state, failed)
-        case BrokeOff():
-            return _kept_from(state, await ports.ledger.broke_off(record, attempt, outcome))
+        case OutcomeUnknown():
+            return _kept_from(state, await ports.ledger.outcome_unknown(record, attempt, outcome))
         case QuestionPut():
             await ports.ledger.waits(record.call_id, attempt)
             return _question(outcome)
@@ -215,13 +215,13 @@ async def _unsent(ports: Ports, state: ToolCallState, record: CallRecord, failed
 def _kept_from(state: ToolCallState, known: Existing | NotApproved) -> Command[str]:
     """What follows where the ledger does not let the call be sent."""
     match known:
-        case Undecided(attempt=attempt, text=text, owner=owner):
+        case AttemptUnknown(attempt=attempt, text=text, owner=owner):
             unknown = {"attempt": attempt, "known": text, "known_to": owner}
             return Command(goto="outcome_unknown", update=unknown)
         case NotApproved():
             # The tool, its configuration or the policy changed since the approval: the call is judged anew.
             return Command(goto="policy_gate", update={"approved": None})
-        case Recorded() | Skipped():
+        case Recorded() | SettledByPerson():
             return answered(state, known)
 
 
@@ -276,13 +276,13 @@ def elicitation_needed(ports: Ports) -> Step:
 
 
 def outcome_unknown(ports: Ports) -> Step:
-    """The node that stops until a person has said what came of a call that broke off. Whatever they say is in the
-    ledger: `use_tools` reads it there and acts on it."""
+    """The node that stops until a person has settled an unknown outcome. What they say is in the ledger: `use_tools`
+    reads it there and acts on it."""
 
     async def outcome_unknown(state: ToolCallState) -> Command[str]:
         call = state["call"]
         tool = ports.tools.find(call["name"])
-        asked = OutcomeAsked(
+        asked = OutcomeUnknownAsked(
             call_id=call["id"],
             attempt=state["attempt"],
             server=tool.server if tool else server_of(call["name"]),
@@ -293,7 +293,7 @@ def outcome_unknown(ports: Ports) -> Step:
         )
         answer = outcome_answer.validate_python(interrupt(asked.model_dump(mode="json")))
         if isinstance(answer, Superseded):
-            return answered(state, Undecided(state["attempt"], state.get("known", ""), state.get("known_to")))
+            return answered(state, AttemptUnknown(state["attempt"], state.get("known", ""), state.get("known_to")))
         # Where it is tried again, nothing is left to find out about what was answered before.
         return Command(goto="use_tools", update={"over": len(state.get("answers", [])), "signed_in": 0})
 

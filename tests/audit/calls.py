@@ -7,9 +7,9 @@ from typing import Any
 
 from bot.audit.entries import CallEnd, Link, entry_of, judgement, link
 from policies.judging import Policy, judge
+from policies.masking import Masker
 from policies.model import Annotations, Call, Facts, Mode, Tool
 from policies.policy_file import parse_policy
-from policies.redaction import Redactor
 
 NOON = 1_795_000_000.0
 """Seconds since the epoch: some day in 2026."""
@@ -74,10 +74,10 @@ def ended(number: int = 1, about: Tool | None = None, arguments: dict[str, Any] 
     return CallEnd(**{**given, **more})
 
 
-def chain(*ends: CallEnd, redactor: Redactor | None = None) -> list[Link]:
+def chain(*ends: CallEnd, masker: Masker | None = None) -> list[Link]:
     """Their entries, as a log."""
     links: list[Link] = []
     for end in ends:
         key = f"{end.call_id}:{end.attempt}:{end.status}"
-        links.append(link(links[-1] if links else None, key, entry_of(end, redactor or Redactor())))
+        links.append(link(links[-1] if links else None, key, entry_of(end, masker or Masker())))
     return links

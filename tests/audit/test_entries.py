@@ -12,14 +12,14 @@ import pytest
 
 from bot.audit.entries import CallEnd, VoteCast, entry_of, judged_again
 from policies.judging import judge
+from policies.masking import Masker, exceeds
 from policies.model import Mode
-from policies.redaction import Redactor, exceeds
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.audit.calls import NOON, POLICY, READING, TOKEN, ended, judged, tool
 
 
-def said(end: CallEnd, redactor: Redactor | None = None) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(entry_of(end, redactor or Redactor()))
+def said(end: CallEnd, masker: Masker | None = None) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(entry_of(end, masker or Masker()))
     return read
 
 
@@ -82,21 +82,21 @@ def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
     end = ended(
         1, about, arguments, votes=[vote], note=f"blocked {TOKEN}", judged=judged(about, arguments, said=(TOKEN,))
     )
-    text = entry_of(end, Redactor())
+    text = entry_of(end, Masker())
     assert TOKEN not in text
     assert "[secret: github token]" in text
     assert json.loads(text)["arguments_masked"]
 
 
 def test_a_secret_at_the_edge_of_the_short_input_is_not_cut_in_half() -> None:
-    text = entry_of(ended(arguments={"what": "x" * 180 + " " + TOKEN}), Redactor())
+    text = entry_of(ended(arguments={"what": "x" * 180 + " " + TOKEN}), Masker())
     assert TOKEN[:12] not in text
 
 
 def test_what_the_operator_wants_masked_is_masked() -> None:
     end = ended(arguments={"to": "ana@example.com"})
-    assert "ana@example.com" in entry_of(end, Redactor())
-    assert "ana@example.com" not in entry_of(end, Redactor((*TOKENS, EMAILS)))
+    assert "ana@example.com" in entry_of(end, Masker())
+    assert "ana@example.com" not in entry_of(end, Masker((*TOKENS, EMAILS)))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -111,7 +111,7 @@ def test_a_judgement_comes_back_as_the_same_judgement(mode: Mode) -> None:
 def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None:
     """Rule 13: a megabyte of arguments does not hold up the end of its call."""
     started = time.process_time()
-    text = entry_of(ended(arguments={"a": f"x {TOKEN} " + "y" * 1_000_000, "b": ["z" * 10_000] * 100}), Redactor())
+    text = entry_of(ended(arguments={"a": f"x {TOKEN} " + "y" * 1_000_000, "b": ["z" * 10_000] * 100}), Masker())
     assert time.process_time() - started < 2
     entry = json.loads(text)
     assert TOKEN not in text
@@ -127,9 +127,9 @@ def test_of_a_large_call_only_so_much_is_looked_through_as_may_be_kept() -> None
 )
 def test_of_a_call_with_very_many_values_no_more_is_looked_through_either(many: Any) -> None:
     """Rule 13: each text costs more than its characters, and none is too short for that."""
-    entry_of(ended(), Redactor())  # the patterns are compiled once
+    entry_of(ended(), Masker())  # the patterns are compiled once
     started = time.process_time()
-    entry = json.loads(entry_of(ended(arguments={"a": many}), Redactor()))
+    entry = json.loads(entry_of(ended(arguments={"a": many}), Masker()))
     assert time.process_time() - started < 0.3
     assert entry["arguments_cut"]
 
@@ -145,7 +145,7 @@ def test_what_takes_long_to_look_through_is_large(many: Any) -> None:
 def test_rule_13_a_call_that_is_made_to_take_long_holds_up_nobody(unit: str) -> None:
     arguments = {f"a{number}": unit * (3_900 // len(unit)) for number in range(5)}
     end = ended(arguments=arguments, note=unit * 100_000)
-    entry_of(end, Redactor())  # the patterns are compiled once
+    entry_of(end, Masker())  # the patterns are compiled once
     started = time.thread_time()
-    entry_of(end, Redactor())
+    entry_of(end, Masker())
     assert time.thread_time() - started < 0.1

@@ -9,21 +9,21 @@ import pytest
 from bot.records import attempts
 from bot.views import outcome_view
 from graph.ports import (
+    AttemptUnknown,
     Beginning,
     Begun,
-    BrokeOff,
     Failed,
     NotApproved,
+    OutcomeUnknown,
     Recorded,
-    Skipped,
+    SettledByPerson,
     Succeeded,
-    Undecided,
 )
 from tests.audit.calls import NOON, tool
 from tests.audit.test_log import Records, call, records  # noqa: F401  # the fixture
 
 CALL_ID = "m1.0.0"
-GONE = BrokeOff("shop was not there any more")
+GONE = OutcomeUnknown("shop was not there any more")
 
 
 async def recalled(records: Records, *, repeatable: bool = False) -> object:  # noqa: F811
@@ -63,7 +63,7 @@ async def test_what_may_not_run_is_not_recorded_as_failed_either(records: Record
 
 async def test_what_was_started_and_never_ended_is_unknown_when_it_is_recalled(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    assert await recalled(records) == Undecided(1)
+    assert await recalled(records) == AttemptUnknown(1)
     assert records.statuses() == ["unknown"]
 
 
@@ -80,14 +80,14 @@ async def test_a_call_that_asked_goes_on_as_the_same_attempt(records: Records) -
 async def test_one_that_asked_and_waits_no_more_is_unknown_and_not_made_again(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
     await records.ledger.waits(CALL_ID, 1)
-    assert await records.ledger.lost(call(), GONE) == Undecided(1, GONE.text)
-    assert await records.ledger.begin(call()) == Undecided(1, GONE.text)
+    assert await records.ledger.unknown_after_question(call(), GONE) == AttemptUnknown(1, GONE.text)
+    assert await records.ledger.begin(call()) == AttemptUnknown(1, GONE.text)
 
 
 async def test_not_even_when_whoever_calls_does_not_know_that_it_asked(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
     await records.ledger.waits(CALL_ID, 1)
-    assert await records.ledger.begin(call()) == Undecided(1)
+    assert await records.ledger.begin(call()) == AttemptUnknown(1)
 
 
 async def test_one_that_may_be_repeated_is_made_again(records: Records) -> None:  # noqa: F811
@@ -100,14 +100,14 @@ async def test_one_that_may_be_repeated_is_made_again(records: Records) -> None:
 async def test_a_question_that_an_earlier_version_took_for_nothing_done_is_unknown(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
     await records.ledger.did_nothing(CALL_ID, 1)
-    assert await records.ledger.lost(call(), GONE) == Undecided(2, GONE.text)
+    assert await records.ledger.unknown_after_question(call(), GONE) == AttemptUnknown(2, GONE.text)
 
 
-@pytest.mark.parametrize(("repeatable", "known"), [(False, Undecided(1)), (True, None)])
+@pytest.mark.parametrize(("repeatable", "known"), [(False, AttemptUnknown(1)), (True, None)])
 async def test_one_that_asked_and_is_given_up_was_not_simply_not_made(
     records: Records,  # noqa: F811
     repeatable: bool,  # noqa: FBT001
-    known: Undecided | None,
+    known: AttemptUnknown | None,
 ) -> None:
     await records.ledger.begin(call(tool(repeatable=repeatable)))
     await records.ledger.waits(CALL_ID, 1)
@@ -116,9 +116,9 @@ async def test_one_that_asked_and_is_given_up_was_not_simply_not_made(
 
 async def test_what_the_server_said_is_on_the_card_and_told_to_the_model(records: Records) -> None:  # noqa: F811
     await records.ledger.begin(call())
-    said = BrokeOff("shop gave no answer (HTTP 422). It said: half done")
-    assert await records.ledger.broke_off(call(), 1, said) == Undecided(1, said.text)
-    assert await recalled(records) == Undecided(1, said.text)
+    said = OutcomeUnknown("shop gave no answer (HTTP 422). It said: half done")
+    assert await records.ledger.outcome_unknown(call(), 1, said) == AttemptUnknown(1, said.text)
+    assert await recalled(records) == AttemptUnknown(1, said.text)
     async with records.database.writing() as tx:
         latest = await attempts.latest(tx, CALL_ID)
         assert latest is not None
@@ -126,17 +126,17 @@ async def test_what_the_server_said_is_on_the_card_and_told_to_the_model(records
         await attempts.choose(tx, latest.attempt_id, "skip", "Ana", key="click")
     assert view is not None
     assert view.known == said.text
-    assert await recalled(records) == Skipped(was_done=False, by="Ana", text=said.text)
+    assert await recalled(records) == SettledByPerson(was_done=False, by="Ana", text=said.text)
 
 
 async def test_what_it_said_to_somebodys_account_is_on_no_card(records: Records) -> None:  # noqa: F811
     """Rule 11: the card is everybody's."""
     await records.ledger.begin(call())
-    await records.ledger.broke_off(call(), 1, BrokeOff("mail of Dr. Brown", owner="web:ana"))
+    await records.ledger.outcome_unknown(call(), 1, OutcomeUnknown("mail of Dr. Brown", owner="web:ana"))
     async with records.database.reading() as tx:
         latest = await attempts.latest(tx, CALL_ID)
         assert latest is not None
         view = await outcome_view(tx, latest.attempt_id)
     assert view is not None
     assert view.known == ""
-    assert await recalled(records) == Undecided(1, "mail of Dr. Brown", "web:ana")
+    assert await recalled(records) == AttemptUnknown(1, "mail of Dr. Brown", "web:ana")

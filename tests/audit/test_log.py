@@ -19,9 +19,9 @@ from bot.outbox import Outbox
 from bot.records import attempts, threads
 from bot.records.audit import sqlite_audit
 from bot.records.database import Database, sqlite_database
-from graph.ports import Begun, BrokeOff, CallRecord, Failed, Judged, NotMade, Succeeded, Undecided, Unmade
+from graph.ports import AttemptUnknown, Begun, CallRecord, Failed, Judged, NotMade, OutcomeUnknown, Succeeded, Unmade
+from policies.masking import Masker
 from policies.model import Allow, Call, Deny, Tool, Verdict
-from policies.redaction import Redactor
 from tests.audit.calls import NOON, facts_of, tool
 from tests.support.empty_database import empty_database
 
@@ -35,7 +35,7 @@ class Records:
         numbers = count(1)
         self.file = file
         self.database = database
-        self.audit = AuditLog(database, lambda: NOON, Redactor())
+        self.audit = AuditLog(database, lambda: NOON, Masker())
         outbox = Outbox(database, lambda: NOON, {})
         self.ledger = AttemptLedger(database, outbox, lambda: NOON, lambda: f"id{next(numbers)}", self.audit)
 
@@ -110,7 +110,7 @@ async def test_what_came_of_a_call_is_written_once_though_it_is_told_twice(
 async def test_a_call_that_a_crash_cut_off_is_unknown_once(records: Records) -> None:
     await records.ledger.begin(call())
     for _ in range(2):  # taken up again after the crash, and once more after another
-        assert await records.ledger.begin(call()) == Undecided(1)
+        assert await records.ledger.begin(call()) == AttemptUnknown(1)
     await records.ledger.close("m1.0.0", repeatable=False)
     assert records.statuses() == ["unknown"]
 
@@ -133,7 +133,7 @@ async def test_each_try_of_a_repeatable_call_that_reached_its_server_is_written(
 @pytest.mark.parametrize("choice", ["it_was_done", "skip", "try_again"])
 async def test_what_a_person_said_of_it_is_written_once(records: Records, choice: str) -> None:
     await records.ledger.begin(call())
-    await records.ledger.broke_off(call(), 1, BrokeOff("no answer"))
+    await records.ledger.outcome_unknown(call(), 1, OutcomeUnknown("no answer"))
     async with records.database.writing() as tx:
         latest = await attempts.latest(tx, "m1.0.0")
         assert latest is not None

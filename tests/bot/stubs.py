@@ -17,11 +17,11 @@ from bot.approvals.directory import PeopleDirectory
 from bot.approvals.requests import ApprovalRequests
 from bot.approvals.standing_approvals import StandingApprovals
 from bot.audit.log import AuditLog
+from bot.card_masks import PLAIN
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock
 from bot.inbox import Acceptance, Inbox
 from bot.limits import NO_LIMIT, TurnLimit
-from bot.masking import PLAIN
 from bot.outbox import Outbox
 from bot.platform import Platform
 from bot.queries import Queries

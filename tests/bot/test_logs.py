@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.logs import MOST_LOOKED_THROUGH, Mask, configure_logs, log_context
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 SECRET = 'p"ass/wörd\\1'
 
@@ -218,7 +218,7 @@ HOSTILE = ["https://a:b@", ".a", "http://", "eyJaaaaaaaa-", "GET /", "\uff50\uff
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_rule_13_a_line_that_is_made_to_take_long_does_not(unit: str, form: Any) -> None:
-    configure_logs(form=form, stream=io.StringIO(), redactor=Redactor())
+    configure_logs(form=form, stream=io.StringIO(), masker=Masker())
     log = structlog.get_logger("x")
     log.info("first", text=unit * 100)  # what is looked for is read and compiled when it is first needed
     began = time.thread_time()

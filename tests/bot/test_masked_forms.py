@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from bot.forms.editing import MASKED, edit_fields, read_form
 from bot.forms.values import FormErrors
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 TOKEN = "ghp_" + "a1B2" * 9
 OTHER = "ghp_" + "c3D4" * 9
-REDACTOR = Redactor(key=b"a key")
-MASK, OTHER_MASK = REDACTOR.for_card(TOKEN).value, REDACTOR.for_card(OTHER).value
+MASKER = Masker(key=b"a key")
+MASK, OTHER_MASK = MASKER.for_card(TOKEN).value, MASKER.for_card(OTHER).value
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -39,7 +39,7 @@ ARGUMENTS: dict[str, Any] = {
     "more": {"note": TOKEN, "n": 1},
     "count": 1,
 }
-SHOWN = REDACTOR.for_card(ARGUMENTS)
+SHOWN = MASKER.for_card(ARGUMENTS)
 FIELDS, VALUES = edit_fields(SCHEMA, ARGUMENTS, None, masked=SHOWN)
 
 
@@ -114,7 +114,7 @@ def test_a_name_that_stands_twice_in_an_object_is_a_mistake() -> None:
 
 def test_text_that_was_written_like_a_mask_when_it_was_asked_for_can_be_edited() -> None:
     asked = {"what": "write down [secret: github token]"}
-    masked = REDACTOR.for_card(asked)
+    masked = MASKER.for_card(asked)
     _, values = edit_fields(SCHEMA, asked, None, masked=masked)
     assert values == {"what": "write down ⟨U+005B⟩secret: github token]"}
     read_back = read_form(SCHEMA, asked, None, {"what": "keep ⟨U+005B⟩secret: github token]"}, masked=masked)
@@ -123,7 +123,7 @@ def test_text_that_was_written_like_a_mask_when_it_was_asked_for_can_be_edited()
 
 def test_an_argument_whose_name_is_masked_stays_and_is_not_in_the_form() -> None:
     asked = {TOKEN: "x", "what": "y"}
-    masked = REDACTOR.for_card(asked)
+    masked = MASKER.for_card(asked)
     fields, _ = edit_fields({"type": "object"}, asked, None, masked=masked)
     assert [field.name for field in fields] == ["what"]
     assert read_form({"type": "object"}, asked, None, {"what": "z"}, masked=masked) == {TOKEN: "x", "what": "z"}
@@ -134,7 +134,7 @@ def test_what_is_nested_too_deeply_never_becomes_text() -> None:
     for _ in range(100):
         deep = [deep]
     asked = {"more": {"a": deep, "n": 1}}
-    masked = REDACTOR.for_card(asked)
+    masked = MASKER.for_card(asked)
     (mask,) = masked.hidden
     refused = read_form(SCHEMA, asked, None, {"more": json.dumps({"a": mask})}, masked=masked)
     assert isinstance(refused, FormErrors)
@@ -147,7 +147,7 @@ pieces = st.sampled_from([TOKEN, OTHER, "a", " ", "[secret: x]", "⟨U+005B⟩"]
 @given(st.lists(pieces, min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_whatever_order_the_parts_of_a_text_are_put_in_each_stays_what_it_was(parts: list[str], chance: Any) -> None:
     asked = {"what": "|".join(parts), "count": 1}
-    masked = REDACTOR.for_card(asked)
+    masked = MASKER.for_card(asked)
     shown = edit_fields(SCHEMA, asked, None, masked=masked)[1]["what"].split("|")
     order = list(range(len(parts)))
     chance.shuffle(order)
@@ -161,16 +161,16 @@ def test_whatever_order_the_parts_of_a_text_are_put_in_each_stays_what_it_was(pa
 def test_a_mistake_that_repeats_a_value_tells_no_half_of_what_is_masked_in_it(before: int) -> None:
     schema = {"type": "object", "properties": {"what": {"not": {"type": "string"}}, "n": {"type": "integer"}}}
     arguments = {"what": "y " * (before // 2) + TOKEN, "n": 1}
-    answer = read_form(schema, arguments, None, {"n": 2}, masked=REDACTOR.for_card(arguments))
+    answer = read_form(schema, arguments, None, {"n": 2}, masked=MASKER.for_card(arguments))
     assert isinstance(answer, FormErrors)
-    assert TOKEN[:12] not in REDACTOR.redact(str(dict(answer.errors)))
+    assert TOKEN[:12] not in MASKER.mask(str(dict(answer.errors)))
 
 
 def test_reading_a_form_takes_no_longer_for_masks_in_other_fields() -> None:
     """Rule 13: each field has its own masks looked for, however many stand in all the others."""
     tokens = iter(f"ghp_{hashlib.sha256(str(number).encode()).hexdigest()[:36]}" for number in range(4_500))
     asked = {f"f{number}": " ".join(islice(tokens, 45)) for number in range(100)}
-    masked = REDACTOR.for_card(asked)
+    masked = MASKER.for_card(asked)
     assert len(masked.hidden) == 4_500
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in asked}}
     read_form(schema, asked, None, {}, masked=masked)  # what checks is imported

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from bot.approvals import decisions
 from bot.domain import Form, Hidden, Refused, Settled, Unknown
 from bot.records.tables import audit
-from policies import redaction
+from policies import masking
 from tests.bot.desks import ANA, BEN, CARA, STRANGER, Desks
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -87,13 +87,13 @@ async def test_a_megabyte_is_looked_through_once_and_in_a_thread(desks: Desks, m
     """Rule 13: nothing from outside holds the event loop."""
     approval_id = await desks.ask(what=f"{TOKEN} " + "word " * 100_000)
     threads: list[str] = []
-    look = redaction.secret_spans
+    look = masking.secret_spans
 
     def noted(text: bytes, *others: Any, **how: Any) -> Any:
-        threads.extend([threading.current_thread().name] if len(text) > redaction.LARGE else [])
+        threads.extend([threading.current_thread().name] if len(text) > masking.LARGE else [])
         return look(text, *others, **how)
 
-    monkeypatch.setattr(redaction, "secret_spans", noted)
+    monkeypatch.setattr(masking, "secret_spans", noted)
     for _ in range(3):
         assert (await desks.view(approval_id)).masks == 1
     assert isinstance(await desks.services.approvals.edit_form(approval_id, BEN), Form)

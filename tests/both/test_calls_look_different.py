@@ -27,10 +27,10 @@ from adapters.teams.render import dialogs as teams_dialogs
 from adapters.teams.render import questions as teams_questions
 from adapters.teams.render.overview import overview_card
 from adapters.web.render import content_json, grants_json
+from bot.card_masks import is_exact, masked
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown, Together
-from bot.masking import is_exact, redacted
-from policies.redaction import Redactor
+from policies.masking import Masker
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.slack.stand_in_services import an_approval, shown_in_c1
 from tests.support.examples import examples
@@ -38,8 +38,8 @@ from tests.teams.shown import a_post
 
 LETTERS = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"
 TOKEN, OTHER = f"ghp_{LETTERS[:36]}", f"ghp_{LETTERS[1:37]}"
-REDACTOR = Redactor((*TOKENS, EMAILS), key=b"a key")
-MASK = REDACTOR.for_card(TOKEN).value
+MASKER = Masker((*TOKENS, EMAILS), key=b"a key")
+MASK = MASKER.for_card(TOKEN).value
 ANA = Person("slack:T1:U1", "Ana")
 
 ALIKE = [
@@ -92,15 +92,15 @@ calls = st.dictionaries(names, values, max_size=13)
 
 def approval(arguments: dict[str, Any], tool: str = "make", **changes: Any) -> ApprovalView:
     view = replace(an_approval(server="shop", tool=tool, title="", arguments=arguments), **changes)
-    return redacted(view, REDACTOR)
+    return masked(view, MASKER)
 
 
 def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, Any]]:
     """Everywhere where people see a call: the place, and what is shown there."""
     view = approval(arguments, tool)
     settled = approval(arguments, tool, status="approved", asked_arguments={"a": 0})
-    outcome = redacted(OutcomeView("o", "open", "shop", tool, "", arguments, "Ana", "slack:T1:U1"), REDACTOR)
-    grant = redacted(GrantView("g", "shop", tool, arguments, 0.0), REDACTOR)
+    outcome = masked(OutcomeView("o", "open", "shop", tool, "", arguments, "Ana", "slack:T1:U1"), MASKER)
+    grant = masked(GrantView("g", "shop", tool, arguments, 0.0), MASKER)
     origin = Origin("call-1.1")
     yield "a card in Slack", slack_cards.approval_card(view, "T1").blocks
     yield "a settled card in Slack", slack_cards.approval_card(settled, "T1").blocks

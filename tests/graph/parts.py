@@ -18,25 +18,25 @@ from graph.interrupts import ApprovalAsked
 from graph.models.streaming import Retry
 from graph.ports import (
     AccountNeeded,
+    AttemptUnknown,
     Beginning,
     Begun,
-    BrokeOff,
     Caller,
     CallRecord,
     Failed,
     NotApproved,
+    OutcomeUnknown,
     Picked,
     Ports,
     Prepared,
     Progress,
     Ready,
     Recorded,
+    SettledByPerson,
     SignInNeeded,
-    Skipped,
     Spoken,
     Succeeded,
     ToolOutcome,
-    Undecided,
     Unmade,
 )
 from graph.running import Agent
@@ -133,21 +133,23 @@ class Bench:
         self.given_up.append(call_id)
 
     # ledger
-    async def recall(self, call_id: str, *, repeatable: bool) -> Beginning | Recorded | Undecided | Skipped:
+    async def recall(
+        self, call_id: str, *, repeatable: bool
+    ) -> Beginning | Recorded | AttemptUnknown | SettledByPerson:
         before = self.attempts.get(call_id)
         if before == "started":
-            return Undecided(1)
+            return AttemptUnknown(1)
         return Beginning(0.0) if before in {None, "nothing", "asking"} else Recorded(before)
 
     async def unsent(
         self, record: CallRecord, outcome: Failed | None
-    ) -> Begun | Recorded | Undecided | Skipped | NotApproved:
+    ) -> Begun | Recorded | AttemptUnknown | SettledByPerson | NotApproved:
         begun = await self.begin(record)
         if isinstance(begun, Begun):
             self.attempts[record.call_id] = outcome or "nothing"
         return begun
 
-    async def begin(self, record: CallRecord) -> Begun | Recorded | Undecided | Skipped | NotApproved:
+    async def begin(self, record: CallRecord) -> Begun | Recorded | AttemptUnknown | SettledByPerson | NotApproved:
         if not self.permitted:
             self.permitted = True
             return NotApproved()
@@ -156,7 +158,7 @@ class Bench:
             return NotApproved()
         before = self.attempts.get(record.call_id)
         if before == "started":
-            return Undecided(1)
+            return AttemptUnknown(1)
         if before not in {None, "nothing", "asking"}:
             return Recorded(before)
         self.attempts[record.call_id] = "started"
@@ -165,12 +167,12 @@ class Bench:
     async def finish(self, record: CallRecord, attempt: int, outcome: Succeeded | Failed) -> None:
         self.attempts[record.call_id] = outcome
 
-    async def broke_off(self, record: CallRecord, attempt: int, outcome: BrokeOff) -> Undecided:
+    async def outcome_unknown(self, record: CallRecord, attempt: int, outcome: OutcomeUnknown) -> AttemptUnknown:
         self.attempts[record.call_id] = "started"
-        return Undecided(attempt, outcome.text, outcome.owner)
+        return AttemptUnknown(attempt, outcome.text, outcome.owner)
 
-    async def lost(self, record: CallRecord, outcome: BrokeOff) -> Undecided:
-        return await self.broke_off(record, 1, outcome)
+    async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> AttemptUnknown:
+        return await self.outcome_unknown(record, 1, outcome)
 
     async def waits(self, call_id: str, attempt: int) -> None:
         self.attempts[call_id] = "asking"
@@ -178,11 +180,11 @@ class Bench:
     async def did_nothing(self, call_id: str, attempt: int) -> None:
         self.attempts[call_id] = "nothing"
 
-    async def close(self, call_id: str, *, repeatable: bool) -> Recorded | Undecided | None:
+    async def close(self, call_id: str, *, repeatable: bool) -> Recorded | AttemptUnknown | None:
         before = self.attempts.get(call_id)
         if before is None or before == "nothing":
             return None
-        return Undecided(1) if before in {"started", "asking"} else Recorded(before)
+        return AttemptUnknown(1) if before in {"started", "asking"} else Recorded(before)
 
     # people, limits, audit
     async def groups_of(self, person_id: str, groups: Collection[str]) -> dict[str, bool | None]:

@@ -8,7 +8,7 @@ import pytest
 
 from graph.interrupts import Answered, Approved, OutcomeSettled, SignedIn
 from graph.nodes.use_tools import MOST_SIGN_INS
-from graph.ports import AccountNeeded, BrokeOff, Given, SignInNeeded, Succeeded
+from graph.ports import AccountNeeded, Given, OutcomeUnknown, SignInNeeded, Succeeded
 from tests.graph.parts import Bench, does, rig, turn
 from tests.graph.test_elicitation import one_after_the_other, question
 from tests.graph.test_running import LIVE, kinds
@@ -37,7 +37,7 @@ async def test_a_call_that_ended_with_a_link_begins_anew(tmp_path: Path, needed:
 
 
 async def test_trying_again_is_told_apart_from_going_on(tmp_path: Path) -> None:
-    outcomes = one_after_the_other(question(), BrokeOff("lost"), Succeeded("done"))
+    outcomes = one_after_the_other(question(), OutcomeUnknown("lost"), Succeeded("done"))
     bench = Bench(["free"], outcomes={"free": outcomes})
     async with rig(tmp_path, does("free"), bench) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)

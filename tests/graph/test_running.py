@@ -21,7 +21,7 @@ from graph.interrupts import (
 )
 from graph.models import ModelProblem, Trouble
 from graph.not_made import UNKNOWN
-from graph.ports import BrokeOff, SignInNeeded, Succeeded
+from graph.ports import OutcomeUnknown, SignInNeeded, Succeeded
 from graph.running import ThreadStatus
 from graph.state import Silent
 from tests.graph.parts import Bench, Rig, calls, does, rig, turn
@@ -127,7 +127,7 @@ async def test_after_a_sign_in_the_same_call_goes_on_by_itself(tmp_path: Path) -
 
 
 async def test_an_unknown_outcome_asks_and_goes_on_from_the_ledger(tmp_path: Path) -> None:
-    bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")})
+    bench = Bench(["free"], outcomes={"free": OutcomeUnknown("no answer")})
     async with rig(tmp_path, does("free"), bench) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert kinds(status) == ["outcome"]
@@ -137,8 +137,8 @@ async def test_an_unknown_outcome_asks_and_goes_on_from_the_ledger(tmp_path: Pat
         assert (status.spoken[-1].text, len(bench.called)) == ("it was done", 1)
 
 
-async def test_a_repeatable_call_that_broke_off_needs_nobodys_word(tmp_path: Path) -> None:
-    bench = Bench(["free"], outcomes={"free": BrokeOff("no answer")}, more={"repeatable": True})
+async def test_a_repeatable_call_whose_outcome_is_unknown_asks_nobody(tmp_path: Path) -> None:
+    bench = Bench(["free"], outcomes={"free": OutcomeUnknown("no answer")}, more={"repeatable": True})
     async with rig(tmp_path, does("free"), bench) as r:
         status = await r.agent.begin(turn("m1"), "go", LIVE)
         assert (status.interrupts, status.spoken[-1].text) == ((), "Failed: no answer")

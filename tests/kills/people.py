@@ -90,7 +90,7 @@ class Ana:
         return answer.status == 200
 
     async def choose(self, outcome_id: str, choice: str) -> Answer:
-        """Say what came of a call that broke off."""
+        """Say what came of a call whose outcome is unknown."""
         body = {"id": self.new_id(), "choice": choice}
         return await self.post(self.thread.visitor, f"/api/outcomes/{quote(outcome_id, safe='')}", body)
 
@@ -146,7 +146,7 @@ async def settling_outcomes(ana: Ana, choices: Sequence[str]) -> AsyncIterator[l
 
 
 async def next_outcome(thread: Thread, known: set[str]) -> Json:
-    """Wait for the card of a call that broke off, for as long as it takes."""
+    """Wait for the card of a call whose outcome is unknown, for as long as it takes."""
 
     def shown() -> Json | None:
         return next((c for c in thread.contents("outcome") if c["status"] == "open" and c["id"] not in known), None)

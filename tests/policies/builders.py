@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from policies.judging import Policy, judge
+from policies.masking import Masker
 from policies.matching import Fit, Subject, checks_of, fit_all
 from policies.model import Allow, Annotations, Ask, Call, Deny, Facts, Match, Mode, Tool
 from policies.policy_file import parse_policy
-from policies.redaction import Redactor
 
 READS = Annotations(read_only=True, open_world=False)
 SILENT = Annotations()
@@ -93,5 +93,5 @@ class Secret(NamedTuple):
     certain: bool
 
 
-def secrets_in(redactor: Redactor, text: str) -> list[Secret]:
-    return [Secret(*span) for span in redactor.find(text)]
+def secrets_in(masker: Masker, text: str) -> list[Secret]:
+    return [Secret(*span) for span in masker.find(text)]

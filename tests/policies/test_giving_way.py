@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies import redaction, secret_fields, secret_shapes, secret_spans
-from policies.redaction import Redactor
+from policies import masking, secret_fields, secret_shapes, secret_spans
+from policies.masking import Masker
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS
 from policies.secret_spans import Shapes, in_order
-from tests.policies.test_redaction_properties import words
+from tests.policies.test_masking_properties import words
 from tests.support.examples import examples
 
-REDACTOR = Redactor((*TOKENS, GUIDS, EMAILS), ["nopqrstuv"])
+MASKER = Masker((*TOKENS, GUIDS, EMAILS), ["nopqrstuv"])
 HOSTILE = {
     "e-mail addresses": "a@b.co ",
     "addresses with passwords": "https://a:b@",
@@ -42,12 +42,12 @@ def test_in_order_piece_by_piece_is_in_order(spans: list[tuple[Any, ...]], toget
 @given(words)
 @settings(max_examples=examples(35))
 def test_what_is_found_is_the_same_whichever_pieces_are_sorted_at_once(text: str) -> None:
-    found, masked = REDACTOR.find(text), REDACTOR.redact(text)
+    found, masked = MASKER.find(text), MASKER.mask(text)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (secret_spans, redaction):
+        for module in (secret_spans, masking):
             patch.setattr(module, "in_order", partial(in_order, together=1))
-        assert REDACTOR.find(text) == found
-        assert REDACTOR.redact(text) == masked
+        assert MASKER.find(text) == found
+        assert MASKER.mask(text) == masked
 
 
 @pytest.mark.parametrize("repeated", HOSTILE.values(), ids=HOSTILE)
@@ -59,10 +59,10 @@ def test_however_much_is_found_only_a_little_is_sorted_at_once(repeated: str, mo
         sizes.append(len(items))
         return sorted(items, **order)
 
-    for module in (secret_spans, redaction):
+    for module in (secret_spans, masking):
         monkeypatch.setattr(module, "sorted", counting, raising=False)
     repeats = 2 * MOST_AT_ONCE
-    assert len(REDACTOR.find(repeated * repeats)) >= repeats - 1
+    assert len(MASKER.find(repeated * repeats)) >= repeats - 1
     assert max(sizes) <= MOST_AT_ONCE
 
 
@@ -100,7 +100,7 @@ def test_a_long_value_without_quotes_is_read_step_by_step_to_its_end(
     counted = _Counted(secret_fields._BARE)
     monkeypatch.setattr(secret_fields, "_BARE", counted)
     value = shift + r"\-" * 40_000
-    assert Redactor().redact(f"password={value} and more") == "password=[secret: password] and more"
+    assert Masker().mask(f"password={value} and more") == "password=[secret: password] and more"
     assert 0 < counted.longest <= secret_fields.LONGEST
 
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.redaction import Redactor, fingerprint_key, unmasked
+from policies.masking import Masker, fingerprint_key, unmasked
 from policies.secret_shapes import EMAILS, TOKENS
-from tests.policies.test_redaction import KEY, LONG
+from tests.policies.test_masking import KEY, LONG
 
 TOKEN = "ghp_" + LONG[:36]
 OTHER = "ghp_" + LONG[1:37]
-KEYED = Redactor((*TOKENS, EMAILS), ["known-to-us"], key=b"a key")
+KEYED = Masker((*TOKENS, EMAILS), ["known-to-us"], key=b"a key")
 MASK = r"\[secret: github token, 40 characters, #[0-9a-f]{8}\]"
 
 
@@ -54,9 +54,9 @@ def test_a_mask_covers_the_secret_alone_and_says_how_long_it_is() -> None:
 def test_equal_secrets_look_equal_and_different_ones_differ() -> None:
     one, two, same = card([TOKEN, OTHER, TOKEN])
     assert one == same != two
-    assert Redactor(key=b"a key").for_card(TOKEN).value == one
-    assert Redactor(key=b"another").for_card(TOKEN).value != one
-    assert Redactor().for_card(TOKEN).value != Redactor().for_card(TOKEN).value
+    assert Masker(key=b"a key").for_card(TOKEN).value == one
+    assert Masker(key=b"another").for_card(TOKEN).value != one
+    assert Masker().for_card(TOKEN).value != Masker().for_card(TOKEN).value
 
 
 def test_recipients_are_told_apart_where_addresses_are_masked() -> None:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.logs import Mask
+from policies.masking import Masker
 from policies.patterns import Needles
-from policies.redaction import Redactor
 from policies.secret_shapes import EMAILS, TOKENS
 from tests.policies import secret_corpus as corpus
 from tests.policies.builders import Secret, secrets_in
@@ -24,7 +24,7 @@ from tests.support.examples import examples
 SHORT = "the tool calendar__list was called for web:ana, which took 12 ms"
 LOOKS = 300
 LINE = {"event": "tool_call_finished", "level": "info", "logger": "bot.turns", "thread": "web:77aa9c1e"}
-REDACTOR = Redactor((*TOKENS, EMAILS), ["known-secret-value"])
+MASKER = Masker((*TOKENS, EMAILS), ["known-secret-value"])
 FORMS = [form.replace("«", "").replace("»", "") for forms in corpus.FORMS.values() for form in forms]
 PIECES = [
     *sorted({piece for form in FORMS for piece in re.split(r"(\W+)", form) if piece}),
@@ -33,7 +33,7 @@ PIECES = [
 
 
 def found_in(texts: list[str]) -> list[list[Secret]]:
-    return [secrets_in(REDACTOR, text) for text in texts]
+    return [secrets_in(MASKER, text) for text in texts]
 
 
 def test_nothing_is_passed_over_for_the_sake_of_its_needles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,10 +49,10 @@ def test_nothing_is_passed_over_for_the_sake_of_its_needles(monkeypatch: pytest.
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 @settings(max_examples=examples(35))
 def test_nor_in_any_mixture_of_what_secrets_stand_in(text: str) -> None:
-    found = secrets_in(REDACTOR, text)
+    found = secrets_in(MASKER, text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Needles, "whose_are_in", _all_of_them)
-        assert secrets_in(REDACTOR, text) == found
+        assert secrets_in(MASKER, text) == found
 
 
 def _all_of_them(needles: Needles[Any], text: bytes) -> list[Any]:
@@ -75,22 +75,22 @@ def test_without_memory_to_look_everything_may_be_there(monkeypatch: pytest.Monk
 
 def test_that_a_short_text_has_no_secret_is_said_for_a_few_plain_searches() -> None:
     """Measured against the quickest search that there is, on the same machine at the same time."""
-    redactor, plain = Redactor(TOKENS, ["known-secret-value"]), re2.compile("never")
-    redactor.redact(SHORT)
-    assert _quickest(lambda: redactor.redact(SHORT)) < 40 * _quickest(lambda: plain.search(SHORT))
+    masker, plain = Masker(TOKENS, ["known-secret-value"]), re2.compile("never")
+    masker.mask(SHORT)
+    assert _quickest(lambda: masker.mask(SHORT)) < 40 * _quickest(lambda: plain.search(SHORT))
 
 
 def test_what_comes_again_on_every_line_of_a_log_is_looked_at_once() -> None:
-    mask = Mask(["known-secret-value"], Redactor(TOKENS))
+    mask = Mask(["known-secret-value"], Masker(TOKENS))
     words = [mask(text) for text in LINE.values()]
     assert words == list(LINE.values())
-    again, once = Mask(["known-secret-value"], Redactor(TOKENS)), [f"{text} {{}}" for text in LINE.values()]
+    again, once = Mask(["known-secret-value"], Masker(TOKENS)), [f"{text} {{}}" for text in LINE.values()]
     fresh = _quickest(lambda: [again(text.format(time.perf_counter_ns())) for text in once])
     assert _quickest(lambda: [mask(text) for text in LINE.values()]) < fresh / 5
 
 
 def test_remembering_what_is_clean_hides_no_secret_that_comes_later() -> None:
-    mask = Mask(["known-secret-value"], Redactor(TOKENS))
+    mask = Mask(["known-secret-value"], Masker(TOKENS))
     for number in range(3_000):
         assert mask(f"line {number}") == f"line {number}"
     assert "known-secret-value" not in mask("line known-secret-value")

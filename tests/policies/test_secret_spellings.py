@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.redaction import SHORTEST_VALUE, Redactor
+from policies.masking import SHORTEST_VALUE, Masker
 from tests.support.examples import examples
 
 SECRET = 'pä/ss+"wörd" &9<>'
@@ -41,7 +41,7 @@ WRITINGS: dict[str, Callable[[str], str]] = {
 def test_a_known_secret_is_masked_in_every_writing(writing: str) -> None:
     text = f"before {WRITINGS[writing](SECRET)} after"
     # One way of escaping may be several: what is looked for here is that the secret's own characters are gone.
-    masked = Redactor(values=["p4/ss+w9rd~long", SECRET]).redact(text)
+    masked = Masker(values=["p4/ss+w9rd~long", SECRET]).mask(text)
     assert "[secret: known value]" in masked, masked
     assert masked.startswith("before ")
     assert masked.endswith(" after")
@@ -55,7 +55,7 @@ def test_a_known_secret_is_masked_in_every_writing(writing: str) -> None:
 )
 def test_base64_gives_nothing_of_a_known_secret_away(secret: str, before: bytes, after: bytes) -> None:
     raw = secret.encode()
-    masked = Redactor((), [secret]).redact(b64encode(before + raw + after).decode())
+    masked = Masker((), [secret]).mask(b64encode(before + raw + after).decode())
     rest = masked.replace("[secret: known value]", "")
     assert "[secret: known value]" in masked
     # At most the digits that the secret shares with its neighbours stay, three on either side of it.

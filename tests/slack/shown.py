@@ -98,7 +98,7 @@ def a_connection(**changes: Any) -> ConnectionView:
 
 
 def an_outcome(**changes: Any) -> OutcomeView:
-    """An attempt that broke off."""
+    """An attempt whose outcome is unknown."""
     values: dict[str, Any] = {
         "outcome_id": "o1",
         "status": "open",

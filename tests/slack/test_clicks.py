@@ -133,7 +133,7 @@ async def test_a_refusal_finds_its_person_when_slacks_address_for_answers_fails(
 
 
 @pytest.mark.parametrize("action", ["it_was_done", "try_again", "skip"])
-async def test_what_came_of_a_call_that_broke_off_is_recorded(action: str) -> None:
+async def test_what_came_of_a_call_whose_outcome_was_unknown_is_recorded(action: str) -> None:
     async with serving() as house:
         view = OutcomeView("o1", "open", "calendar", "create_event", "Create event", {"a": 1}, "Ana", "slack:T1:U1")
         assert (await house.person().clicks(await house.card(view), action)).status == 200

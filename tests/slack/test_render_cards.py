@@ -261,7 +261,7 @@ def test_a_link_that_is_no_web_address_is_not_offered() -> None:
     assert list(buttons(sign_in_piece(a_sign_in(), "javascript:alert(1)"))) == ["Not now"]
 
 
-def test_an_attempt_that_broke_off_asks_what_came_of_it() -> None:
+def test_an_attempt_whose_outcome_is_unknown_asks_what_came_of_it() -> None:
     piece = shown(an_outcome())
     assert piece.blocks[0]["text"]["text"] == "What came of it? calendar: create_event"
     assert list(buttons(piece).values()) == ["it_was_done o1", "try_again o1", "skip o1"]

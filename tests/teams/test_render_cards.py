@@ -355,7 +355,7 @@ def test_a_link_that_cannot_be_opened_is_not_offered(link: str) -> None:
     assert buttons(sign_in_link(a_sign_in(), link)["attachments"][0]["content"]) == {"Not now": "not_now s1"}
 
 
-def test_an_attempt_that_broke_off_asks_what_came_of_it() -> None:
+def test_an_attempt_whose_outcome_is_unknown_asks_what_came_of_it() -> None:
     card = shown(an_outcome())
     assert said(card).startswith("What came of it? calendar: create_event")
     assert list(buttons(card).values()) == ["it_was_done o1", "try_again o1", "skip o1"]

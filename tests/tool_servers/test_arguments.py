@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.tool_servers.sessions import complaint_about
 from bot.schemas.measuring import problem_of
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 SCHEMA = {
     "type": "object",
@@ -90,8 +90,8 @@ def test_any_arguments_get_an_answer(arguments: dict[str, Any]) -> None:
 def test_a_secret_that_a_complaint_repeats_is_masked_before_the_complaint_is_cut(before: int) -> None:
     """Rule 12: the card of the call shows its arguments masked, and why it was not made."""
     token = "ghp_aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
-    complaint = complaint_about({"title": "a", "count": " " + "y " * (before // 2) + token}, SCHEMA, Redactor().redact)
+    complaint = complaint_about({"title": "a", "count": " " + "y " * (before // 2) + token}, SCHEMA, Masker().mask)
     assert complaint is not None
     assert token[:12] not in complaint
-    complaint = complaint_about({"title": "a", "count": "y " * 2_000 + token}, SCHEMA, Redactor().redact)
+    complaint = complaint_about({"title": "a", "count": "y " * 2_000 + token}, SCHEMA, Masker().mask)
     assert complaint == '"count": it does not fit “type”'

@@ -14,7 +14,7 @@ import pytest
 from adapters.tool_servers.elicitation import Completed
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
-from graph.ports import BrokeOff, Caller, Failed, Given, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
+from graph.ports import Caller, Failed, Given, OutcomeUnknown, QuestionPut, SignInNeeded, Succeeded, ToolOutcome
 
 from .conftest import CALLER, QUICK, Heard, call, lines, listening, running, server, until
 
@@ -152,7 +152,7 @@ async def test_an_answer_reaches_only_the_call_it_is_for(tmp_path: Path, other: 
         item = "tea" if other.person != CALLER.person else "gold"
         stray = replace(given(question, size=4), digest="")
         got = await call(servers, "shop__order", caller=other, item=item, answers=(stray,))
-        assert isinstance(got, BrokeOff)  # not the call that waits
+        assert isinstance(got, OutcomeUnknown)  # not the call that waits
         await until(lambda: lines(done) == ["cancel tea"], "the end of the first call")
 
 
@@ -164,7 +164,7 @@ async def test_after_a_restart_a_call_that_asked_is_not_made_again(tmp_path: Pat
         assert lines(done) == ["acted on tea"]
     async with asking(tmp_path, transport) as (servers, done):
         got = await call(servers, "shop__act_and_ask", item="tea", answers=(given(question, size=4),))
-        assert isinstance(got, BrokeOff)
+        assert isinstance(got, OutcomeUnknown)
         assert "not there any more" in got.text
         assert lines(done).count("acted on tea") == 1
 
@@ -199,7 +199,7 @@ async def test_after_a_restart_nobody_knows_what_a_call_did_between_its_question
         second = await call(servers, "shop__paint", item="door", answers=(given(first, size=3),))
     answers = (given(first, size=3), given(second, colour="red"))
     async with asking(tmp_path, "stdio") as (servers, done):
-        assert isinstance(await call(servers, "shop__paint", item="door", answers=answers), BrokeOff)
+        assert isinstance(await call(servers, "shop__paint", item="door", answers=answers), OutcomeUnknown)
         assert lines(done) == []
     async with asking(tmp_path, "stdio", idempotentTools=["paint"]) as (servers, done):
         assert await call(servers, "shop__paint", item="door", answers=answers) == Succeeded("painted door red")
@@ -211,7 +211,7 @@ async def test_after_a_restart_a_no_needs_no_call(tmp_path: Path) -> None:
         got = await call(servers, "shop__order", item="tea", answers=(Given(1, "decline"),))
         assert got == Failed("The question of shop was not answered, so shop__order was not called again.")
         got = await call(servers, "shop__paint", item="door", answers=(Given(1, "decline"),))
-        assert isinstance(got, BrokeOff), "this one may have acted before it asked"
+        assert isinstance(got, OutcomeUnknown), "this one may have acted before it asked"
         assert lines(done) == []
 
 
@@ -235,7 +235,7 @@ async def test_a_call_does_not_wait_for_ever_and_is_then_made_anew_only_if_it_ma
         question = await call(servers, "shop__order", item="tea")
         await until(lambda: lines(done) == ["cancel tea"], "the end of the patience")
         got = await call(servers, "shop__order", item="tea", answers=(given(question, size=4),))
-        assert isinstance(got, Succeeded if repeatable else BrokeOff)
+        assert isinstance(got, Succeeded if repeatable else OutcomeUnknown)
         assert lines(done) == (["cancel tea", "order tea 4"] if repeatable else ["cancel tea"])
 
 
@@ -248,7 +248,7 @@ async def test_too_many_waiting_calls_let_the_oldest_go(tmp_path: Path, monkeypa
         await until(lambda: lines(done) == ["cancel 0"], "the first one's end")
         first = replace(CALLER, call_id="c0")
         got = await call(servers, "shop__order", caller=first, item="0", answers=(given(questions[0], size=4),))
-        assert isinstance(got, BrokeOff), "rule 4: it is not made again"
+        assert isinstance(got, OutcomeUnknown), "rule 4: it is not made again"
         assert lines(done) == ["cancel 0"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.ports import BrokeOff, Given, QuestionPut, SignInNeeded, Succeeded
+from graph.ports import Given, OutcomeUnknown, QuestionPut, SignInNeeded, Succeeded
 
 from .conftest import CALLER, Heard, call, lines, made, until
 from .test_asking import BEN, asking, given, put
@@ -22,7 +22,7 @@ async def test_after_a_link_and_a_restart_nobody_knows_what_a_call_did(tmp_path:
         assert (question.number, lines(done)) == (2, ["charged for door"])
     async with asking(tmp_path, "stdio") as (servers, done):
         answers = (opened, given(question, colour="red"))
-        assert isinstance(await call(servers, "shop__pay_and_paint", item="door", answers=answers), BrokeOff)
+        assert isinstance(await call(servers, "shop__pay_and_paint", item="door", answers=answers), OutcomeUnknown)
         assert lines(done) == ["charged for door"]
 
 
@@ -31,7 +31,7 @@ async def test_after_a_refused_question_and_a_restart_nobody_knows_either(tmp_pa
         question = put(await call(servers, "shop__log_in_and_paint", item="door"))
     async with asking(tmp_path, "stdio") as (servers, done):
         answers = (given(question, colour="red"),)
-        assert isinstance(await call(servers, "shop__log_in_and_paint", item="door", answers=answers), BrokeOff)
+        assert isinstance(await call(servers, "shop__log_in_and_paint", item="door", answers=answers), OutcomeUnknown)
         assert lines(done) == ["begun door"]
 
 
@@ -40,7 +40,7 @@ async def test_a_call_that_waits_is_no_other_one_that_python_takes_for_equal(tmp
     async with asking(tmp_path, "stdio") as (servers, done):
         question = put(await call(servers, "shop__order", item="tea", rush=1))
         answers = (given(question, size=4),)
-        assert isinstance(await call(servers, "shop__order", item="tea", rush=True, answers=answers), BrokeOff)
+        assert isinstance(await call(servers, "shop__order", item="tea", rush=True, answers=answers), OutcomeUnknown)
         assert lines(done) == []
 
 
@@ -50,7 +50,7 @@ async def test_who_chose_to_try_again_gets_another_try(tmp_path: Path) -> None:
         second = await call(servers, "shop__paint", item="door", answers=(given(first, size=3),))
     answers = (given(first, size=3), given(second, colour="red"))
     async with asking(tmp_path, "stdio") as (servers, done):
-        assert isinstance(await call(servers, "shop__paint", item="door", answers=answers), BrokeOff)
+        assert isinstance(await call(servers, "shop__paint", item="door", answers=answers), OutcomeUnknown)
         tool = servers.find("shop__paint")
         assert tool
         again = replace(CALLER, answers=answers, over=2)
@@ -60,7 +60,7 @@ async def test_who_chose_to_try_again_gets_another_try(tmp_path: Path) -> None:
 
 async def test_a_late_question_of_a_call_that_was_left_is_not_put_to_somebody_else(tmp_path: Path) -> None:
     async with asking(tmp_path, "stdio", timeoutSeconds=1.5) as (servers, done):
-        assert isinstance(await call(servers, "shop__deaf_order", item="tea"), BrokeOff)
+        assert isinstance(await call(servers, "shop__deaf_order", item="tea"), OutcomeUnknown)
         ben = asyncio.create_task(call(servers, "shop__slow_order", caller=BEN, item="rum"))
         await until(lambda: "begun rum" in lines(done), "the other call")
         with done.open("a") as file:

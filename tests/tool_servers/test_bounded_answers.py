@@ -42,7 +42,7 @@ from adapters.tool_servers.incoming import (
 )
 from adapters.tool_servers.outcomes import LONGEST_WHOLE, MOST_PARTS
 from adapters.tool_servers.sessions import RelistPauses, Timings
-from graph.ports import BrokeOff, Succeeded
+from graph.ports import OutcomeUnknown, Succeeded
 from tests.support.examples import examples
 from tests.support.raw_http import turns_of_others
 
@@ -67,7 +67,7 @@ async def test_an_answer_that_cannot_be_read_is_the_fault_of_that_call_alone(tmp
             await asyncio.sleep(0)
         broken = await call(servers, f"odd__{tool}")
         odd.hanging.set()
-        assert isinstance(broken, BrokeOff), broken
+        assert isinstance(broken, OutcomeUnknown), broken
         assert await other == Succeeded("hang done", "")
         assert await call(servers, "odd__echo") == Succeeded("echo done", "")
         assert len(odd.sessions) == 1
@@ -89,7 +89,7 @@ async def test_a_programs_large_answer_is_the_fault_of_that_call_alone(tmp_path:
         other = asyncio.create_task(call(servers, "odd__hang"))
         await until(lambda: lines(tmp_path / "calls") == ["hang"], "the other call")
         broken = await call(servers, "odd__large", id=where)
-        assert isinstance(broken, BrokeOff), broken
+        assert isinstance(broken, OutcomeUnknown), broken
         assert "larger than can be read" in broken.text
         assert await call(servers, "odd__echo", text="still there") == Succeeded("still there", "")
         assert len(lines(tmp_path / "starts")) == 1
@@ -100,7 +100,7 @@ async def test_a_program_that_does_not_end_its_message_is_given_up_and_started_a
     """Rule 13: a line without an end was gathered for as long as there was memory."""
     async with running(tmp_path, {"odd": bare_server("odd.py", tmp_path)}) as servers:
         broken = await call(servers, "odd__endless")
-        assert isinstance(broken, BrokeOff), broken
+        assert isinstance(broken, OutcomeUnknown), broken
         assert await call(servers, "odd__echo", text="again") == Succeeded("again", "")
         assert len(lines(tmp_path / "starts")) == 2
 

@@ -15,7 +15,7 @@ from adapters.tool_servers.incoming import Signals
 from adapters.tool_servers.outcomes import FaultKind, Faults
 from adapters.tool_servers.servers import ToolServers
 from adapters.tool_servers.sessions import Timings
-from graph.ports import BrokeOff, Failed, SignInNeeded, Succeeded
+from graph.ports import Failed, OutcomeUnknown, SignInNeeded, Succeeded
 from tests.support.forks import Fork
 
 from .conftest import QUICK, Heard, call, listening, running, until
@@ -51,7 +51,7 @@ async def test_a_server_that_dies_in_mid_call_breaks_it_off_and_is_found_again(t
         servers = await stack.enter_async_context(
             running(tmp_path, {"friendly": {"url": f"http://127.0.0.1:{port}/mcp"}})
         )
-        assert isinstance(await call(servers, "friendly__die"), BrokeOff)
+        assert isinstance(await call(servers, "friendly__die"), OutcomeUnknown)
         await until(lambda: state(servers) == "down", "the notice")
         gone = await call(servers, "friendly__echo", text="x")
         assert gone == Failed("friendly is unavailable: it cannot be reached. Nothing was called.")
@@ -108,7 +108,7 @@ async def test_no_proper_answer_leaves_that_call_open_at_once_and_no_other(tmp_p
         hanging = asyncio.create_task(call(servers, "odd__hang"))
         await until(lambda: odd.calls == ["hang"], "the call's arrival")
         async with asyncio.timeout(10):  # far less than a call may take
-            assert isinstance(await call(servers, f"odd__{tool}"), BrokeOff)
+            assert isinstance(await call(servers, f"odd__{tool}"), OutcomeUnknown)
         odd.hanging.set()
         assert await hanging == Succeeded("hang done")
         assert odd.calls == ["hang", tool]
@@ -122,7 +122,7 @@ async def test_what_a_server_says_by_http_after_a_write_does_not_prove_that_noth
     said = "half done:\n<b>order 17</b> was created, key sk-abcdefghijklmnop"
     async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
         got = await call(servers, "odd__status", status=status, text=said)
-        assert isinstance(got, BrokeOff)
+        assert isinstance(got, OutcomeUnknown)
         assert f"HTTP {status}" in got.text
         assert "half done: <b>order 17</b> was created, key [redacted]" in got.text
         assert odd.calls == ["status"]
@@ -151,13 +151,13 @@ async def test_an_endless_body_in_place_of_an_answer_is_read_to_its_limit(tmp_pa
         async with asyncio.timeout(10):
             got = await call(servers, "odd__slow_body")
         odd.hanging.set()
-        assert isinstance(got, BrokeOff)
+        assert isinstance(got, OutcomeUnknown)
         assert len(got.text) < 700
 
 
 async def test_a_write_after_which_the_server_knows_no_session_is_not_sent_again(tmp_path: Path) -> None:
     async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
-        assert isinstance(await call(servers, "odd__forget"), BrokeOff)
+        assert isinstance(await call(servers, "odd__forget"), OutcomeUnknown)
         assert odd.calls == ["forget"]
         assert await call(servers, "odd__echo") == Succeeded("echo done"), "the session is looked after by itself"
 
@@ -217,7 +217,7 @@ async def test_an_address_without_a_server_is_reported(tmp_path: Path, path: str
 async def test_a_call_is_sent_once_although_the_server_sends_it_on(tmp_path: Path) -> None:
     """Rule 4: a redirect says nothing of whether the server has acted."""
     async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}) as servers:
-        assert isinstance(await call(servers, "odd__in_circles"), BrokeOff)
+        assert isinstance(await call(servers, "odd__in_circles"), OutcomeUnknown)
         assert odd.calls == ["in_circles"]
         assert await call(servers, "odd__echo") == Succeeded("echo done")
 

@@ -21,8 +21,8 @@ from adapters.tool_servers.listing import (
     masked,
     read_listing,
 )
+from policies.masking import Masker
 from policies.model import Annotations
-from policies.redaction import Redactor
 from policies.trust import known_to_read
 from tests.support.examples import examples
 
@@ -213,7 +213,7 @@ def test_no_secret_is_in_what_is_told_of_a_tool() -> None:
     }
     transport = StdioTransport("x", (), {}, Path())
     server = ServerConfig(name="one", transport=transport, fingerprint="f", secrets=frozenset({known}))
-    (found,) = read_listing(server, [entry], redact=Redactor().redact).tools
+    (found,) = read_listing(server, [entry], mask=Masker().mask).tools
     mask = "[secret: github token]"
     assert (found.title, found.description) == (f"Write {mask}", "With [redacted].")
     assert found.input_schema == {

@@ -13,7 +13,7 @@ from aiohttp import web
 from adapters.tool_servers.listing import LARGEST_LISTING, MOST_LISTED, REMEMBERED, Catalogue
 from adapters.tool_servers.personal import PersonalSession, SessionNotOpened
 from adapters.tool_servers.servers import still_offered
-from graph.ports import BrokeOff, Failed, Succeeded
+from graph.ports import Failed, OutcomeUnknown, Succeeded
 from policies.model import Annotations
 from tests.tool_servers.fake_accounts import Drive, FakeCatalogues
 
@@ -92,7 +92,7 @@ async def test_after_disconnecting_no_call_goes_on_with_the_old_account(tmp_path
         of_drive._retire(session)  # as when another call of hers was refused
         await servers.forget("web:ana", "drive")
         async with asyncio.timeout(10):
-            assert isinstance(await waiting, BrokeOff)
+            assert isinstance(await waiting, OutcomeUnknown)
         never.set()
 
 

@@ -14,7 +14,7 @@ from adapters.tool_servers.outcomes import (
     outcome_of_error,
     outcome_of_fault,
 )
-from graph.ports import AccountNeeded, BrokeOff, Failed, NotSent, SignInNeeded
+from graph.ports import AccountNeeded, Failed, NotSent, OutcomeUnknown, SignInNeeded
 
 
 def outcome(code: int, message: str = "no", data: Any = None) -> Any:
@@ -48,7 +48,7 @@ def test_everything_else_leaves_the_call_open_with_what_the_server_said_masked_a
     said = "half done:\n order 17, token=abcdefghijkl " + "x" * 1_000
     fault = RequestFault(FaultKind.NO_ANSWER, "HTTP 422", said)
     got = outcome_of_fault(fault, AnswerContext("drive", owner="web:ana"))
-    assert isinstance(got, BrokeOff)
+    assert isinstance(got, OutcomeUnknown)
     assert "half done: order 17, token=[redacted] xxx" in got.text
     assert len(got.text) < 700
     assert got.owner == "web:ana"
@@ -58,7 +58,7 @@ def test_everything_else_leaves_the_call_open_with_what_the_server_said_masked_a
 
 
 def test_a_lost_connection_leaves_the_call_open() -> None:
-    assert isinstance(outcome(-32000, "Connection closed"), BrokeOff)
+    assert isinstance(outcome(-32000, "Connection closed"), OutcomeUnknown)
 
 
 def test_a_servers_error_message_is_shown_without_secrets() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers.outcomes import NOTHING, bounded
 from adapters.tool_servers.text import clean, one_line, shorten
 from graph.ports import Succeeded
-from policies.redaction import Redactor
+from policies.masking import Masker
 
 from .conftest import outcome_of
 
@@ -189,12 +189,12 @@ def test_cleaning_twice_changes_nothing_more(whole: str) -> None:
 
 # ---------------------------------------------------------------------------------------- secrets that are configured
 
-MASKED = Redactor(values=["known-to-the-house"]).redact
+MASKED = Masker(values=["known-to-the-house"]).mask
 TOKEN = "ghp_" + "a1B2" * 9
 
 
 def masked(*content: Any, **more: Any) -> str:
-    return result(*content, redact=MASKED, **more).text
+    return result(*content, mask=MASKED, **more).text
 
 
 def test_a_secret_that_was_cut_in_two_by_a_content_block_is_put_together_and_masked() -> None:
@@ -219,7 +219,7 @@ def test_a_secret_in_a_name_is_masked_before_the_name_is_cut(before: int) -> Non
 
 def test_an_error_keeps_whole_masks() -> None:
     said = f"token {TOKEN}, password=hunter22 at postgresql://app:s3cret-9@db"
-    assert outcome_of([text(said)], server="one", redact=MASKED, is_error=True).text == (
+    assert outcome_of([text(said)], server="one", mask=MASKED, is_error=True).text == (
         "one reported an error: token [secret: github token], password=[secret: password] "
         "at postgresql://app:[secret: password]@db"
     )

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.tool_servers.servers import ToolServers
-from graph.ports import BrokeOff, Failed, QuestionPut, SignInNeeded, Succeeded
+from graph.ports import Failed, OutcomeUnknown, QuestionPut, SignInNeeded, Succeeded
 from policies.model import Annotations
 
 from .conftest import Heard, call, made, running, server, until
@@ -121,14 +121,14 @@ async def test_new_tools_are_listed_when_the_server_says_so(servers: ToolServers
 
 
 async def test_a_server_that_dies_in_mid_call_breaks_off_that_call_and_comes_back(servers: ToolServers) -> None:
-    assert isinstance(await call(servers, "friendly__die"), BrokeOff)
+    assert isinstance(await call(servers, "friendly__die"), OutcomeUnknown)
     assert await call(servers, "friendly__echo", text="back") == Succeeded("back")
 
 
 async def test_calls_have_a_time_limit(tmp_path: Path) -> None:
     async with running(tmp_path, {"friendly": server("friendly.py", "stdio", timeoutSeconds=2)}) as impatient:
         got = await call(impatient, "friendly__hang")
-        assert isinstance(got, BrokeOff)
+        assert isinstance(got, OutcomeUnknown)
         assert "none within 2 seconds" in got.text
         assert await call(impatient, "friendly__echo", text="still there") == Succeeded("still there")
 

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from adapters.tool_servers.config import ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, pause_after
 from adapters.tool_servers.sessions import Timings
-from graph.ports import BrokeOff, Failed, Succeeded, ToolOutcome, Tools
+from graph.ports import Failed, OutcomeUnknown, Succeeded, ToolOutcome, Tools
 
 from .conftest import PROGRAMS, QUICK, bare_server, call, is_running, lines, made, running, until
 
@@ -62,9 +62,9 @@ async def test_a_death_in_mid_call_breaks_off_every_call_in_flight_there_and_non
         await until(lambda: lines(tmp_path / "calls") == ["hang"], "the call's arrival")
         await until(lambda: lines(tmp_path / "other" / "calls") == ["hang"], "the other call's arrival")
         dying = await call(servers, "odd__die")
-        assert isinstance(dying, BrokeOff)
+        assert isinstance(dying, OutcomeUnknown)
         assert "not known" in dying.text
-        assert isinstance(await hanging, BrokeOff)
+        assert isinstance(await hanging, OutcomeUnknown)
         assert await call(servers, "odd__echo", text="back") == Succeeded("back")
         assert lines(tmp_path / "calls") == ["hang", "die", "echo"]
         assert not elsewhere.done()
@@ -167,7 +167,7 @@ def test_pauses_double_up_to_a_limit_and_are_spread() -> None:
 async def test_a_call_that_takes_too_long_breaks_off_and_the_server_is_told(tmp_path: Path) -> None:
     async with running(tmp_path, {"odd": odd(tmp_path, timeoutSeconds=1)}) as servers:
         got = await call(servers, "odd__hang")
-        assert isinstance(got, BrokeOff)
+        assert isinstance(got, OutcomeUnknown)
         await until(lambda: len(lines(tmp_path / "cancelled")) == 1, "the cancellation's arrival")
         assert await call(servers, "odd__echo", text="next") == Succeeded("next")
 
@@ -196,7 +196,7 @@ async def test_noise_between_the_messages_does_no_harm(tmp_path: Path) -> None:
 
 async def test_an_answer_that_makes_no_sense_leaves_the_call_open(tmp_path: Path) -> None:
     async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
-        assert isinstance(await call(servers, "odd__nonsense"), BrokeOff)
+        assert isinstance(await call(servers, "odd__nonsense"), OutcomeUnknown)
         assert await call(servers, "odd__echo", text="fine") == Succeeded("fine")
 
 
@@ -310,7 +310,7 @@ async def test_closing_ends_every_process_and_every_call(tmp_path: Path) -> None
         began = time.monotonic()
         await servers.close()
         assert time.monotonic() - began < 4
-        assert isinstance(await calling, BrokeOff)
+        assert isinstance(await calling, OutcomeUnknown)
         assert status(servers) == ("closed", "is shut down")
         assert not is_running(int(lines(tmp_path / "starts")[0]))
         assert isinstance(await call(servers, "odd__echo", text="x"), Failed)

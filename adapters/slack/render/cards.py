@@ -37,8 +37,8 @@ from adapters.slack.render.blocks import (
     sentence,
     user_id,
 )
+from bot.card_masks import unseen_in_words
 from bot.domain import ApprovalView, ClarificationView, GrantView, OutcomeView, SignInView
-from bot.masking import unseen_in_words
 from bot.safe_text import cut_by_size, cut_lines, link_host, visible, widest_in, written_arguments
 
 SIGNS = {"info": "", "success": "✅ ", "error": "❌ ", "warning": "⚠️ "}
@@ -254,7 +254,7 @@ def _question(view: ClarificationView) -> Block:
 
 # ------------------------------------------------------------------------------------------------ outcomes
 def outcome_card(view: OutcomeView) -> SlackMessage:
-    """The message of an attempt that broke off."""
+    """The message of an attempt whose outcome is unknown."""
     shown = excerpt(view.arguments)
     text = wording.outcome_sentence(view)
     is_open = view.status == "open"

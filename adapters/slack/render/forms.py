@@ -40,8 +40,8 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.cards import argument_page, summary, where_to
 from adapters.slack.render.inputs import drawn_inputs, field_label, text_input
+from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.domain import ApprovalView, Form, Hidden, Person, SignInView, Together
-from bot.masking import fingerprint_in_words, unseen_in_words
 from policies.approvers import DURATIONS
 
 LONGEST_METADATA = 3_000

@@ -36,8 +36,8 @@ from adapters.teams.render.elements import (
     words,
 )
 from adapters.teams.render.inputs import moment
+from bot.card_masks import unseen_in_words
 from bot.domain import ApprovalView, GrantView, OutcomeView
-from bot.masking import unseen_in_words
 
 LONGEST_IN_SUMMARY = 120
 """Characters of a name, and of who may decide, in the sentence that stands for a card."""

@@ -37,9 +37,9 @@ from adapters.teams.render.elements import (
 from adapters.teams.render.inputs import DrawnInput, Elements, field_label, filled, inputs
 from adapters.teams.render.markdown import units
 from adapters.teams.render.overview import account_name
+from bot.card_masks import fingerprint_in_words, unseen_in_words
 from bot.characters import CleanParts
 from bot.domain import ApprovalView, ConnectionView, Form, Hidden, SignInView, Together
-from bot.masking import fingerprint_in_words, unseen_in_words
 from bot.safe_text import cut_by_size, cut_lines, visible, written_arguments
 from graph.calls import storable
 from policies.approvers import DURATIONS

@@ -38,6 +38,7 @@ from adapters.teams.render.elements import (
 )
 from adapters.teams.render.inputs import moment
 from adapters.teams.render.questions import answer_button, code_button, sign_in_title
+from bot.card_masks import fingerprint_in_words
 from bot.domain import (
     ApprovalView,
     ClarificationView,
@@ -48,7 +49,6 @@ from bot.domain import (
     Shown,
     SignInView,
 )
-from bot.masking import fingerprint_in_words
 
 _MESSAGE_LINK = "https://teams.microsoft.com/l/message"
 _LISTED = 12

@@ -1,4 +1,4 @@
-"""Cards of questions, of attempts that broke off, and of sign-ins."""
+"""Cards of questions, of attempts whose outcome is unknown, and of sign-ins."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _choices(view: ClarificationView, space: Space) -> Iterator[Element]:
 
 # ------------------------------------------------------------------------------------------------ outcomes
 def outcome_card(view: OutcomeView, *, mine: bool) -> Element:
-    """The card of an attempt that broke off."""
+    """The card of an attempt whose outcome is unknown."""
     shown = excerpts(view.arguments)
     return fitted(lambda space: _outcome(view, shown(space), space, mine))
 

@@ -1,4 +1,4 @@
-// The cards of a question, and of an attempt that broke off.
+// The cards of a question, and of an attempt whose outcome is unknown.
 
 import { api } from "./api.js";
 import { actions, callArguments, card, chip, lateAnswer, what } from "./card_parts.js";
@@ -43,7 +43,7 @@ const OUTCOME_ENDS = {
   superseded: ["quiet", "Superseded"],
 };
 
-/** Only a person can say what came of an attempt that broke off. */
+/** Only a person can say what came of an attempt whose outcome is unknown. */
 export function outcomeCard(view, { can, memory }) {
   const open = view.status === "open";
   const choose = (choice) => () => api.settleOutcome(view.id, choice);

@@ -1,7 +1,8 @@
 """What people are shown of a call: secrets are masked, what is left out is counted, and no two calls look the same.
 
-Tool results are masked before they are kept (`adapters/tool_servers`). The arguments of a call are kept as they are,
-since they are what is approved and what runs; they are masked wherever they are shown or logged.
+Tool results are masked before they are kept (`adapters/tool_servers/outcomes.py`, `outcome_of_result`). The arguments
+of a call are kept as they are, since they are what is approved and what runs; they are masked wherever they are shown
+or logged.
 
 Values are shown so that no two of them read alike (`bot.safe_text.written_arguments`). What eyes cannot tell apart even
 so (blanks at an end, tabs, letters that look like others, text from right to left) is not exact: the card then shows a
@@ -19,12 +20,11 @@ from typing import Any, TypeVar
 from bot.characters import reads_one_way
 from bot.domain import ApprovalView, Content, GrantView, Hidden, OutcomeView, Post
 from bot.settings import Settings
-from policies.redaction import Masked, Redactor, exceeds
+from policies.masking import Masked, Masker, exceeds
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
 
-PLAIN = Redactor()
+PLAIN = Masker()
 """Masks what is masked whatever the settings say."""
-
 _EXACT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}")
 _EXACT_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
 _UNCLEAR = re.compile(r"\A\s|\s\Z|[^\S\n]{2}|[^\S\n ]|[^\S\n]\n|\n[^\S\n]|\n{3}|\{\{|&#?[A-Za-z0-9]+;")
@@ -36,35 +36,32 @@ _MOST_FOREIGN = 10_000
 """Characters of texts beyond ASCII that are looked at, some 10 ms; what has more is not on one card anyway."""
 _LARGEST = 10**15
 """Of a whole number: beyond it, many readers of JSON round."""
-
 _Shown = TypeVar("_Shown", bound=Content | GrantView)
 
 
 # ------------------------------------------------------------------------------------------- what is masked
-
-
-def redactor_of(settings: Settings, values: Collection[str] = (), *, key: bytes | None = None) -> Redactor:
+def masker_of(settings: Settings, values: Collection[str] = (), *, key: bytes | None = None) -> Masker:
     """Returns what masks people's view of calls and the results of tools.
 
     Args:
         values: secrets of this process beside those in the settings.
-        key: of the fingerprints (`policies.redaction.fingerprint_key`).
+        key: of the fingerprints (`policies.masking.fingerprint_key`).
     """
     wanted = (*([GUIDS] if settings.redact_guids else []), *([EMAILS] if settings.redact_emails else []))
-    return Redactor((*TOKENS, *_own(settings), *wanted), settings.secret_values | set(values), key=key)
+    return Masker((*TOKENS, *_own(settings), *wanted), settings.secret_values | set(values), key=key)
 
 
-def log_redactor_of(settings: Settings) -> Redactor:
+def log_masker_of(settings: Settings) -> Masker:
     """Returns what masks logs: the same but ids and addresses, by which people and threads are found in them."""
-    return Redactor((*TOKENS, *_own(settings)), settings.secret_values)
+    return Masker((*TOKENS, *_own(settings)), settings.secret_values)
 
 
-def redacted(content: _Shown, redactor: Redactor) -> _Shown:
+def masked(content: _Shown, masker: Masker) -> _Shown:
     """Returns a card as it may be shown: the secrets in the arguments, and in the words that asked for the call, are
     masked, with how many they are, and whether all else can be told from how it looks."""
     match content:
         case ApprovalView():
-            shown = redactor.for_card(_parts_of(content))
+            shown = masker.for_card(_parts_of(content))
             arguments, asked, quote = shown.value
             return replace(
                 content,
@@ -72,53 +69,53 @@ def redacted(content: _Shown, redactor: Redactor) -> _Shown:
                 asked_arguments=asked,
                 quote=quote,
                 masks=len(shown.hidden),
-                fingerprint=_fingerprint(content, redactor),
+                fingerprint=_fingerprint(content, masker),
                 exact=is_exact(content.server, content.tool, arguments),
             )
         case OutcomeView() | GrantView():
-            shown = redactor.for_card(content.arguments)
+            shown = masker.for_card(content.arguments)
             return replace(
                 content,
                 arguments=shown.value,
                 masks=len(shown.hidden),
-                fingerprint=_fingerprint(content, redactor),
+                fingerprint=_fingerprint(content, masker),
                 exact=is_exact(content.server, content.tool, shown.value),
             )
         case _:
             return content
 
 
-def _fingerprint(call: ApprovalView | OutcomeView | GrantView, redactor: Redactor) -> str:
-    return "" if call.unread else redactor.fingerprint_of_call(call.server, call.tool, call.arguments)
+def _fingerprint(call: ApprovalView | OutcomeView | GrantView, masker: Masker) -> str:
+    return "" if call.unread else masker.fingerprint_of_call(call.server, call.tool, call.arguments)
 
 
-async def redacted_card(content: _Shown, redactor: Redactor) -> _Shown:
-    """Returns `redacted`; made in a thread where that takes long: a megabyte needs 0.1 s of CPU or more."""
-    return await asyncio.to_thread(redacted, content, redactor) if _is_large(content) else redacted(content, redactor)
+async def masked_card(content: _Shown, masker: Masker) -> _Shown:
+    """Returns `masked`; made in a thread where that takes long: a megabyte needs 0.1 s of CPU or more."""
+    return await asyncio.to_thread(masked, content, masker) if _is_large(content) else masked(content, masker)
 
 
-async def redacted_post(post: Post, redactor: Redactor) -> Post:
+async def masked_post(post: Post, masker: Masker) -> Post:
     """Returns a post with its card as it may be shown; in a thread likewise."""
-    return replace(post, content=await redacted_card(post.content, redactor))
+    return replace(post, content=await masked_card(post.content, masker))
 
 
-async def masked_arguments(arguments: Mapping[str, Any], redactor: Redactor) -> Masked:
+async def masked_arguments(arguments: Mapping[str, Any], masker: Masker) -> Masked:
     """Returns arguments as a form shows them; in a thread likewise."""
-    return await asyncio.to_thread(redactor.for_card, arguments) if exceeds(arguments) else redactor.for_card(arguments)
+    return await asyncio.to_thread(masker.for_card, arguments) if exceeds(arguments) else masker.for_card(arguments)
 
 
-async def hidden_by_masks(view: ApprovalView, redactor: Redactor) -> Hidden:
+async def hidden_by_masks(view: ApprovalView, masker: Masker) -> Hidden:
     """Returns what the masks on an approval's card hide; in a thread likewise.
 
     Args:
-        view: the card as it was before it was `redacted`.
+        view: the card as it was before it was `masked`.
     """
-    return await asyncio.to_thread(_hidden_in, view, redactor) if _is_large(view) else _hidden_in(view, redactor)
+    return await asyncio.to_thread(_hidden_in, view, masker) if _is_large(view) else _hidden_in(view, masker)
 
 
-def _hidden_in(view: ApprovalView, redactor: Redactor) -> Hidden:
-    hidden = redactor.for_card(_parts_of(view)).hidden
-    fingerprint = redactor.fingerprint_of_call(view.server, view.tool, view.arguments)
+def _hidden_in(view: ApprovalView, masker: Masker) -> Hidden:
+    hidden = masker.for_card(_parts_of(view)).hidden
+    fingerprint = masker.fingerprint_of_call(view.server, view.tool, view.arguments)
     return Hidden(view.approval_id, view.server, view.tool, hidden, fingerprint)
 
 
@@ -142,8 +139,6 @@ def _own(settings: Settings) -> tuple[SecretPattern, ...]:
 
 
 # ------------------------------------------------------------------------------------------- what cannot be seen
-
-
 def is_exact(server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
     """Returns whether all of a call, its secrets masked, can be told from how it looks. Raises nothing."""
     if not (_EXACT_TOOL.fullmatch(server) and _EXACT_TOOL.fullmatch(tool)):

@@ -1,8 +1,8 @@
-"""Secrets out of texts, before a model, a card, a log or a trace sees them.
+"""Masks secrets in texts and arguments, before a model, a card, a log or a trace gets them.
 
 Two duties, which want different care (`docs/decisions/0020-masks-on-cards-hide-nothing-else.md`):
 
-- **Logs, traces and what the model reads** (`redact`), and **the audit log** (`for_audit`): whatever may be a secret is
+- **Logs, traces and what the model reads** (`mask`), and **the audit log** (`for_audit`): whatever may be a secret is
   masked. `[secret: password]` says its kind; names stay, JSON stays JSON, and what is no secret stays byte for byte.
 - **What people decide on** (`for_card`): only what is a secret for certain is masked, its own characters and nothing
   else. `[secret: github token, 40 characters, #3fa9c2d1]` says how many they are, and a keyed fingerprint tells
@@ -68,7 +68,7 @@ class Masked:
     """What is behind each of its masks, in the order in which they first stand in it. A mask stands for one text."""
 
 
-class Redactor:
+class Masker:
     """Masks what it was told to look for. May be used from any thread."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Redactor:
     ) -> None:
         """`patterns` are looked for beside fields that are called like secrets (`TOKENS`, perhaps `GUIDS`, `EMAILS`
         and the operator's own); `values` are secrets of this process, from eight characters on. `key` is what the
-        fingerprints are made with (`fingerprint_key`); `None`: one that lasts as long as this redactor."""
+        fingerprints are made with (`fingerprint_key`); `None`: one that lasts as long as this masker."""
         self._shapes = Shapes(patterns, _all_spellings(values))
         self._key = key or secrets.token_bytes(32)
         self._large: dict[str, Masked] = {}
@@ -100,7 +100,7 @@ class Redactor:
         at = _in_characters(raw, (edge for start, end, *_ in found for edge in (start, end)))
         return [(at[start], at[end], kind, certain) for start, end, kind, certain in found]
 
-    def redact(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """The text without anything that may be a secret. Linear in time, and doing it twice is doing it once."""
         for _ in range(_MOST_PASSES):
             spans = self._outside_masks(text)
@@ -177,7 +177,7 @@ def masks_in(text: str, hidden: Mapping[str, str]) -> set[str]:
 
 
 def unmasked(value: Any, hidden: Mapping[str, str]) -> Any:
-    """What `Redactor.for_card` was given, of what it made of it: each mask becomes what is behind it, wherever it
+    """What `Masker.for_card` was given, of what it made of it: each mask becomes what is behind it, wherever it
     stands by now. Raises `ValueError` when something is written like a mask and is none of these."""
     if isinstance(value, str):
         return _unmasked_text(value, hidden)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
+from bot.card_masks import log_masker_of, masked, masker_of
 from bot.domain import Notice, OutcomeView
 from bot.logs import configure_logs
-from bot.masking import log_redactor_of, redacted, redactor_of
 from bot.settings import Settings, SettingsError, load_settings
 from tests.audit.calls import TOKEN
 
@@ -50,25 +50,25 @@ def outcome(**arguments: Any) -> OutcomeView:
 
 
 def test_tokens_are_masked_without_any_setting(variables: pytest.MonkeyPatch) -> None:
-    assert TOKEN not in redactor_of(settings(variables)).redact(f"it is {TOKEN}.")
+    assert TOKEN not in masker_of(settings(variables)).mask(f"it is {TOKEN}.")
 
 
 def test_patterns_of_ones_own_are_masked_by_their_kind(variables: pytest.MonkeyPatch) -> None:
-    redactor = redactor_of(settings(variables, REDACT_PATTERNS='{"badge": "B-[0-9]{6}"}'))
-    assert redactor.redact("badge B-123456 of Ana") == "badge [secret: badge] of Ana"
+    masker = masker_of(settings(variables, REDACT_PATTERNS='{"badge": "B-[0-9]{6}"}'))
+    assert masker.mask("badge B-123456 of Ana") == "badge [secret: badge] of Ana"
 
 
 def test_ids_and_addresses_are_masked_only_where_that_is_wanted(variables: pytest.MonkeyPatch) -> None:
     text = f"{GUID} of ana@example.com"
-    assert redactor_of(settings(variables)).redact(text) == text
+    assert masker_of(settings(variables)).mask(text) == text
     wanted = settings(variables, REDACT_GUIDS="true", REDACT_EMAILS="true")
-    assert redactor_of(wanted).redact(text) == "[secret: guid] of [secret: e-mail address]"
-    assert log_redactor_of(wanted).redact(text) == text  # people and threads are found by them there
+    assert masker_of(wanted).mask(text) == "[secret: guid] of [secret: e-mail address]"
+    assert log_masker_of(wanted).mask(text) == text  # people and threads are found by them there
 
 
 def test_secrets_of_the_settings_and_of_the_process_are_masked(variables: pytest.MonkeyPatch) -> None:
-    redactor = redactor_of(settings(variables, WEB_PASSWORD="open-sesame-17"), ["handed-to-a-server"])
-    assert redactor.redact("open-sesame-17, handed-to-a-server") == "[secret: known value], [secret: known value]"
+    masker = masker_of(settings(variables, WEB_PASSWORD="open-sesame-17"), ["handed-to-a-server"])
+    assert masker.mask("open-sesame-17, handed-to-a-server") == "[secret: known value], [secret: known value]"
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ def test_a_pattern_that_is_none_stops_the_start_with_the_variable(
 
 
 def test_arguments_are_shown_without_their_secrets_and_all_else_as_it_is(variables: pytest.MonkeyPatch) -> None:
-    redactor = redactor_of(settings(variables))
-    shown = redacted(outcome(what=["lamp", {"note": f"use {TOKEN}"}], count=3), redactor)
+    masker = masker_of(settings(variables))
+    shown = masked(outcome(what=["lamp", {"note": f"use {TOKEN}"}], count=3), masker)
     (lamp, note), count = shown.arguments["what"], shown.arguments["count"]
     assert (lamp, count, shown.masks) == ("lamp", 3, 1)
     assert re.fullmatch(r"use \[secret: github token, 40 characters, #[0-9a-f]{8}\]", note["note"])
-    assert redacted(Notice("hello"), redactor) == Notice("hello")
+    assert masked(Notice("hello"), masker) == Notice("hello")
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_logs_are_written_without_what_is_masked(variables: pytest.MonkeyPatch, form: Any) -> None:
     stream = io.StringIO()
-    redactor = log_redactor_of(settings(variables, REDACT_PATTERNS='{"badge": "B-[0-9]{6}"}'))
-    configure_logs(form=form, redactor=redactor, stream=stream)
+    masker = log_masker_of(settings(variables, REDACT_PATTERNS='{"badge": "B-[0-9]{6}"}'))
+    configure_logs(form=form, masker=masker, stream=stream)
     structlog.get_logger("test").warning("seen", badge="B-123456", nested={"token": TOKEN})
     assert "B-123456" not in stream.getvalue()
     assert TOKEN not in stream.getvalue()

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policies.redaction import Redactor
+from policies.masking import Masker
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS
-from tests.policies.test_redaction import LONG, SHAPES
+from tests.policies.test_masking import LONG, SHAPES
 from tests.support.examples import examples
 
-REDACTOR = Redactor(
-    patterns=(*TOKENS, GUIDS, EMAILS), values=["nopqrstuv", 'qu"ote\\d', "\\\\\\\\\\\\\\\\", "x: [secret"]
-)
+MASKER = Masker(patterns=(*TOKENS, GUIDS, EMAILS), values=["nopqrstuv", 'qu"ote\\d', "\\\\\\\\\\\\\\\\", "x: [secret"])
 secrets = st.sampled_from([secret for _, secret in SHAPES])
 TRICKY = """
 password token api_key secret pwd = : " ' ` \\ , { } -- [secret: password] [secret: ] hunter2 ://a: @b Bearer
@@ -30,8 +28,8 @@ words = st.lists(fragments | secrets | st.text(max_size=4), max_size=12).map("".
 @given(words)
 @settings(max_examples=examples(65))
 def test_doing_it_twice_is_doing_it_once(text: str) -> None:
-    once = REDACTOR.redact(text)
-    assert REDACTOR.redact(once) == once
+    once = MASKER.mask(text)
+    assert MASKER.mask(once) == once
 
 
 json_values = st.recursive(
@@ -44,16 +42,16 @@ json_values = st.recursive(
 @given(json_values, st.booleans(), st.sampled_from([None, 2]))
 @settings(max_examples=examples(65))
 def test_json_stays_json(value: Any, ascii_only: bool, indent: int | None) -> None:  # noqa: FBT001 - given by name
-    masked = json.loads(REDACTOR.redact(json.dumps(value, ensure_ascii=ascii_only, indent=indent)))
+    masked = json.loads(MASKER.mask(json.dumps(value, ensure_ascii=ascii_only, indent=indent)))
     assert type(masked) is type(value)
     within = json.dumps({"text": json.dumps(value)})
-    json.loads(REDACTOR.redact(within))
+    json.loads(MASKER.mask(within))
 
 
 @given(words, secrets, words)
 def test_no_planted_token_survives(before: str, secret: str, after: str) -> None:
     assume(secret not in before + after)
-    masked = Redactor().redact(f"{before} {secret} {after}")
+    masked = Masker().mask(f"{before} {secret} {after}")
     assert secret not in masked
 
 
@@ -62,7 +60,7 @@ lone_surrogates = st.text(st.characters(categories=["Cs"]), max_size=3)
 
 @given(lone_surrogates, secrets)
 def test_half_characters_are_no_hindrance(half: str, secret: str) -> None:
-    assert Redactor().redact(f"{half} {secret} {half}").startswith(f"{half} [secret: ")
+    assert Masker().mask(f"{half} {secret} {half}").startswith(f"{half} [secret: ")
 
 
 names = st.sampled_from(["password", "client_secret", "api_key", "DB_PASSWORD", "accessToken"])
@@ -74,7 +72,7 @@ passwords = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]
 @given(names, passwords, st.text(max_size=5))
 def test_no_planted_password_survives_in_json(name: str, password: str, other: str) -> None:
     text = json.dumps({"x": other, name: password, "y": [json.dumps({name: password}), other]})
-    masked = json.loads(Redactor().redact(text))
+    masked = json.loads(Masker().mask(text))
     assert masked[name].startswith("[secret: ")
     assert password not in json.dumps(masked, ensure_ascii=False)
     assert json.loads(masked["y"][0])[name].startswith("[secret: ")
@@ -85,7 +83,7 @@ ordinary = st.text(st.sampled_from("abcdefghijklmnopqrstuvwxyzäöüß    ,.;!?-
 
 @given(ordinary)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert Redactor().redact(text) == text
+    assert Masker().mask(text) == text
 
 
 LOOPS = ["password=", 'password="', "pwd=`", "sk-", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.", "a:b@c://", "\\"]
@@ -95,7 +93,7 @@ LOOPS += ['\\"password\\": \\"x', "password=$key_", "--password ", "Bearer a", "
 @pytest.mark.parametrize("part", LOOPS)
 def test_no_text_takes_more_than_its_length(part: str) -> None:
     """A quadratic search would take minutes here; what is linear takes a second."""
-    redactor = Redactor(values=["nopqrstuv"])
+    masker = Masker(values=["nopqrstuv"])
     started = time.process_time()
-    redactor.redact(part * (100_000 // len(part)))
+    masker.mask(part * (100_000 // len(part)))
     assert time.process_time() - started < 20

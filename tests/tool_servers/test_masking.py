@@ -80,12 +80,12 @@ def test_rule_13_no_text_of_a_server_is_made_to_take_long(look: Callable[[str], 
 def test_rule_13_of_an_error_no_more_is_looked_through_than_can_be_shown() -> None:
     looked_at: list[str] = []
 
-    def redact(text: str) -> str:
+    def mask(text: str) -> str:
         looked_at.append(text)
         return text
 
-    reading = AnswerContext(server="s", limit=1_000, redact=redact)
-    reading.broke_off("broke", "x" * 1_000_000)
+    reading = AnswerContext(server="s", limit=1_000, mask=mask)
+    reading.outcome_unknown("broke", "x" * 1_000_000)
     reading.sentence("x" * 1_000_000)
     assert max(map(len, looked_at)) <= 10_000
 
@@ -93,11 +93,11 @@ def test_rule_13_of_an_error_no_more_is_looked_through_than_can_be_shown() -> No
 def test_rule_13_what_a_program_writes_to_its_log_is_cut_and_counted_before_it_is_looked_through() -> None:
     looked_at: list[str] = []
 
-    def redact(text: str) -> str:
+    def mask(text: str) -> str:
         looked_at.append(text)
         return text
 
-    lines = LineLog("s", (), now=lambda: 0.0, redact=redact)
+    lines = LineLog("s", (), now=lambda: 0.0, mask=mask)
     lines.feed(b"x" * 60_000 + b"\n" + b"short\n" * 10_000)
     assert max(map(len, looked_at)) <= 4 * LONGEST_LOG_LINE
     assert len(looked_at) == MOST_LINES

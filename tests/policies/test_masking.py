@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from policies.redaction import Redactor
+from policies.masking import Masker
 from policies.secret_shapes import EMAILS, GUIDS, TOKENS, SecretPattern
 
 LONG = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5dE7f"  # 40 characters
@@ -15,7 +15,6 @@ KEY_LINES = "MIICXAIBAAKBgQC7vJ3kQ0e2\n4Zr9sWq1mT8yUa5nLd0Xc6Hb\nP2vE7gKt3RzYo1N
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_LINES}\n-----END RSA PRIVATE KEY-----"
 OPEN_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nBG5vbmUAAAAEbm9uZQAAAA"
 JWT = f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{LONG}"
-
 SHAPES = [
     ("aws key", "AKIA" + "IOSFODNN7EXAMPL3"),
     ("aws key", "ASIA" + "IOSFODNN7EXAMPL3"),
@@ -52,7 +51,7 @@ SURROUNDINGS = ["{}", "a {} b", "({})", "x={};", "<{}>", "key: {}\nnext", "{} {}
 @pytest.mark.parametrize("surrounding", SURROUNDINGS)
 @pytest.mark.parametrize(("kind", "secret"), SHAPES, ids=[s[0] + s[1][:8] for s in SHAPES])
 def test_a_secret_that_gives_itself_away_is_masked_wherever_it_stands(kind: str, secret: str, surrounding: str) -> None:
-    masked = Redactor().redact(surrounding.replace("{}", secret))
+    masked = Masker().mask(surrounding.replace("{}", secret))
     assert masked == surrounding.replace("{}", f"[secret: {kind}]")
 
 
@@ -62,7 +61,7 @@ def test_a_secret_in_json_is_masked_and_json_stays_json(kind: str, secret: str) 
         text = f"first line\n{secret}\nlast"
         for _ in range(depth):
             text = json.dumps({"out": text})
-        masked = Redactor().redact(text)
+        masked = Masker().mask(text)
         for _ in range(depth):
             masked = json.loads(masked)["out"]
         assert masked == f"first line\n[secret: {kind}]\nlast"
@@ -141,7 +140,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("text", "masked"), FIELDS, ids=[f[0][:50] for f in FIELDS])
 def test_the_value_of_a_field_that_is_called_like_a_secret_is_masked_and_its_name_stays(text: str, masked: str) -> None:
-    assert Redactor().redact(text) == masked
+    assert Masker().mask(text) == masked
 
 
 HARMLESS = """
@@ -208,47 +207,47 @@ accesskey="s"
 
 @pytest.mark.parametrize("line", [line for line in HARMLESS.splitlines() if line])
 def test_what_only_looks_like_a_secret_stays(line: str) -> None:
-    assert Redactor().redact(line) == line
+    assert Masker().mask(line) == line
 
 
 def test_all_of_it_together_stays_too() -> None:
-    assert Redactor().redact(HARMLESS) == HARMLESS
+    assert Masker().mask(HARMLESS) == HARMLESS
 
 
 VALUE = 'p"q\\s t/ü1'
 
 
 def test_values_of_this_process_are_masked_in_every_spelling() -> None:
-    redactor = Redactor(values=[VALUE])
+    masker = Masker(values=[VALUE])
     for written in (VALUE, json.dumps({"a": VALUE}), json.dumps({"a": VALUE}, ensure_ascii=False)):
-        assert VALUE not in redactor.redact(written)
-        assert "[secret: known value]" in redactor.redact(written)
-    assert json.loads(redactor.redact(json.dumps({"a": VALUE}))) == {"a": "[secret: known value]"}
-    assert redactor.redact("https://x/?p=p%22q%5Cs%20t%2F%C3%BC1") == "https://x/?p=[secret: known value]"
+        assert VALUE not in masker.mask(written)
+        assert "[secret: known value]" in masker.mask(written)
+    assert json.loads(masker.mask(json.dumps({"a": VALUE}))) == {"a": "[secret: known value]"}
+    assert masker.mask("https://x/?p=p%22q%5Cs%20t%2F%C3%BC1") == "https://x/?p=[secret: known value]"
 
 
 def test_a_value_behind_an_escape_leaves_no_half_escape() -> None:
     text = json.dumps({"a": "x\nopqrstu"})
-    assert json.loads(Redactor(values=["nopqrstu"]).redact(text)) == {"a": "x[secret: known value]"}
+    assert json.loads(Masker(values=["nopqrstu"]).mask(text)) == {"a": "x[secret: known value]"}
 
 
 def test_a_short_value_is_too_common_to_be_masked() -> None:
-    assert Redactor(values=["secret", "        "]).redact("a secret        thing") == "a secret        thing"
+    assert Masker(values=["secret", "        "]).mask("a secret        thing") == "a secret        thing"
 
 
 def test_a_known_number_behind_a_quoted_name_stays_json() -> None:
-    assert Redactor(values=["12345678"]).redact('{"id": 12345678}') == '{"id": "[secret: known value]"}'
+    assert Masker(values=["12345678"]).mask('{"id": 12345678}') == '{"id": "[secret: known value]"}'
 
 
 def test_guids_and_addresses_are_masked_where_the_operator_wants_it() -> None:
     text = "ana@corp.example has 123e4567-e89b-12d3-a456-426614174000"
-    masked = Redactor(patterns=(*TOKENS, GUIDS, EMAILS)).redact(text)
+    masked = Masker(patterns=(*TOKENS, GUIDS, EMAILS)).mask(text)
     assert masked == "[secret: e-mail address] has [secret: guid]"
 
 
 def test_patterns_of_the_operator_are_masked_too() -> None:
     badge = SecretPattern("badge number", r"badge ([A-Z]{2}-[0-9]{4})")
-    assert Redactor(patterns=(badge,)).redact("his badge AB-1234.") == "his badge [secret: badge number]."
+    assert Masker(patterns=(badge,)).mask("his badge AB-1234.") == "his badge [secret: badge number]."
 
 
 @pytest.mark.parametrize(
@@ -272,19 +271,19 @@ def test_a_pattern_that_makes_no_sense_is_refused(kind: str, regex: str, says: s
     ids=["a cookie without a value", "a key of backslashes"],
 )
 def test_rule_13_looking_is_linear(text: str) -> None:
-    redactor = Redactor()
-    redactor.redact("Cookie: a=b")  # the rules are read at the first use
+    masker = Masker()
+    masker.mask("Cookie: a=b")  # the rules are read at the first use
     began = time.thread_time()
-    redactor.redact(text)
+    masker.mask(text)
     assert time.thread_time() - began < 0.3
 
 
 def test_of_a_cookie_that_is_set_the_first_value_is_masked_whatever_stands_before_it() -> None:
-    assert LONG not in Redactor().redact(f"Set-Cookie: Secure; sid={LONG}; Path=/")
+    assert LONG not in Masker().mask(f"Set-Cookie: Secure; sid={LONG}; Path=/")
 
 
 @pytest.mark.parametrize("before", ["", "x"])
 def test_a_long_value_is_masked_to_its_end_wherever_its_escapes_stand(before: str) -> None:
     r"""Rule 7: the first look at a value may end within an escape (`\-`), and the rest of it is a secret too."""
     value = before + r"\-" * 200
-    assert Redactor().redact(f"password={value} and more") == "password=[secret: password] and more"
+    assert Masker().mask(f"password={value} and more") == "password=[secret: password] and more"
