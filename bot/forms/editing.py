@@ -33,6 +33,8 @@ MASKED = (
     "What you wrote here is none of this field's masks."
 )
 
+EMPTIED = "Left empty, this would be the tool's own default again. Please give the value that it is to have."
+
 
 def edit_fields(
     schema: Mapping[str, Any],
@@ -64,9 +66,11 @@ def read_form(
     """The new arguments of a call whose form came back with `values`. Raises nothing. `masked`: as for `edit_fields`.
 
     A field that was not touched (or is not in `values`) keeps its argument exactly; one that was emptied is left out,
-    or null where the schema needs it and allows that. Arguments that are not in the form stay. All of it is then
-    checked against the schema, `format` included. A mask never becomes an argument: in the field where it was shown it
-    stands for what it hides, wherever in there and however often it stands by now; anywhere else it is a mistake.
+    or null where the schema needs it and allows that. Where the schema has a default, which the tool would take for an
+    argument that is left out, an emptied field is an empty text or null, as its type allows, or else a mistake.
+    Arguments that are not in the form stay. All of it is then checked against the schema, `format` included. A mask
+    never becomes an argument: in the field where it was shown it stands for what it hides, wherever in there and
+    however often it stands by now; anywhere else it is a mistake.
     """
     shown = _shown(arguments, masked)
     hidden = masked.hidden if masked else {}
@@ -124,8 +128,20 @@ def _take(edited: dict[str, Any], into: Input, entry: Any) -> None:
         raise EntryError("This is needed.")
     elif into.null_when_empty:
         edited[name] = None
+    elif into.default is not None:
+        edited[name] = _emptied(into)
     else:
         edited.pop(name, None)
+
+
+def _emptied(into: Input) -> Any:
+    """The value of an emptied field whose argument would be its schema's default if it were left out: nobody saw that
+    in the empty field. Raises `EntryError` where no value says that it is empty."""
+    if into.kind is FieldType.TEXT:
+        return ""
+    if into.nullable:
+        return None
+    raise EntryError(EMPTIED)
 
 
 def _is_needed_default(one: Input, arguments: Mapping[str, Any]) -> bool:
@@ -171,7 +187,8 @@ def _as_text(entry: Any) -> str:
 def read_answers(fields: Sequence[FormField], values: Mapping[str, Any]) -> dict[str, Any] | FormErrors:
     """The values by field name, each of its field's type. Raises nothing.
 
-    Optional fields that were left empty are left out.
+    Optional fields that were left empty are left out. Where a default stood in one and was taken out, it is an empty
+    text, an empty list of options, or null: who left it out would be taken to mean the default.
     """
     known = {field.name: field for field in fields}
     foreign = [str(name) for name in values if name not in known]
@@ -184,12 +201,20 @@ def read_answers(fields: Sequence[FormField], values: Mapping[str, Any]) -> dict
         if is_empty(entry):
             if asked.required:
                 errors[name] = "This is needed."
+            elif name in values and asked.default is not None:
+                answers[name] = _taken_out(asked)
             continue
         try:
             answers[name] = typed_value(asked.type, entry, {option: option for option in asked.options})
         except EntryError as error:
             errors[name] = str(error)
     return FormErrors(errors) if errors else answers
+
+
+def _taken_out(asked: FormField) -> Any:
+    if asked.type is FieldType.TEXT:
+        return ""
+    return [] if asked.type is FieldType.JSON and asked.options else None
 
 
 # ------------------------------------------- the answer to a tool's question (MCP's form elicitation)
@@ -200,20 +225,29 @@ def read_elicited(
 
     An option stands for what it was made from: "yes" for true, say, where a property may be left open. Where the schema
     names its options by titles (`oneOf` of `const` and `title`, or `enumNames`), an option chosen by its title stands
-    for its value.
+    for its value. A time has the offset and style of the default that stood in its field, which no picker shows.
     """
     answers = read_answers(fields, values)
     if isinstance(answers, FormErrors):
         return answers
+    made = {one.form_field.name: one for one in inputs(schema, {}, None)}
+    taken_out = [name for name, value in answers.items() if value is None and is_empty(values[name])]
+    if unclear := [name for name in taken_out if name not in made or not made[name].nullable]:
+        return FormErrors(dict.fromkeys(unclear, EMPTIED))
     properties = as_mapping(as_mapping(schema).get("properties"))
-    drawn = {one.form_field.name: one.choices for one in inputs(schema, {}, None)}
-    chosen = {n: drawn[n].get(v, v) if isinstance(v, str) and n in drawn else v for n, v in answers.items()}
+    chosen = {n: _chosen(made[n], v) if isinstance(v, str) and n in made else v for n, v in answers.items()}
     meant = {name: _Meanings(as_mapping(properties.get(name))).of(value) for name, value in chosen.items()}
     from bot.forms.checking import mistakes  # noqa: PLC0415 - slow to load, and most starts never need it
 
     trouble = trouble_with(meant)
     errors = {"": f"This holds {trouble}."} if trouble else mistakes(schema, meant, {field.name for field in fields})
     return FormErrors(errors) if errors else meant
+
+
+def _chosen(one: Input, entry: str) -> Any:
+    if one.moment is not None and entry:
+        return _styled(one, entry)
+    return one.choices.get(entry, entry)
 
 
 class _Meanings:
@@ -431,6 +465,10 @@ class Input:
     choices: Mapping[str, Any] = field(default_factory=dict)
     moment: Moment | None = None
     """The time that is there now, whose offset an edit keeps."""
+    nullable: bool = False
+    """Whether the schema allows null."""
+    default: Any = None
+    """The schema's own, which a tool takes for an argument that is left out; `None`: there is none."""
 
 
 def inputs(
@@ -479,7 +517,16 @@ def _input(name: str, label: str, shape: Shape, arguments: Mapping[str, Any], *,
         multiline=drawn_as is FieldType.JSON or (drawn_as is FieldType.TEXT and _is_long(shape, shown)),
         default=None if name in arguments else shown,
     )
-    return Input(form_field, kind, shown, is_required and shape.nullable, choices, moment)
+    return Input(
+        form_field,
+        kind,
+        shown,
+        null_when_empty=is_required and shape.nullable,
+        choices=choices,
+        moment=moment,
+        nullable=shape.nullable,
+        default=shape.default,
+    )
 
 
 def _by_importance(

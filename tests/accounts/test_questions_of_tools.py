@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from adapters.tool_servers.elicitation import form_question
+from adapters.tool_servers.text import unchanged
 from bot.domain import AlreadySettled, ClarificationView, Dismissal, FormAnswer, Invalid, Refused, Settled, Unknown
 from bot.forms.editing import read_elicited
 from bot.forms.values import FormErrors
 from bot.records import clarifications, deliveries
 from bot.turns.open_requests import OpenRequests
 from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, FieldType, FormField, Superseded
+from graph.ports import QuestionPut
 from graph.running import PendingInterrupt
 from tests.accounts.stage import ANA, BEN, HERE, Stage
 from tests.bot.conftest import until
@@ -165,6 +168,34 @@ def test_options_stand_for_their_values(schema: dict[str, Any], typed: Any, mean
     field = FormField(name="x", type=FieldType.JSON if isinstance(typed, list) else FieldType.TEXT)
     whole = {"type": "object", "properties": {"x": schema}}
     assert read_elicited([field], whole, {"x": typed}) == {"x": meant}
+
+
+SOME = {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "default": ["a"]}
+TIME = {"type": "string", "format": "date-time"}
+
+
+@pytest.mark.parametrize(
+    ("of", "entry", "meant"),
+    [
+        (SOME, None, []),
+        ({**SOME, "minItems": 1}, None, None),
+        ({"type": "string", "default": "everybody"}, "", ""),
+        ({"type": "string", "default": "everybody", "minLength": 3}, "", None),
+        ({"type": "integer", "default": 5}, "", None),
+        ({"type": ["integer", "null"], "default": 5}, "", "null"),
+        (TIME, "2026-01-01T14:00", "2026-01-01T14:00"),
+        ({**TIME, "default": "2026-01-01T09:30:00Z"}, "2026-01-01T14:00", "2026-01-01T14:00:00Z"),
+        ({**TIME, "default": "2026-01-01T09:30:00Z"}, "2026-01-01T09:30", "2026-01-01T09:30:00Z"),
+    ],
+)
+def test_a_tool_gets_what_its_form_shows(of: dict[str, Any], entry: Any, meant: Any) -> None:
+    """Rule 12: a tool takes its default for what is left out, and a time without its offset for another time. `None`:
+    the answer is refused."""
+    whole = {"type": "object", "properties": {"x": of}}
+    put = form_question("calendar", "When, and for whom?", whole, 1, unchanged)
+    assert isinstance(put, QuestionPut)
+    read = read_elicited(put.fields, put.schema, {"x": entry})
+    assert isinstance(read, FormErrors) if meant is None else read == {"x": None if meant == "null" else meant}
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.forms.editing import edit_fields, read_answers, read_form
+from bot.forms.editing import EMPTIED, edit_fields, read_answers, read_form
 from bot.forms.values import LONGEST_TEXT, FormErrors
 from graph.interrupts import FieldType, FormField
 from policies.values import same_json
@@ -298,6 +298,30 @@ def test_an_optional_argument_that_was_emptied_is_left_out() -> None:
     assert typed({"type": "integer"}, None, 5) == {}
 
 
+@pytest.mark.parametrize(
+    ("of", "before", "becomes"),
+    [
+        ({"type": "string"}, "eve@corp.example", ""),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "eve@corp.example", ""),
+        ({"type": ["integer", "null"]}, 5, None),
+        ({"type": "array", "items": {"type": "string"}}, ["eve@corp.example"], EMPTIED),
+        ({"type": "integer"}, 5, EMPTIED),
+        ({"enum": ["a", "b"]}, "a", EMPTIED),
+    ],
+)
+@pytest.mark.parametrize("given", [True, False])
+def test_what_was_emptied_is_never_the_default_of_the_tool(of: Any, before: Any, becomes: Any, *, given: bool) -> None:
+    """Rule 12: the tool would take its default for an argument that is left out, and the field is empty."""
+    wanted = schema(it={**of, "default": before})
+    read = read_form(wanted, {"it": before} if given else {}, None, {"it": ""})
+    assert read == (FormErrors({"it": EMPTIED}) if becomes == EMPTIED else {"it": becomes})
+
+
+def test_an_empty_text_that_the_schema_does_not_take_is_refused() -> None:
+    wanted = schema(it={"type": "string", "default": "hi", "minLength": 1})
+    assert isinstance(read_form(wanted, {"it": "hello"}, None, {"it": ""}), FormErrors)
+
+
 def test_a_required_argument_that_was_emptied_is_asked_for() -> None:
     read = read_form(schema(("it",), it=TEXT), {"it": "hi"}, None, {"it": " "})
     assert read == FormErrors({"it": "This is needed."})
@@ -406,6 +430,20 @@ def test_only_optional_answers_may_be_left_empty() -> None:
     assert answer(FieldType.TEXT, "", required=False) == {}
     assert answer(FieldType.YES_NO, None) == FormErrors({"it": "This is needed."})
     assert read_answers([FormField(name="it")], {}) == FormErrors({"it": "This is needed."})
+
+
+@pytest.mark.parametrize(
+    ("asked", "becomes"),
+    [
+        (FormField(name="it", required=False, default="all"), ""),
+        (FormField(name="it", type=FieldType.JSON, required=False, options=("a", "b"), default=["a"]), []),
+        (FormField(name="it", type=FieldType.INTEGER, required=False, default=5), None),
+    ],
+)
+def test_a_default_that_was_taken_out_is_no_answer_left_out(asked: FormField, becomes: Any) -> None:
+    """Rule 12: who asks would take its default for an answer that is left out."""
+    assert read_answers([asked], {"it": None}) == {"it": becomes}
+    assert read_answers([asked], {}) == {}
 
 
 def test_an_answer_to_what_was_not_asked_is_refused() -> None:
