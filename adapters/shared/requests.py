@@ -84,6 +84,8 @@ async def read_whole_body(request: web.Request, most: int, too_large: str) -> by
                     raise BodyNotReadError(413, too_large)
     except TimeoutError:
         raise BodyNotReadError(408, "The body did not arrive in time.") from None
-    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
+        # aiohttp's reader keeps it, and with the frames in it all that was read, until garbage is collected.
+        error.__traceback__ = None
         raise BodyNotReadError(400, "The body broke off.") from None
     return bytes(raw)

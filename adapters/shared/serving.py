@@ -1,9 +1,10 @@
 """The port on which everything listens, and who may hold on to it.
 
 aiohttp waits for the rest of a request for as long as its client keeps the connection. Here a request has to arrive
-within a time, and when there are as many connections as the process can have, the one that has been without a request
-for longest is closed, so that a new one is answered. aiohttp has no option for that: each of its protocols is wrapped
-in one that sees the bytes arrive, and a middleware says when they have become a request.
+within a time, and the bodies of those that arrive share a limit of memory. When there are as many connections as the
+process can have, the one that has been without a request for longest is closed, so that a new one is answered. aiohttp
+has no option for that: each of its protocols is wrapped in one that sees the bytes arrive, and a middleware says when
+they have become a request.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Limits:
     body_seconds: float = 20.0
     """From then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
     connections: int = MOST_CONNECTIONS
+    body_bytes: int = 64 * 1024 * 1024
+    """Of all bodies together that are not there as a whole: Slack's have to be, before it is known who sends them."""
 
 
 def raise_open_files_limit() -> int:
@@ -98,6 +101,9 @@ class HttpConnections:
         self._resting: dict[_Watched, None] = {}
         self._working: dict[_Watched, None] = {}
         self._watched: dict[web.RequestHandler, _Watched] = {}
+        self._arriving: dict[_Watched, int] = {}
+        """The bytes that are there of bodies that are not whole, in the order in which they began."""
+        self._arrived = 0
         self._said_at = float("-inf")
 
     def watch(self, protocol: web.RequestHandler) -> asyncio.Protocol:
@@ -134,8 +140,22 @@ class HttpConnections:
             self._make_room(1, "as many connections as can be had")
         self._resting[watched] = None
 
+    def arriving(self, watched: _Watched, count: int) -> None:
+        """So many bytes of its body are there, and it is not whole. If all together have too many, those are closed
+        that have been arriving for longest."""
+        self._arrived += count - self._arriving.get(watched, 0)
+        self._arriving[watched] = count
+        while self._arrived > self.limits.body_bytes:
+            self._close(next(iter(self._arriving)))
+            self._say("too many bytes of unfinished bodies")
+
+    def arrived(self, watched: _Watched) -> None:
+        """Its body is whole, or none is expected any more."""
+        self._arrived -= self._arriving.pop(watched, 0)
+
     def closed(self, watched: _Watched) -> None:
         """It is not connected any more."""
+        self.arrived(watched)
         self._resting.pop(watched, None)
         self._working.pop(watched, None)
         self._watched.pop(watched.protocol, None)
@@ -156,9 +176,14 @@ class HttpConnections:
             candidates = self._resting or self._working
             if not candidates:
                 return
-            longest = next(iter(candidates))
-            self.closed(longest)
-            longest.abort()
+            self._close(next(iter(candidates)))
+        self._say(why)
+
+    def _close(self, watched: _Watched) -> None:
+        self.closed(watched)
+        watched.abort()
+
+    def _say(self, why: str) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._said_at >= QUIET_SECONDS:
             self._said_at = now
@@ -199,6 +224,7 @@ class _Watched(asyncio.Protocol):
             if self._body is None and self._timer is None:
                 self._within(self._limits.header_seconds, self._headers_overdue)
         self.protocol.data_received(data)
+        self._count_body()
 
     def begin(self, body: StreamReader) -> None:
         """The headers of a request are there."""
@@ -206,10 +232,12 @@ class _Watched(asyncio.Protocol):
         self._stop_timer()
         if not body.is_eof():
             self._within(self._limits.body_seconds, self._body_overdue)
+        self._count_body()
 
     def end(self) -> None:
         """Its request is done with. A further one may have begun to arrive meanwhile."""
         self._body = None
+        self._connections.arrived(self)
         self._stop_timer()
         if self._received and not self.aborted:
             self._within(self._limits.header_seconds, self._headers_overdue)
@@ -239,6 +267,14 @@ class _Watched(asyncio.Protocol):
         self._stop_timer()
         if self._transport is not None:
             self._transport.abort()
+
+    def _count_body(self) -> None:
+        if self._body is None or self.aborted:
+            return
+        if self._body.is_eof():
+            self._connections.arrived(self)
+        else:
+            self._connections.arriving(self, self._body.total_bytes)
 
     def _headers_overdue(self) -> None:
         if self._received and self._transport is not None and not self._transport.get_write_buffer_size():

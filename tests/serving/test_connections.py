@@ -12,10 +12,13 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.serving import Limits, limits_for, listening
 
 ROOT = Path(__file__).parents[2]
@@ -311,3 +314,35 @@ async def test_when_no_file_can_be_opened_the_idle_are_closed_and_the_new_answer
         assert b'{"open_files": 60}' in await answer(port)
         for writer in writers:
             writer.close()
+
+
+async def test_bodies_that_do_not_end_take_no_more_memory_than_there_is_for_all_of_them() -> None:
+    """Who sends it is often known only when a body is whole, so that anybody could fill the memory with halves."""
+    half = b"POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 800\r\n\r\n" + b"x" * 600
+    async with serving(Limits(LONG, LONG, body_bytes=1_500)) as connect:
+        longest, second, latest = await connect(), await connect(), await connect()
+        for connection in (longest, second, latest):
+            connection.send(half)
+            await asyncio.sleep(0)
+        assert await longest.until_closed() == b""
+        for connection in (second, latest):
+            connection.send(b"x" * 200)
+            assert (await connection.response()).startswith(b"HTTP/1.1 200")
+        for _ in range(3):  # what is whole does not count any more
+            second.send(half + b"x" * 200)
+            assert (await second.response()).endswith(b"x" * 800)
+
+
+async def test_what_was_read_of_a_body_that_breaks_off_is_not_kept() -> None:
+    """aiohttp keeps the error, whose frames would keep the body until garbage is collected."""
+    broken = ConnectionResetError()
+
+    class Content:
+        async def iter_any(self) -> AsyncIterator[bytes]:
+            yield b"half"
+            raise broken
+
+    request: Any = SimpleNamespace(content=Content())
+    with pytest.raises(BodyNotReadError):
+        await read_whole_body(request, 10, "too large")
+    assert broken.__traceback__ is None
