@@ -28,7 +28,7 @@ from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
 from bot.turns.engine import Engine, resume_thread
-from graph.interrupts import Answer, Answered, ClarificationAsked, Dismissed, ElicitationAsked, Superseded
+from graph.interrupts import Answered, ClarificationAsked, Dismissed, ElicitationAsked, InterruptAnswer, Superseded
 
 NO_SUCH = Unknown("This question does not exist (any more).")
 SOMEBODY_ELSES = Refused("This question is for somebody else.")
@@ -153,7 +153,7 @@ def _read(row: ClarificationRow, values: Mapping[str, Any]) -> dict[str, Any] | 
     return read_elicited(row.fields, row.schema or {}, values)
 
 
-def answer_of(row: ClarificationRow) -> Answer | None:
+def answer_of(row: ClarificationRow) -> InterruptAnswer | None:
     """Returns what a settled question tells the graph; `None` while it is open."""
     match row.status:
         case "open":

@@ -221,7 +221,7 @@ ElicitationAnswer = Annotated[Answered | Dismissed | Superseded, Field(discrimin
 ClarificationAnswer = Annotated[Answered | Superseded, Field(discriminator="kind")]
 SignInAnswer = Annotated[SignedIn | Declined | Expired | Superseded, Field(discriminator="kind")]
 OutcomeAnswer = Annotated[OutcomeSettled | Superseded, Field(discriminator="kind")]
-Answer = (
+InterruptAnswer = (
     Approved | Rejected | Expired | Withdrawn | Superseded | Answered | Dismissed | SignedIn | Declined | OutcomeSettled
 )
 approval_answer: TypeAdapter[ApprovalAnswer] = TypeAdapter(ApprovalAnswer)

@@ -16,12 +16,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from graph.calls import current_turn, spoken_in
-from graph.interrupts import Answer, Asked, Superseded, asked_adapter
+from graph.interrupts import Asked, InterruptAnswer, Superseded, asked_adapter
 from graph.ports import Live, Spoken, Unfinished
 from graph.state import RunContext, Turn
 from graph.workflow import Workflow
 
-Verb = Literal["run", "resume", "settle"]
+RunVerb = Literal["run", "resume", "settle"]
 
 RECURSION_LIMIT = 500
 """Steps of one run. The model's own limit (`MAX_STEPS`) ends a turn long before this does."""
@@ -44,7 +44,7 @@ class ThreadStatus:
 
     delivery: str | None
     """The delivery that the newest root checkpoint was made for; None when there is no checkpoint."""
-    verb: Verb | None
+    verb: RunVerb | None
     """What that delivery did there."""
     at_rest: bool
     """False: a run was broken off in the middle."""
@@ -107,12 +107,14 @@ class Agent:
         spoken = spoken_in(current_turn(ended["messages"]))
         return ThreadStatus(turn["delivery"], "run", at_rest=True, interrupts=(), turn=turn, spoken=spoken)
 
-    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> ThreadStatus:
+    async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         """Continue a run that was broken off, until it is at rest."""
         await self._run(thread_id, None, delivery, verb, RunContext(live=live))
         return await self.status(thread_id)
 
-    async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> ThreadStatus:
+    async def resume(
+        self, thread_id: str, delivery: str, answers: Mapping[str, InterruptAnswer], live: Live
+    ) -> ThreadStatus:
         """Answer interrupts, by their ids. The model is asked only when every branch has finished."""
         resume = {interrupt_id: answer.model_dump(mode="json") for interrupt_id, answer in answers.items()}
         await self._run(thread_id, Command(resume=resume), delivery, "resume", RunContext(live=live))
@@ -150,7 +152,7 @@ class Agent:
         thread_id: str,
         given: Command[Any] | dict[str, Any] | None,
         delivery: str,
-        verb: Verb,
+        verb: RunVerb,
         context: RunContext,
     ) -> dict[str, Any]:
         config = _config(thread_id, delivery=delivery, verb=verb)
@@ -163,7 +165,7 @@ class Agent:
         return checkpoint_id is not None and await self._checkpointer.has_pending_writes(thread_id, checkpoint_id)
 
 
-def _config(thread_id: str, *, delivery: str | None = None, verb: Verb | None = None) -> RunnableConfig:
+def _config(thread_id: str, *, delivery: str | None = None, verb: RunVerb | None = None) -> RunnableConfig:
     config = RunnableConfig(configurable={"thread_id": thread_id}, recursion_limit=RECURSION_LIMIT)
     if delivery is not None:
         config["metadata"] = {"delivery": delivery, "verb": verb}

@@ -164,7 +164,7 @@ def _in_words(unknown: list[str]) -> str:
 
 # ------------------------------------------ votes: each human counts once, whatever account they used
 
-Verb = Literal["approve", "reject"]
+VoteVerb = Literal["approve", "reject"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class CountedVote:
     person: str
     """Person id of the account."""
     identity: Identity
-    verb: Verb
+    verb: VoteVerb
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from policies.patterns import Likeness, compiled, of_glob, whole
 
 NAMES = frozenset({"command", "cmd", "command_line", "commandLine", "cli"})
 """What the one argument of a command-shaped tool may be called."""
-LONGEST = 4_000
+LONGEST_COMMAND = 4_000
 """Characters of a command that is still looked into; a longer one counts as a write."""
 _RUNNERS = re.compile(
     r"(?:(?:ba|z|da|k|c|fi)?sh|python|pypy|node|deno|bun|perl|ruby|php|lua|pwsh|powershell|cmd|su|doas|env|xargs|nohup"
@@ -117,7 +117,7 @@ def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Comma
 def read_command(written: str) -> CommandLine:
     """A command line, read as a shell would split it, as long as a shell would do nothing else with it."""
     line = unicodedata.normalize("NFKC", written)
-    if len(written) > LONGEST or not written.isprintable() or not _METACHARACTERS.isdisjoint(line):
+    if len(written) > LONGEST_COMMAND or not written.isprintable() or not _METACHARACTERS.isdisjoint(line):
         return UNREADABLE
     try:
         tokens = shlex.split(line)

@@ -1,9 +1,9 @@
 """What an argument must be. A condition is asked of the values found: none, one or, by a path, many.
 
-It fits, does not, or may. A value is read strictly, as the kind that it is written as (`policies.values.Kind`). Of one
-of another kind than the condition is about, nothing is known: tools make numbers of texts, one value of a list, a truth
-value of anything, and nobody here can know what a given tool makes of it. And a text may be another one to a tool, once
-it is trimmed, decoded or split (`policies.spellings`).
+It fits, does not, or may. A value is read strictly, as the kind that it is written as (`policies.values.ValueKind`). Of
+one of another kind than the condition is about, nothing is known: tools make numbers of texts, one value of a list, a
+truth value of anything, and nobody here can know what a given tool makes of it. And a text may be another one to a
+tool, once it is trimmed, decoded or split (`policies.spellings`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from policies.patterns import Likeness, certainly, of_glob, perhaps, perhaps_one_of
-from policies.spellings import LONGEST, composed, other_spellings
-from policies.values import Blank, Doubt, Kind, flag_in, kind_of, number_in, same_json, shown
+from policies.spellings import LONGEST_SPELLED, composed, other_spellings
+from policies.values import Blank, Doubt, ValueKind, flag_in, kind_of, number_in, same_json, shown
 
 Holds = Callable[[Any], bool | None]
 """Whether a value is as wanted; `None`: it may be."""
@@ -67,28 +67,32 @@ class OneOf(_OfAValue):
         elif any(same_json(option, value) for option in self._others):
             return True
         if kind not in self._kinds:
-            if not self._kinds - {Kind.NULL}:
+            if not self._kinds - {ValueKind.NULL}:
                 return None if self.options and _is_empty(value) else False
-            return False if kind is Kind.TEXT and self._is_plainly_another_number(value) else None
+            return False if kind is ValueKind.TEXT and self._is_plainly_another_number(value) else None
         if self._scalars and (kind not in _SCALARS or self._scalars_alike[kind](value)):
             return None
         return None if any(alike(value) for alike in self._alike) else False
 
     def _is_plainly_another_number(self, text: str) -> bool:
         """Whether only numbers are wanted, and a text is plainly a number that is none of them."""
-        return self._kinds == {Kind.NUMBER} and number_in(text) is not None and not self._scalars_alike[Kind.TEXT](text)
+        return (
+            self._kinds == {ValueKind.NUMBER}
+            and number_in(text) is not None
+            and not self._scalars_alike[ValueKind.TEXT](text)
+        )
 
     @cached_property
-    def _kinds(self) -> frozenset[Kind]:
+    def _kinds(self) -> frozenset[ValueKind]:
         return frozenset(map(kind_of, self.options))
 
     @cached_property
-    def _scalars(self) -> frozenset[tuple[Kind, Any]]:
+    def _scalars(self) -> frozenset[tuple[ValueKind, Any]]:
         """The texts, numbers and truth values, which are looked up, since these lists may be long."""
         return frozenset((kind, option) for option in self.options if (kind := kind_of(option)) in _SCALARS)
 
     @cached_property
-    def _scalars_alike(self) -> Mapping[Kind, Callable[[Any], object]]:
+    def _scalars_alike(self) -> Mapping[ValueKind, Callable[[Any], object]]:
         """By the kind of a value, whether it may be meant as one of those."""
         return {kind: _one_otherwise(self._scalars, kind) for kind in _SCALARS}
 
@@ -183,10 +187,10 @@ class Between(_OfAValue):
     def holds(self, value: Any) -> bool | None:
         """Whether a value is a number between the two. A text may be, unless it is plainly another number."""
         match kind_of(value):
-            case Kind.NUMBER:
+            case ValueKind.NUMBER:
                 exactly = self._includes(value)
                 return exactly if exactly is self._includes(_rounded(value)) else None
-            case Kind.TEXT:
+            case ValueKind.TEXT:
                 number = number_in(value)
                 return None if number is None or self._includes(number) else False
             case _:
@@ -327,10 +331,12 @@ def _is_there(value: Any) -> bool | None:
             return None if value is None else True
 
 
-def _one_otherwise(scalars: Collection[tuple[Kind, Any]], kind: Kind) -> Callable[[Any], object]:
+def _one_otherwise(scalars: Collection[tuple[ValueKind, Any]], kind: ValueKind) -> Callable[[Any], object]:
     """Whether a text, number or truth value of this kind, none of those wanted, may be meant as one of them."""
-    numbers = {_rounded(wanted) for other, wanted in scalars if other is kind is Kind.NUMBER}
-    as_text = _text_like(*(_as_text(wanted) for other, wanted in scalars if kind is Kind.TEXT or other is not kind))
+    numbers = {_rounded(wanted) for other, wanted in scalars if other is kind is ValueKind.NUMBER}
+    as_text = _text_like(
+        *(_as_text(wanted) for other, wanted in scalars if kind is ValueKind.TEXT or other is not kind)
+    )
 
     def alike(value: Any) -> object:
         return (bool(numbers) and _rounded(value) in numbers) or as_text(_as_text(value))
@@ -344,18 +350,18 @@ def _written_otherwise(wanted: Any) -> Callable[[Any], object]:
 
     def alike(value: Any) -> object:
         other = kind_of(value)
-        if kind is Kind.NULL:
+        if kind is ValueKind.NULL:
             return _is_empty(value)
-        if kind is Kind.LIST and other is kind:
+        if kind is ValueKind.LIST and other is kind:
             return _list_like(wanted, value)
-        if kind is Kind.MAPPING and other is kind:
+        if kind is ValueKind.MAPPING and other is kind:
             return _mapping_like(wanted, value)
         return True
 
     return alike
 
 
-_SCALARS = frozenset({Kind.TEXT, Kind.NUMBER, Kind.FLAG})
+_SCALARS = frozenset({ValueKind.TEXT, ValueKind.NUMBER, ValueKind.FLAG})
 _SIGNS_OF_A_GLOB = re.compile(r"[*?\[]")
 _FLAG_WORDS = frozenset({"true", "false", "yes", "no", "on", "off"})
 _NO_DECIMAL = re.compile(r"[0-9]\s*[ekmbxo]|[xbo]\s*[0-9]", re.IGNORECASE)
@@ -374,7 +380,7 @@ def _is_empty(value: Any) -> bool:
     """Whether a value is one that tools take for none."""
     if isinstance(value, str):
         return value.strip().lower() in _EMPTY
-    return not value or kind_of(value) is Kind.NONE_OF_THEM
+    return not value or kind_of(value) is ValueKind.NONE_OF_THEM
 
 
 def _rounded(number: float) -> float:
@@ -408,7 +414,7 @@ def _number_like(numbers: Collection[float], digits: Collection[str], text: str)
     if plainly is not None:
         return plainly in numbers
     flag = flag_in(text)
-    if flag is not None or len(text) > LONGEST:
+    if flag is not None or len(text) > LONGEST_SPELLED:
         return flag is None or flag in numbers
     plain = composed(text)
     return _NO_DECIMAL.search(plain) is not None or _digits(plain) in digits

@@ -31,10 +31,9 @@ from policies.conditions import (
 from policies.defaults import with_defaults
 from policies.model import Argument, Call, Facts, Match, is_group
 from policies.patterns import NOTHING, Likeness, glob, literally, of_glob, perhaps, whole
-from policies.spellings import LONGEST as LONGEST_READ
-from policies.spellings import LONGEST_NAME, LongText, folded_name
+from policies.spellings import LONGEST_NAME, LONGEST_SPELLED, LongText, folded_name
 from policies.trust import believed, call_known_to_read
-from policies.values import Doubt, Kind, Path, Undetermined, cost_of_reading, kind_of, number_in, shown
+from policies.values import Doubt, Path, Undetermined, ValueKind, cost_of_reading, kind_of, number_in, shown
 
 # ---------------------------------------------------------------- a call, prepared once for all rules
 
@@ -100,7 +99,7 @@ class Subject:
     def _read_once(self, value: Any) -> Any:
         """A value that a rule asks about; a long text in a form that remembers what is found out about it."""
         match value:
-            case str() if len(value) > LONGEST_READ:
+            case str() if len(value) > LONGEST_SPELLED:
                 return self._long.setdefault(id(value), LongText(value))
             case Doubt():
                 return Doubt(tuple(map(self._read_once, value.options)))
@@ -491,7 +490,7 @@ def _wanted(condition: Condition) -> Wanted | None:
         case Equals(value=bool()):
             return None
         case Equals(value=int() | float() as number):
-            return Wanted(low=number, high=number) if kind_of(number) is Kind.NUMBER else None
+            return Wanted(low=number, high=number) if kind_of(number) is ValueKind.NUMBER else None
         case Between(low=low, high=high):
             return Wanted(low=float("-inf") if low is None else low, high=float("inf") if high is None else high)
         case OneOf(options=options):

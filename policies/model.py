@@ -73,7 +73,7 @@ class Tool:
     @property
     def full_name(self) -> str:
         """`{server}__{tool}`, at most 64 characters (OpenAI's limit on function names)."""
-        return model_name(self.server, self.name)
+        return tool_name_for_model(self.server, self.name)
 
     @cached_property
     def schema_hash(self) -> str:
@@ -81,7 +81,7 @@ class Tool:
         return hashlib.sha256(canonical_json(dict(self.input_schema)).encode()).hexdigest()
 
 
-def model_name(server: str, tool: str) -> str:
+def tool_name_for_model(server: str, tool: str) -> str:
     """The name the model calls a tool by: `{server}__{tool}`, shortened with a hash beyond 64 characters."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in f"{server}__{tool}")
     if len(name) <= 64 and name == f"{server}__{tool}":
@@ -254,11 +254,11 @@ class Match:
 _SLACK = re.compile(r"[A-Z0-9]+:[A-Z0-9]+")
 _ENTRA = re.compile(r"[0-9A-Za-z._-]+:[0-9A-Za-z._-]+")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-PEOPLE: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": _ENTRA, "web": re.compile(r"[^\s:]+")}
+PERSON_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": _ENTRA, "web": re.compile(r"[^\s:]+")}
 """Platform → what follows it in a person id: workspace and user, tenant and object id, name."""
-GROUPS: Mapping[str, re.Pattern[str]] = {"slack-group": _SLACK, "entra-group": _ENTRA}
+GROUP_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack-group": _SLACK, "entra-group": _ENTRA}
 """Directory → what follows it in a group reference: workspace or tenant, and the group's id."""
-PLACES: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": re.compile(r"[0-9A-Za-z._-]+:\S+")}
+PLACE_ID_FORMS: Mapping[str, re.Pattern[str]] = {"slack": _SLACK, "teams": re.compile(r"[0-9A-Za-z._-]+:\S+")}
 """Platform → what follows it in the reference of a channel, a chat or somebody's direct messages."""
 
 

@@ -31,7 +31,7 @@ from policies.conditions import (
     Regex,
 )
 from policies.judging import Policy, PolicyError, Rule
-from policies.model import PEOPLE, PLACES, Allow, Argument, Ask, Deny, Match, Mode, is_group
+from policies.model import PERSON_ID_FORMS, PLACE_ID_FORMS, Allow, Argument, Ask, Deny, Match, Mode, is_group
 from policies.yaml_values import (
     LineError,
     Located,
@@ -188,7 +188,7 @@ def read_match(node: Located) -> Match:
         reads=given("reads", flag),
         annotations=given("annotations", _annotations) or {},
         mode=given("mode", lambda node, what: Mode(choice(node, what, tuple(Mode)))),
-        platform=given("platform", lambda node, what: choice(node, what, tuple(PEOPLE))),
+        platform=given("platform", lambda node, what: choice(node, what, tuple(PERSON_ID_FORMS))),
         channel=given("channel", _channel),
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),
@@ -204,7 +204,7 @@ def _annotations(node: Located, what: str) -> dict[str, bool]:
 def _channel(node: Located, what: str) -> str:
     pattern = text(node, what)
     platform, colon, rest = pattern.partition(":")
-    if not pattern.startswith("*") and not (colon and rest and platform in PLACES):
+    if not pattern.startswith("*") and not (colon and rest and platform in PLACE_ID_FORMS):
         raise LineError(
             node.line,
             f"{what} must be a channel as platforms name it (slack:T1:C2, teams:{{tenant}}:{{conversation}}) or a "

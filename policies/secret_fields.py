@@ -12,7 +12,7 @@ from policies.patterns import Needles, compiled
 from policies.secret_rules import Span, is_placeholder, is_reference
 from policies.secret_shapes import LabelledSpan, SecretPattern
 
-LONGEST = 16 * 1024
+LONGEST_PASSWORD = 16 * 1024
 """Bytes of a quoted value; what is longer is no password."""
 FIRST_LOOK = 256
 """Bytes of a value without quotes that are looked at to see whether it is a secret."""
@@ -114,7 +114,7 @@ def _secret(text: bytes, value: tuple[int, int] | None, kind: str) -> tuple[int,
 
 def _end_of_bare(text: bytes, at: int) -> int:
     """Where a value without quotes ends. Looked for step by step: one match of 1 MB holds the interpreter for 0.1 s."""
-    while (step := _BARE.match(text, at, at + LONGEST)) is not None:
+    while (step := _BARE.match(text, at, at + LONGEST_PASSWORD)) is not None:
         at = step.end()
     return at
 
@@ -133,7 +133,7 @@ def _quoted(text: bytes, found: Any) -> tuple[int, int] | None:
 def _end_of_quoted(text: bytes, start: int, depth: int, quote: bytes) -> int | None:
     """Where a value ends that was opened by a quote behind `depth` backslashes: where the quote is closed, or one
     further out, or the line ends. `None`: too far away."""
-    limit = start + LONGEST
+    limit = start + LONGEST_PASSWORD
     for at in _positions(text, quote, start, limit):
         escapes = _backslashes_before(text, at, start)
         outer = next((out for out in _DEPTHS if out <= depth and escapes % (2 * (out + 1)) == out), None)

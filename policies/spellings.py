@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import re2  # type: ignore[import-untyped]  # google-re2 ships no types
 
-LONGEST = 20_000
+LONGEST_SPELLED = 20_000
 """Characters of a text whose other spellings are looked at; of a longer one that is not plain they are not known."""
 _MARKS = 30
 """Combining marks in a row that mean anything (UAX 15, Stream-Safe Text Format); `unicodedata.normalize` takes time by
@@ -69,7 +69,8 @@ def composed(text: str) -> str:
 
 
 class LongText(str):
-    """A text that is longer than `LONGEST`, and remembers what takes its length to find out: many rules ask for it."""
+    """A text that is longer than `LONGEST_SPELLED`, and remembers what takes its length to find out: many rules ask for
+    it."""
 
     @cached_property
     def plain(self) -> bool:
@@ -106,18 +107,18 @@ def is_plain(text: str) -> bool:
 
 
 def spellings(text: str) -> tuple[str, ...] | None:
-    """A text and what a tool may make of it; `None` when it is too long to say (`LONGEST`)."""
+    """A text and what a tool may make of it; `None` when it is too long to say (`LONGEST_SPELLED`)."""
     if is_plain(text):
         return (text,)
-    return _remembered(text) if len(text) <= LONGEST else None
+    return _remembered(text) if len(text) <= LONGEST_SPELLED else None
 
 
 def decoded(text: str) -> tuple[str, ...] | None:
     """A text as it reads once its escapes are decoded and what cannot be seen is dropped; `None` when it is too long to
-    say (`LONGEST`)."""
+    say (`LONGEST_SPELLED`)."""
     if is_plain(text):
         return ()
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_SPELLED:
         return None
     singly = [make(text) for make in _DECODERS]
     made = text

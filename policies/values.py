@@ -15,10 +15,10 @@ from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError, JSONPathQuery
 from jsonpath_rfc9535.segments import JSONPathRecursiveDescentSegment
 from jsonpath_rfc9535.selectors import FilterSelector, IndexSelector, NameSelector, SliceSelector, WildcardSelector
 
-from policies.spellings import LONGEST, is_plain, other_spellings
+from policies.spellings import LONGEST_SPELLED, is_plain, other_spellings
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The kinds of JSON values. A value is of the kind that it is written as, and of no other."""
 
     NULL = "null"
@@ -51,25 +51,25 @@ class Undetermined(dict[str, Any]):
     """A mapping of which only what is in it is known: what it leaves out may have a default that was not found."""
 
 
-def kind_of(value: Any) -> Kind:
+def kind_of(value: Any) -> ValueKind:
     """The kind that a value is written as."""
     match value:
         case str():
-            return Kind.TEXT
+            return ValueKind.TEXT
         case bool():
-            return Kind.FLAG
+            return ValueKind.FLAG
         case float() if not isfinite(value):
-            return Kind.NONE_OF_THEM
+            return ValueKind.NONE_OF_THEM
         case int() | float():
-            return Kind.NUMBER
+            return ValueKind.NUMBER
         case None:
-            return Kind.NULL
+            return ValueKind.NULL
         case list() | tuple():
-            return Kind.LIST
+            return ValueKind.LIST
         case Mapping():
-            return Kind.MAPPING
+            return ValueKind.MAPPING
         case _:
-            return Kind.NONE_OF_THEM
+            return ValueKind.NONE_OF_THEM
 
 
 def number_in(text: str) -> int | float | None:
@@ -88,7 +88,7 @@ def cost_of_reading(values: Iterable[Any], enough: int) -> int:
     while waiting and cost <= enough:
         match waiting.pop():
             case str() as text:
-                cost += _EACH if len(text) > LONGEST or is_plain(text) else _EACH + 2 * len(text)
+                cost += _EACH if len(text) > LONGEST_SPELLED or is_plain(text) else _EACH + 2 * len(text)
             case Doubt(options=inner) | (list() | tuple() as inner):
                 cost += _EACH
                 waiting += inner

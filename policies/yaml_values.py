@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from policies.model import GROUPS, PEOPLE, PLACES, normal
+from policies.model import GROUP_ID_FORMS, PERSON_ID_FORMS, PLACE_ID_FORMS, normal
 
 LARGEST = 1_000_000
 """Characters of a text; thousands of rules fit, and reading them takes seconds at most."""
@@ -229,17 +229,19 @@ def choice(node: Located, what: str, options: Sequence[str]) -> str:
 
 def reference(node: Located, what: str) -> str:
     """A person id or group reference. Not looked up: a policy is read before any platform is asked."""
-    return _referred(node, {**PEOPLE, **GROUPS}, f"{what} must be a person ({_PERSONS}) or a group ({_GROUPS})")
+    return _referred(
+        node, {**PERSON_ID_FORMS, **GROUP_ID_FORMS}, f"{what} must be a person ({_PERSONS}) or a group ({_GROUPS})"
+    )
 
 
 def person(node: Located, what: str) -> str:
     """A person id; not a group."""
-    return _referred(node, PEOPLE, f"{what} must be a person ({_PERSONS})")
+    return _referred(node, PERSON_ID_FORMS, f"{what} must be a person ({_PERSONS})")
 
 
 def place(node: Located, what: str) -> str:
     """A channel, chat or person that something can be posted to. Not looked up, like a reference."""
-    return _referred(node, PLACES, f"{what} must be a channel or a person ({_PLACES})")
+    return _referred(node, PLACE_ID_FORMS, f"{what} must be a channel or a person ({_PLACES})")
 
 
 def _referred(node: Located, forms: Mapping[str, re.Pattern[str]], demand: str) -> str:
@@ -288,7 +290,7 @@ def _kind(node: Located) -> str:
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _WRITTEN = re.compile(r"([0-9]{1,9})([smhd])")
-LONGEST = 3650 * 86400.0
+LONGEST_DURATION = 3650 * 86400.0
 """Seconds. Ten years: beyond it a date stops being one that people plan by, and `never` is the honest word."""
 
 
@@ -300,7 +302,7 @@ def seconds(text: str) -> float:
     length = float(int(written[1]) * _SECONDS[written[2]])
     if length == 0:
         raise ValueError("a duration must be longer than nothing")
-    if length > LONGEST:
+    if length > LONGEST_DURATION:
         raise ValueError(f"“{text}” is longer than ten years: write never instead")
     return length
 

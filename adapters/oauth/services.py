@@ -30,9 +30,9 @@ from bot.domain import Clock, system_clock
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
-LONGEST_LABEL = 200
+LONGEST_ACCOUNT_LABEL = 200
 """Characters of an account's name."""
-PATIENCE = 30.0
+DISCOVERY_SECONDS = 30.0
 """Seconds for finding out where to sign in: up to ten requests, each of which has a limit of its own."""
 
 
@@ -46,7 +46,7 @@ class OAuthServices:
         *,
         clock: Clock = system_clock,
         http: OAuthHttpClient | None = None,
-        patience: float = PATIENCE,
+        patience: float = DISCOVERY_SECONDS,
     ) -> None:
         self._connections = connections
         self._registrations = registrations
@@ -246,7 +246,7 @@ def account_of(claims: Mapping[str, Any], fields: AccountFields) -> Account:
     label = next((value for name in fields.label if (value := _text(claims.get(name)))), "")
     email = _text(claims.get(fields.email)) if fields.email else ""
     vouched = not fields.verified or claims.get(fields.verified) in (True, "true")
-    return Account(visible_line(label, LONGEST_LABEL), email.lower() if "@" in email and vouched else None)
+    return Account(visible_line(label, LONGEST_ACCOUNT_LABEL), email.lower() if "@" in email and vouched else None)
 
 
 def claims_of(id_token: str | None, client_id: str) -> Mapping[str, Any]:

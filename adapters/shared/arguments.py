@@ -18,7 +18,7 @@ CARD_VALUE = 500
 """Characters of each."""
 CARD_LINES = 12
 """Lines of each, since a card's buttons should stay in sight."""
-LONGEST_LABEL = 80
+LONGEST_ARGUMENT_NAME = 80
 LARGE = 20_000
 """Characters of a value that is broken between lines; a longer one is broken as it comes."""
 _NOT_GIVEN = "(not given)"
@@ -50,7 +50,7 @@ def excerpts(arguments: Mapping[str, Any], most: int = CARD_ARGUMENTS, longest: 
 
     def within(space: Space) -> Excerpt:
         shown = {name: beginning_of(value, space.of(longest)) for name, value in values.items()}
-        pairs = tuple((space.line(label[name], LONGEST_LABEL), text) for name, (text, _) in shown.items())
+        pairs = tuple((space.line(label[name], LONGEST_ARGUMENT_NAME), text) for name, (text, _) in shown.items())
         return Excerpt(pairs, _unseen(sum(is_cut for _, is_cut in shown.values()), len(arguments) - len(values)))
 
     return within
@@ -74,7 +74,7 @@ def excerpts_of_approval(view: ApprovalView) -> Excerpts:
         for name in changes_first:
             before, after = both[name]
             (old, old_is_cut), (new, new_is_cut) = beginning_of(before, half), beginning_of(after, half)
-            pairs.append((space.line(label[name], LONGEST_LABEL), new if before == after else f"{old} → {new}"))
+            pairs.append((space.line(label[name], LONGEST_ARGUMENT_NAME), new if before == after else f"{old} → {new}"))
             cut += old_is_cut or new_is_cut
         return Excerpt(tuple(pairs), _unseen(cut, count - len(pairs)))
 

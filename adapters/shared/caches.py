@@ -13,7 +13,7 @@ from bot.domain import Clock
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-MOST = 10_000
+MOST_REMEMBERED = 10_000
 """Answers that a cache keeps at most; the oldest goes first."""
 MEMORY = 3_600.0
 """Seconds for which a refusal counts. Afterwards it is tried again, since apps are upgraded, plans change and
@@ -30,7 +30,7 @@ class Remembered(Generic[Key, Value]):
     """
 
     def __init__(
-        self, *, keep: float | Callable[[Value], float], clock: Clock = time.monotonic, most: int = MOST
+        self, *, keep: float | Callable[[Value], float], clock: Clock = time.monotonic, most: int = MOST_REMEMBERED
     ) -> None:
         self._keep = keep
         self._clock = clock

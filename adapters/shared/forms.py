@@ -14,7 +14,7 @@ from bot.domain import Form
 from bot.safe_text import beginning_of_list, holds_unseen
 from graph.interrupts import FieldType, FormField
 
-LONGEST_LABEL = 150
+LONGEST_FIELD_LABEL = 150
 LONGEST_NUMBER = 15
 """Digits that a number keeps in everybody's JSON."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

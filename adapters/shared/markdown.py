@@ -15,7 +15,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from bot.safe_text import link_host, visible
 
-LONGEST_LABEL = 300
+LONGEST_LINK_TEXT = 300
 """Characters of a link's text; a longer label stands before its link."""
 _ADDRESS = re.compile(r"(?<!\w)https?://[^\s<>\"'`|\\^{}⟨⟩]+", re.IGNORECASE)
 _END_OF_SENTENCE = ".,;:!?*_~'\""
@@ -145,7 +145,7 @@ def _link(url: str, label: Runs, styles: frozenset[str], longest_url: int) -> It
     host = host_of(url)
     if not text:
         yield Run(host, styles, url)
-    elif len(text) > LONGEST_LABEL:
+    elif len(text) > LONGEST_LINK_TEXT:
         yield Run(f"{text} ", styles)
         yield Run(host, styles, url)
     elif names_its_host(text, url):

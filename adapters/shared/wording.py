@@ -166,10 +166,11 @@ def rule(view: ApprovalView, space: Space = WHOLE) -> str:
     return space.line(view.rule, _RULE)
 
 
-def deadlines(view: ApprovalView, moment: Callable[[float], str]) -> list[str]:
-    """Returns until when it waits, and from when others may decide. `moment` writes a time."""
+def deadlines(view: ApprovalView, reader_time: Callable[[float], str]) -> list[str]:
+    """Returns until when it waits, and from when others may decide. `reader_time` writes a time as the platform shows
+    it."""
     times = (("Open until", view.expires_at), ("Others may decide too from", view.escalates_at))
-    return [f"{words} {moment(at)}" for words, at in times if at is not None]
+    return [f"{words} {reader_time(at)}" for words, at in times if at is not None]
 
 
 def outcome(view: ApprovalView, space: Space = WHOLE) -> str:

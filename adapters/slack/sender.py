@@ -9,8 +9,8 @@ from adapters.slack.config import SlackConfig, config_from
 from adapters.slack.ids import PLATFORM, named_place
 from adapters.slack.outbound.drafts import SlackDrafts
 from adapters.slack.outbound.outbox import SlackPostSender
-from adapters.slack.web_api.background import Backgrounds
 from adapters.slack.web_api.client import WebApi
+from adapters.slack.web_api.earlier_messages import EarlierMessages
 from adapters.slack.web_api.installing import Installations
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
@@ -49,12 +49,12 @@ class SlackSender:
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
         self.people = SlackPeople(self.api, config, clock=clock)
         self.facts = facts = SlackPersonFacts(self.api, self.people, clock=clock)
-        self._backgrounds = Backgrounds(self.api, self.people, clock=clock)
+        self._earlier_messages = EarlierMessages(self.api, self.people, clock=clock)
         self._drafts = SlackDrafts(self.api, clock=clock)
 
         outbound = SlackPostSender(self.api, self._drafts, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find
-        self.introduce = self._backgrounds.introduce
+        self.introduce = self._earlier_messages.introduce
         self.live = self._drafts.live
         self.in_group, self.in_channel = facts.in_group, facts.in_channel
         self.account_of, self.name_of = facts.account_of, facts.name_of
@@ -63,7 +63,7 @@ class SlackSender:
     async def close(self) -> None:
         """Disconnect."""
         await self._drafts.close()
-        await self._backgrounds.close()
+        await self._earlier_messages.close()
         await self.facts.close()
         await self.people.close()
         await self.api.close()

@@ -14,7 +14,7 @@ Activity = Mapping[str, Any]
 """An activity's JSON (https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference),
 without where it goes to and who sends it: those are added on the way out."""
 PLATFORM = "teams"
-Kind = Literal["personal", "groupChat", "channel"]
+ConversationKind = Literal["personal", "groupChat", "channel"]
 """Teams' own words (`conversation.conversationType`)."""
 _OBJECT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _THREAD = ";messageid="
@@ -29,7 +29,7 @@ class TeamsLocation:
     conversation: str
     """Conversation id; of a thread in a channel with its `;messageid=`. Empty: the direct chat with `user`, which has
     to be opened first."""
-    kind: Kind
+    kind: ConversationKind
     service_url: str = ""
     """The Bot Connector of this conversation's region; empty: the one in the configuration."""
     user: str = ""
@@ -116,7 +116,7 @@ def named_place(reference: str) -> Place | None:
     tenant = tenant.lower()
     if _OBJECT_ID.fullmatch(where):
         return place_of(TeamsLocation(tenant, "", "personal", user=where.lower()))
-    kind: Kind = "channel" if "@thread.tacv2" in where or "@thread.skype" in where else "groupChat"
+    kind: ConversationKind = "channel" if "@thread.tacv2" in where or "@thread.skype" in where else "groupChat"
     return place_of(TeamsLocation(tenant, where, kind))
 
 

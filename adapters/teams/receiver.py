@@ -19,7 +19,7 @@ from adapters.teams.inbound.answers import TeamsAnswers
 from adapters.teams.inbound.clicks import SignInLinkReplies, TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
-from adapters.teams.inbound.invokes import WITHIN, Invokes
+from adapters.teams.inbound.invokes import ANSWER_SECONDS, Invokes
 from adapters.teams.inbound.messages import TeamsCommandHandler, TeamsMessageHandler
 from adapters.teams.inbound.verification import ActivityVerifier
 from adapters.teams.inbound.visitors import TeamsOverviews
@@ -35,7 +35,7 @@ DRAIN_SECONDS = 3.0
 class Patience:
     """How long is waited, in seconds."""
 
-    answer: float = WITHIN
+    answer: float = ANSWER_SECONDS
     """For what comes of an invoke, before it goes on without the person who waits."""
     duplicate: float = GRACE
     """Before a card that the records do not know is taken for a duplicate."""

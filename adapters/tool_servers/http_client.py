@@ -78,7 +78,7 @@ LONGEST_BODY = 4_096
 """Bytes that are read of what a server says in place of an answer."""
 BODY_TIMEOUT = 2.0
 """Seconds that reading it may take."""
-_REFUSED = {
+_NOTHING_DONE = {
     401: "did not accept our credentials",
     403: "did not accept our credentials",
     405: "refused the request",
@@ -118,7 +118,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _AccountNotAccepted:
     """The person has no account connected, or the server does not accept it."""
 
     challenge: str
@@ -234,7 +234,7 @@ class McpHttpClient(httpx.AsyncClient):
             return _broke(error)
         except AccountUnknown:
             return RequestFault(FaultKind.NOT_SENT, NOT_LOOKED_UP)
-        if isinstance(response, _Refusal):
+        if isinstance(response, _AccountNotAccepted):
             return response.fault
         if response.is_redirect:
             following = next_request_within_origin(response)
@@ -249,7 +249,7 @@ class McpHttpClient(httpx.AsyncClient):
         fault = _fault_of(response, ("application/json", _EVENT_STREAM) if answers_here else ())
         if fault is None:
             return response
-        if fault.kind is not FaultKind.REFUSED and request_id is not None:
+        if fault.kind is not FaultKind.NOTHING_DONE and request_id is not None:
             fault = replace(fault, said=await _beginning(response))
         await response.aclose()
         return fault
@@ -260,7 +260,7 @@ class McpHttpClient(httpx.AsyncClient):
             response = await self._send(request, _Wire(), **options)
         except AccountUnknown:
             raise FaultError(RequestFault(FaultKind.NOT_SENT, NOT_LOOKED_UP)) from None
-        if isinstance(response, _Refusal):
+        if isinstance(response, _AccountNotAccepted):
             raise FaultError(response.fault)
         if response.is_redirect:
             return await _without_body(response, follow=request.extensions[_REDIRECTS] <= MOST_REDIRECTS)
@@ -287,7 +287,7 @@ class McpHttpClient(httpx.AsyncClient):
             response = await self._send(request, _Wire(), **options)
         except AccountUnknown:
             return httpx.Response(503, request=request)
-        if isinstance(response, _Refusal):
+        if isinstance(response, _AccountNotAccepted):
             return httpx.Response(401, request=request)
         if response.is_redirect:
             return await _without_body(response, follow=request.extensions[_REDIRECTS] <= MOST_REDIRECTS)
@@ -313,7 +313,7 @@ class McpHttpClient(httpx.AsyncClient):
         await asyncio.sleep(resumed.pause())
         return resumed.times <= MOST_RESUMPTIONS
 
-    async def _send(self, request: httpx.Request, wire: _Wire, **options: Any) -> httpx.Response | _Refusal:
+    async def _send(self, request: httpx.Request, wire: _Wire, **options: Any) -> httpx.Response | _AccountNotAccepted:
         """Send it with the person's account; once more with a newer token when the first is not accepted."""
         bearer = self._endpoint.bearer
         if bearer is None or not _same_origin(str(request.url), self._endpoint.url):
@@ -321,19 +321,19 @@ class McpHttpClient(httpx.AsyncClient):
         # A call was prepared: its attempt has begun, and nothing is to be waited for.
         tokens = bearer.looked_up() if _calls_a_tool(request) else await bearer.current()
         if tokens is None:
-            return _Refusal("")
+            return _AccountNotAccepted("")
         response = await self._bare(_carrying(request, tokens), **options)
         if response.status_code == 401:
             await response.aclose()
             newer = await bearer.after_refusal(tokens)
             if newer is None:
-                return _Refusal(_challenge(response))
+                return _AccountNotAccepted(_challenge(response))
             wire.written = False
             response = await self._bare(_carrying(request, newer), **options)
         # A newer token would allow no more than this one, so for a scope that is missing none is asked for.
         if response.status_code == 401 or (response.status_code == 403 and _SCOPE_MISSING.search(_challenge(response))):
             await response.aclose()
-            return _Refusal(_challenge(response))
+            return _AccountNotAccepted(_challenge(response))
         return response
 
     async def _bare(self, request: httpx.Request, **options: Any) -> httpx.Response:
@@ -526,8 +526,8 @@ def _port(parts: SplitResult) -> int:
 def _fault_of(response: httpx.Response, wanted: tuple[str, ...]) -> RequestFault | None:
     """What a response proves that is none of the protocol. `wanted`: the types of which one has to come."""
     status = response.status_code
-    if status in _REFUSED:
-        return RequestFault(FaultKind.REFUSED, f"{_REFUSED[status]} (HTTP {status})")
+    if status in _NOTHING_DONE:
+        return RequestFault(FaultKind.NOTHING_DONE, f"{_NOTHING_DONE[status]} (HTTP {status})")
     if status == 404:
         return RequestFault(FaultKind.SESSION_ENDED, "does not know the session or the address (HTTP 404)")
     if status >= 400:

@@ -67,8 +67,8 @@ class FaultKind(Enum):
 
     NOT_SENT = auto()
     """The request was not written: certainly, the server never got it."""
-    REFUSED = auto()
-    """The server did nothing: it answered with an HTTP status that can mean nothing else."""
+    NOTHING_DONE = auto()
+    """The server answered with an HTTP status that proves that it did nothing (`http_client._NOTHING_DONE`)."""
     NO_ANSWER = auto()
     """The request was written, and no answer of the protocol came: the server may have acted."""
     SESSION_ENDED = auto()
@@ -226,7 +226,7 @@ def outcome_of_fault(fault: RequestFault, context: AnswerContext) -> ToolOutcome
             return SessionLost(fault.reason, context.outcome_unknown(fault.reason, fault.said))
         case FaultKind.SIGN_IN if context.connection:
             return AccountNeeded(context.connection, fault.challenge)
-        case FaultKind.REFUSED | FaultKind.SIGN_IN:
+        case FaultKind.NOTHING_DONE | FaultKind.SIGN_IN:
             return Failed(f"{context.server} {fault.reason}. Nothing was done.")
         case FaultKind.NO_ANSWER:
             return context.outcome_unknown(fault.reason, fault.said)

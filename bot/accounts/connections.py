@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 RESEALED_AT_ONCE = 50
 """Accounts in one transaction; unsealing one takes some 50 µs of CPU."""
-PATIENCE = 2.0
+REVOCATION_SECONDS = 2.0
 """Seconds that whoever disconnects waits for the service to be told: Slack waits 3 for the answer to a click."""
 OTHER_KEY = (
     "These people will be asked to sign in again. If the key was changed, keep the old one behind the new: "
@@ -64,7 +64,7 @@ class Connections:
         sealer: Sealer,
         codes: Codes,
         changes: Changes,
-        patience: float = PATIENCE,
+        patience: float = REVOCATION_SECONDS,
     ) -> None:
         self._database = database
         self._engine = engine

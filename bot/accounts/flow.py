@@ -26,15 +26,15 @@ from bot.domain import Clock
 from bot.limits import SlidingWindows
 from bot.platform import Platform
 from bot.records import authorizations, threads
-from bot.records.authorizations import AuthorizationRow, Step
+from bot.records.authorizations import AuthorizationRow, AuthorizationStep
 from bot.records.database import Database
 
 log = structlog.get_logger(__name__)
-STEP_SECONDS = 900.0
+BROWSER_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
 HOUR = 3600.0
-BEGINS = 10
-"""How often one link may be gone on from within `HOUR`: each time, a service is asked."""
+MOST_BEGUN_AN_HOUR = 10
+"""Sign-ins that one link may begin within `HOUR`: each of them costs requests to a service."""
 WEB = "web"
 """Platform of the people whose chat is a page of ours: its session proves who they are."""
 PLATFORMS = {"slack": "Slack", "teams": "Microsoft Teams", WEB: "the chat page"}
@@ -45,7 +45,7 @@ PAGE = "this page"
 class _Next:
     """Where a browser is sent on to."""
 
-    step: Step
+    step: AuthorizationStep
     begun: BegunAuthorization = field(repr=False)
     state: str = field(repr=False)
     browser: str = field(repr=False)
@@ -82,7 +82,7 @@ class SignInFlow:
         self._proofs = proofs
         self._address = address
         self._platforms = platforms
-        self._begins = SlidingWindows(BEGINS, HOUR)
+        self._begins = SlidingWindows(MOST_BEGUN_AN_HOUR, HOUR)
         self._coming_back: set[str] = set()
 
     # ------------------------------------------------------------------------------------------- the link
@@ -162,7 +162,7 @@ class SignInFlow:
                 step=to.step,
                 state_hash=hashed(to.state),
                 sealed_step=self._safe.put(way.person_id, way.connection, kept),
-                step_until=self._clock() + STEP_SECONDS,
+                step_until=self._clock() + BROWSER_SECONDS,
                 proven=to.proven,
             )
         return GoTo(to.begun.url, to.browser) if changed else OVERTAKEN
@@ -297,7 +297,7 @@ def _platform_name(way: AuthorizationRow) -> str:
     return PLATFORMS.get(_platform(way), _platform(way))
 
 
-def _unavailable(way: AuthorizationRow, step: Step, cause: Exception) -> Problem:
+def _unavailable(way: AuthorizationRow, step: AuthorizationStep, cause: Exception) -> Problem:
     """The cause is for the log alone: its text is ours or an adapter's, and holds no secret."""
     log.warning("sign_in_failed", connection=way.connection, step=step, kind=type(cause).__name__, cause=str(cause))
     match cause:

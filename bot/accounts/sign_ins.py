@@ -20,7 +20,7 @@ from bot.records.sign_ins import SignInRow
 from bot.safe_text import link_host, one_line
 from bot.settings import Settings
 from bot.turns.engine import Engine, resume_thread
-from graph.interrupts import Answer, Declined, Expired, SignedIn, Superseded
+from graph.interrupts import Declined, Expired, InterruptAnswer, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded
 
 MESSAGE_LIMIT = 300
@@ -145,7 +145,7 @@ class SignIns:
             await self._outbox.show_again(tx, [row.sign_in_id])
 
 
-def answer_of(row: SignInRow) -> Answer | None:
+def answer_of(row: SignInRow) -> InterruptAnswer | None:
     """What a settled sign-in tells the graph; `None` while it is open."""
     match row.status:
         case "open":

@@ -52,7 +52,7 @@ from policies.approvers import (
     tally,
 )
 from policies.masking import Masker
-from policies.model import Tool, canonical_json, home_of, model_name
+from policies.model import Tool, canonical_json, home_of, tool_name_for_model
 
 NO_SUCH = Unknown("This approval does not exist (any more).")
 EXPIRED = AlreadySettled("This approval has expired.")
@@ -63,7 +63,7 @@ NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 REASON_LIMIT = 2_000
 """Characters of a reason that are kept."""
-PATIENCE = 2.5
+HANDOVER_SECONDS = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
 NOT_FOUND_OUT = Refused("Whether they may decide this could not be found out. Try again in a moment.")
 ONLY_YOU = Refused("Nobody but you may decide this: the policy says so.")
@@ -317,7 +317,7 @@ class Approvals:
         return None if isinstance(permission, Permitted) else Refused(permission.reason)
 
     def _tool(self, row: ApprovalRow) -> Tool | None:
-        return self._find_tool(model_name(row.asked.server, row.asked.tool))
+        return self._find_tool(tool_name_for_model(row.asked.server, row.asked.tool))
 
     # ------------------------------------------------------------------------------------------- delegation
 
@@ -326,7 +326,7 @@ class Approvals:
         handover = replace(handover, to=storable(handover.to), name=storable(handover.name))
         person_id, approval_id = handover.person.person_id, handover.approval_id
         try:
-            async with asyncio.timeout(PATIENCE):  # whose address it is and whether they may are asked in turn
+            async with asyncio.timeout(HANDOVER_SECONDS):  # whose address it is and whether they may are asked in turn
                 of_them, others = await asyncio.gather(
                     self._directory.for_voting(person_id, [approval_id]), self._meant(handover)
                 )

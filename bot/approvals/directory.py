@@ -1,6 +1,6 @@
 """What the platforms say of people, looked up before they are judged: groups, channels, which accounts are one human.
 
-Looked up when somebody wants to decide, so answers come within `PATIENCE` or are "could not be found out", which
+Looked up when somebody wants to decide, so answers come within `LOOKUP_SECONDS` or are "could not be found out", which
 refuses. Nothing here raises, and nothing that is not known is taken for granted.
 """
 
@@ -25,7 +25,7 @@ from policies.spellings import unmarked
 
 log = structlog.get_logger(__name__)
 
-PATIENCE = 2.0
+LOOKUP_SECONDS = 2.0
 """Seconds that somebody who clicks waits for look-ups: Slack and Teams wait 3 and 5 for the answer to a click."""
 REMEMBERED = 300.0
 """Seconds for which an address is believed. Groups and channels are asked for anew each time: leaving one counts at
@@ -54,7 +54,7 @@ class PeopleDirectory:
     """
 
     def __init__(
-        self, platforms: Mapping[str, Platform], database: Database, clock: Clock, *, patience: float = PATIENCE
+        self, platforms: Mapping[str, Platform], database: Database, clock: Clock, *, patience: float = LOOKUP_SECONDS
     ) -> None:
         self._platforms = platforms
         self._database = database

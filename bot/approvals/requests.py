@@ -1,6 +1,7 @@
-"""Approvals that the graph asks for: recorded, shown wherever they have to be, and settled where people do not decide.
+"""Approvals that the graph asks for: recorded, shown wherever they have to be, and ended where nobody decides.
 
-What people decide about them is `bot.approvals.decisions`.
+The timers of an approval are here too: a reminder, an escalation (others may decide as well), the expiry. What people
+decide is in `bot.approvals.decisions`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bot.records.database import Database, Transaction
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.views import deciders_in_words
-from graph.interrupts import Answer, ApprovalAsked, Approved, Expired, Rejected, Superseded, Withdrawn
+from graph.interrupts import ApprovalAsked, Approved, Expired, InterruptAnswer, Rejected, Superseded, Withdrawn
 from graph.ports import Spoken
 from policies.model import Ask
 
@@ -228,7 +229,7 @@ def has_expired(row: ApprovalRow, now: float) -> bool:
     return row.expires_at is not None and row.expires_at <= now
 
 
-async def answer_of(tx: Transaction, row: ApprovalRow) -> Answer | None:
+async def answer_of(tx: Transaction, row: ApprovalRow) -> InterruptAnswer | None:
     """Returns what a settled approval tells the graph; `None` while it is pending."""
     cast = await approvals.votes_on(tx, row.approval_id)
     match row.status:

@@ -68,7 +68,7 @@ def _range(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--until", help="likewise, not included; default: now")
 
 
-def moment(written: str | None, now: float) -> float | None:
+def parse_moment(written: str | None, now: float) -> float | None:
     """Seconds since the epoch of a moment as people write it; without a zone it is UTC. Raises `CommandError`."""
     if written is None:
         return None
@@ -85,7 +85,7 @@ def moment(written: str | None, now: float) -> float | None:
 
 def time_range(given: argparse.Namespace, now: float) -> tuple[float | None, float | None]:
     """`--since` and `--until`. Raises `CommandError`, also for a range in which nothing can be."""
-    since, until = moment(given.since, now), moment(given.until, now)
+    since, until = parse_moment(given.since, now), parse_moment(given.until, now)
     if since is not None and until is not None and since >= until:
         raise CommandError(f"nothing is since {given.since} and before {given.until}: the range ends before it begins")
     return since, until

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bot.audit.entries import judged_again
-from bot.commands.arguments import CommandError, moment, time_range
+from bot.commands.arguments import CommandError, parse_moment, time_range
 from bot.commands.audit import entry_in, opened_log
 from policies.approvers import grant_offered
 from policies.judging import Explanation, Policy, PolicyError, Tried, describe_approvers, explain, judge
@@ -64,7 +64,7 @@ def explain_call(
 
 
 def _when(written: str | None, now: float) -> datetime:
-    asked = moment(written, now)
+    asked = parse_moment(written, now)
     try:
         return datetime.fromtimestamp(now if asked is None else asked, UTC)
     except (ValueError, OverflowError, OSError):

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import authorizations
 
-Step = Literal["proof", "consent", "code"]
+AuthorizationStep = Literal["proof", "consent", "code"]
 """What the browser is expected to come back from; `code`: it came back, and its code is to be told to the bot."""
 
 
@@ -36,7 +36,7 @@ class AuthorizationRow:
     link_until: float | None = None
     browser_hash: str | None = None
     """Of the cookie of the browser in which the link was used; `None`: in none yet."""
-    step: Step | None = None
+    step: AuthorizationStep | None = None
     state_hash: str | None = None
     sealed_step: str | None = None
     """JSON that the next half needs: verifier, nonce, endpoints."""

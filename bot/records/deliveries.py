@@ -18,7 +18,7 @@ OUTAGES = "outages"
 COUNTED = 10_000
 """Deliveries of a state: how many more there are is for nobody to know within a request."""
 
-Kind = Literal["message", "resume", "stop", "timer"]
+DeliveryKind = Literal["message", "resume", "stop", "timer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Delivery:
 
     key: str
     thread_id: str
-    kind: Kind
+    kind: DeliveryKind
     body: Mapping[str, Any]
     urgent: bool
     accepted_at: float

@@ -14,7 +14,7 @@ from bot.records.clarifications import ClarificationRow
 from bot.records.database import Transaction
 from bot.records.sign_ins import SignInRow
 
-MOST = 200
+MOST_ROWS = 200
 """Rows of a kind that are read, the newest."""
 
 
@@ -132,7 +132,7 @@ async def pending_approvals(tx: Transaction, within: str) -> Sequence[ApprovalRo
         sa.select(*approvals.PENDING_COLUMNS)
         .where(tables.approvals.c.status == tables.PENDING, here | routed)
         .order_by(tables.approvals.c.asked_at.desc())
-        .limit(MOST),
+        .limit(MOST_ROWS),
     )
 
 
@@ -142,7 +142,7 @@ async def asked_at(tx: Transaction, place_key: str) -> Sequence[ApprovalRow]:
     cards = sa.select(tables.posts.c.subject).where(
         tables.posts.c.place.is_not(sa.null()), tables.posts.c.lane == place_key
     )
-    newest = cards.order_by(tables.posts.c.seq.desc()).limit(MOST)
+    newest = cards.order_by(tables.posts.c.seq.desc()).limit(MOST_ROWS)
     query = sa.select(*approvals.PENDING_COLUMNS).where(tables.approvals.c.approval_id.in_(newest))
     # As a parameter: they are to be found by their ids, not among all that wait.
     rows = await approvals.select_pending(tx, query.where(tables.approvals.c.status == sa.literal("pending")))
@@ -171,7 +171,7 @@ async def open_questions(tx: Transaction, person_id: str, within: str) -> Sequen
         (lost.attempt_id, lost.requester, lost.thread_id, _UNKNOWN),
     ):
         query = sa.select(key).where(owner == person_id, is_open, thread_id.startswith(within, autoescape=True))
-        found += [row[0] for row in await tx.all(query.limit(MOST))]
+        found += [row[0] for row in await tx.all(query.limit(MOST_ROWS))]
     return found
 
 

@@ -42,9 +42,9 @@ from bot.turns.messages import (
     asks_for_new_session,
     for_author,
 )
-from graph.interrupts import Answer
+from graph.interrupts import InterruptAnswer
 from graph.ports import Spoken, Unfinished
-from graph.running import Verb
+from graph.running import RunVerb
 
 MAX_DEATHS = 12
 """Times a delivery is taken up again after the process died in it, before it is parked."""
@@ -91,7 +91,7 @@ class TurnFacts:
     "perhaps": the graph has run since. "now": this try has kept it."""
     waits: bool = False
     """Interrupts wait in the graph."""
-    decided: Mapping[str, Answer] = field(default_factory=dict)
+    decided: Mapping[str, InterruptAnswer] = field(default_factory=dict)
     """The answers in the rows to interrupts that wait, by interrupt id."""
     answered: bool = False
     """This message has answered a question."""
@@ -123,7 +123,7 @@ class TakeUp:
 class Continue:
     """Let the run that was broken off go on until it is at rest."""
 
-    verb: Verb
+    verb: RunVerb
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Say:
 class Resume:
     """Answer interrupts from their rows."""
 
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, InterruptAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Begin:
     """Run the graph with the message."""
 
 
-Step = TakeUp | Continue | Settle | Announce | Say | Resume | Void | RecordAnswer | Supersede | Expire | Begin
+TurnStep = TakeUp | Continue | Settle | Announce | Say | Resume | Void | RecordAnswer | Supersede | Expire | Begin
 """What changes the facts, so that they are read again."""
 
 
@@ -249,7 +249,7 @@ class Park:
 
 Ending = Conclude | TurnAway | Remind | ReportLoss | GiveUp | TryLater | PutOff | Park
 """What ends this try, and except for `TryLater` and `PutOff` the delivery."""
-Action = Step | Ending
+Action = TurnStep | Ending
 
 
 # ------------------------------------------------------------------------------------------------ the decision
@@ -337,7 +337,7 @@ def _go_on(facts: TurnFacts) -> Action:
     return Say() if facts.kept == "perhaps" else Resume(facts.decided)
 
 
-def _continue(facts: TurnFacts, verb: Verb) -> Action:
+def _continue(facts: TurnFacts, verb: RunVerb) -> Action:
     """See through what has begun; a delivery that kills the process again and again is parked."""
     if not facts.taken_up and not facts.ran:
         return TakeUp()

@@ -44,13 +44,13 @@ from bot.turns.decision import (
     Resume,
     Say,
     Settle,
-    Step,
     Supersede,
     TakeUp,
     Timer,
     TryLater,
     TurnAway,
     TurnFacts,
+    TurnStep,
     Void,
     next_action,
 )
@@ -112,7 +112,7 @@ class Handling:
     """Whether what the model said, and what the graph asks, is in the records."""
     objection: str = ""
     """Why the message could not be taken as an answer."""
-    done: list[type[Step]] = field(default_factory=list)
+    done: list[type[TurnStep]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -272,7 +272,7 @@ class TurnHandler:
 
     # ------------------------------------------------------------------------------------------- steps
 
-    async def _step(self, handling: Handling, step: Step) -> None:
+    async def _step(self, handling: Handling, step: TurnStep) -> None:
         """Do what changes the facts."""
         thread_id, key = handling.delivery.thread_id, handling.delivery.key
         match step:

@@ -17,11 +17,11 @@ from bot.records.attempts import AttemptRow
 from bot.records.database import Transaction
 from bot.records.deliveries import Delivery
 from graph.interrupts import (
-    Answer,
     ApprovalAsked,
     Asked,
     ClarificationAsked,
     ElicitationAsked,
+    InterruptAnswer,
     OutcomeSettled,
     OutcomeUnknownAsked,
     SignInAsked,
@@ -34,7 +34,7 @@ from graph.running import PendingInterrupt
 class RecordedAnswer:
     """The answer to an interrupt, as its row has it."""
 
-    answer: Answer
+    answer: InterruptAnswer
     key: str | None
     """Of the delivery or click that settled the row."""
 
@@ -94,7 +94,7 @@ class OpenRequests:
 
 
 async def _answer(tx: Transaction, asked: Asked) -> RecordedAnswer | None:
-    answer: Answer | None
+    answer: InterruptAnswer | None
     match asked:
         case ApprovalAsked(call_id=call_id, round=round_):
             approval = await approvals.of_call(tx, call_id, round_)
@@ -120,7 +120,7 @@ async def _answer(tx: Transaction, asked: Asked) -> RecordedAnswer | None:
     return RecordedAnswer(answer, key) if answer is not None else None
 
 
-def _outcome_answer(row: AttemptRow) -> Answer | None:
+def _outcome_answer(row: AttemptRow) -> InterruptAnswer | None:
     match row.choice:
         case "it_was_done" | "try_again" | "skip":
             return OutcomeSettled(choice=row.choice, by=row.choice_by or "")

@@ -9,5 +9,5 @@ from langgraph.types import Command
 
 Node = Callable[..., Awaitable[dict[str, Any]]]
 """A step of the conversation: state (and run context) in, what changes out."""
-Step = Callable[..., Awaitable[Command[str]]]
+BranchNode = Callable[..., Awaitable[Command[str]]]
 """A step of a tool call's branch, which also says what comes next."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
+from graph.call_endings import not_made, status_of
 from graph.calls import refusal
 from graph.interrupts import ApprovalAsked, Approved, approval_answer
 from graph.judging import call_of, facts_of
-from graph.nodes import Step
-from graph.not_made import not_made, status_of
+from graph.nodes import BranchNode
 from graph.ports import Judged, Ports
 from graph.state import RunContext, ToolCallState
 
 
-def human_confirmation(ports: Ports) -> Step:
+def human_confirmation(ports: Ports) -> BranchNode:
     """The node. What was approved is what runs; edited arguments are judged anew first."""
 
     async def human_confirmation(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:

@@ -6,15 +6,15 @@ from dataclasses import asdict
 
 from langgraph.types import Command, interrupt
 
+from graph.call_endings import not_made
 from graph.calls import superseded
 from graph.interrupts import Declined, Expired, SignedIn, SignInAsked, Superseded, sign_in_answer
-from graph.nodes import Step
-from graph.not_made import not_made
+from graph.nodes import BranchNode
 from graph.ports import Given, NotMade, Ports
 from graph.state import ToolCallState
 
 
-def oauth_needed(ports: Ports) -> Step:
+def oauth_needed(ports: Ports) -> BranchNode:
     """The node. Only the id of the link is in the graph's state, never the link."""
 
     async def oauth_needed(state: ToolCallState) -> Command[str]:

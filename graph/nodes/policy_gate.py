@@ -5,12 +5,12 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from graph.call_endings import not_found, not_made
 from graph.calls import digest_of, superseded
 from graph.interrupts import ApprovalAsked
 from graph.judging import judged, keep
 from graph.models.tool_calls import trouble_with
-from graph.nodes import Step
-from graph.not_made import not_found, not_made
+from graph.nodes import BranchNode
 from graph.ports import Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import edit_needs_no_new_asking
@@ -23,7 +23,7 @@ _LIMITED = (
 )
 
 
-def policy_gate(ports: Ports) -> Step:
+def policy_gate(ports: Ports) -> BranchNode:
     """The node. What must be asked is recorded and shown here, at once, before the next node stops for it."""
 
     async def policy_gate(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:

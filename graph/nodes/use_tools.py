@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
+from graph.call_endings import answered, not_found, not_made
 from graph.calls import digest_of, superseded
 from graph.interrupts import (
     Answered,
@@ -25,9 +26,8 @@ from graph.interrupts import (
 )
 from graph.judging import judged_for_making
 from graph.models.tool_calls import trouble_with
-from graph.nodes import Step
+from graph.nodes import BranchNode
 from graph.nodes.oauth_needed import server_of
-from graph.not_made import answered, not_found, not_made
 from graph.ports import (
     AccountNeeded,
     AttemptUnknown,
@@ -65,7 +65,7 @@ MOST_SIGN_INS = 3
 asks for another sign-in has its effect no more often than this, and once."""
 
 
-def use_tools(ports: Ports) -> Step:
+def use_tools(ports: Ports) -> BranchNode:
     """The node. It never raises, cancellation aside: an exception in one branch would cancel its siblings."""
 
     async def use_tools(state: ToolCallState, runtime: Runtime[RunContext]) -> Command[str]:
@@ -248,7 +248,7 @@ def _question(put: QuestionPut) -> Command[str]:
 # -------------------------------------------------------------------- stops in the middle of a call
 
 
-def elicitation_needed(ports: Ports) -> Step:
+def elicitation_needed(ports: Ports) -> BranchNode:
     """The node that stops until the requester has answered what a tool asked in the middle of its call; the same call
     then goes on. A no is told to the tool too: what it does without an answer is its own affair."""
 
@@ -275,7 +275,7 @@ def elicitation_needed(ports: Ports) -> Step:
     return elicitation_needed
 
 
-def outcome_unknown(ports: Ports) -> Step:
+def outcome_unknown(ports: Ports) -> BranchNode:
     """The node that stops until a person has settled an unknown outcome. What they say is in the ledger: `use_tools`
     reads it there and acts on it."""
 

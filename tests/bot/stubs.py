@@ -34,7 +34,7 @@ from bot.turns.handler import TurnHandler
 from bot.turns.messages import Introductions
 from bot.turns.open_requests import OpenRequests
 from graph.ports import Live, Spoken, Unfinished
-from graph.running import Agent, ThreadStatus, Verb
+from graph.running import Agent, RunVerb, ThreadStatus
 from graph.state import Turn
 
 KEY = b"A" * 43 + b"="
@@ -59,7 +59,7 @@ class FragileAgent:
         before = replace(REST, turn=cast("Turn", dict.fromkeys(Turn.__annotations__, "")))
         return replace(before, at_rest=False, delivery="earlier", verb="resume") if self.broken_off else before
 
-    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> ThreadStatus:
+    async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         self.gone_on += 1
         self.broken_off = False
         return replace(await self.status(thread_id), delivery=delivery, verb=verb)

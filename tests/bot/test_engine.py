@@ -45,7 +45,7 @@ async def engine(
     await made.stop(1.0)
 
 
-async def keep(database: Database, key: str, *, due_at: float = 0.0, kind: deliveries.Kind = "message") -> None:
+async def keep(database: Database, key: str, *, due_at: float = 0.0, kind: deliveries.DeliveryKind = "message") -> None:
     async with database.writing() as tx:
         await deliveries.add(tx, Delivery(key, THREAD, kind, {"person": "chat:ana"}, False, 0.0, due_at))
 

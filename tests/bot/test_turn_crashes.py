@@ -16,10 +16,10 @@ from bot.outbox import said
 from bot.records import approvals, clarifications, deliveries, tables, threads
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
-from graph.interrupts import Answer, Asked, ClarificationAsked
+from graph.interrupts import Asked, ClarificationAsked, InterruptAnswer
 from graph.models import ModelProblem, Trouble
 from graph.ports import Live, Spoken, Unfinished
-from graph.running import PendingInterrupt, ThreadStatus, Verb
+from graph.running import PendingInterrupt, RunVerb, ThreadStatus
 from graph.state import Turn
 from tests.bot.counter import ANA, BEN, HERE, THREAD, Counter
 from tests.bot.rows import asked
@@ -81,7 +81,9 @@ class SmallGraph:
 
         return await self._run(turn["delivery"], "run", [take_in, ask_model, self._come_to_rest])
 
-    async def resume(self, thread_id: str, delivery: str, answers: Mapping[str, Answer], live: Live) -> ThreadStatus:
+    async def resume(
+        self, thread_id: str, delivery: str, answers: Mapping[str, InterruptAnswer], live: Live
+    ) -> ThreadStatus:
         assert self.status_now.at_rest and answers
 
         def answer() -> None:
@@ -95,7 +97,7 @@ class SmallGraph:
 
         return await self._run(delivery, "resume", [answer, speak, self._come_to_rest])
 
-    async def go_on(self, thread_id: str, delivery: str, verb: Verb, live: Live) -> ThreadStatus:
+    async def go_on(self, thread_id: str, delivery: str, verb: RunVerb, live: Live) -> ThreadStatus:
         assert not self.status_now.at_rest
         return await self._run(delivery, verb, self.next)
 
@@ -111,7 +113,7 @@ class SmallGraph:
     async def prune(self, thread_id: str, status: ThreadStatus) -> None:
         assert status == self.status_now
 
-    async def _run(self, delivery: str, verb: Verb, steps: list[Callable[[], None]]) -> ThreadStatus:
+    async def _run(self, delivery: str, verb: RunVerb, steps: list[Callable[[], None]]) -> ThreadStatus:
         self.countdown.point()
         self.next = list(steps)
         self.status_now = replace(self.status_now, delivery=delivery, verb=verb, at_rest=False)

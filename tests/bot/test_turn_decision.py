@@ -11,7 +11,7 @@ import pytest
 
 from bot.domain import Unwelcome
 from bot.limits import TooMany
-from bot.records.deliveries import Delivery, Kind
+from bot.records.deliveries import Delivery, DeliveryKind
 from bot.records.posts import NewPost
 from bot.turns.decision import (
     MAX_DEATHS,
@@ -69,7 +69,7 @@ BOTH = (False, True)
 class Case(NamedTuple):
     """A combination of facts, in words."""
 
-    kind: Kind = "message"
+    kind: DeliveryKind = "message"
     begins: str | None = None
     tries: int = 0
     taken_up: bool = False
@@ -123,13 +123,13 @@ class Case(NamedTuple):
 
 
 @cache
-def delivered(kind: Kind, begins: str | None = None, tries: int = 0) -> Delivery:
+def delivered(kind: DeliveryKind, begins: str | None = None, tries: int = 0) -> Delivery:
     body = {"person": "chat:ana", "name": "Ana", "begins": begins}
     return Delivery("m1", "chat:T1", kind, body, False, 0.0, 0.0, tries)
 
 
 @cache
-def announces(kind: Kind, begins: str | None, tries: int) -> NewPost | None:
+def announces(kind: DeliveryKind, begins: str | None, tries: int) -> NewPost | None:
     return announcement(delivered(kind, begins, tries))
 
 

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from graph import judging
 from graph.calls import digest_of
-from graph.interrupts import Answer, Approved, Expired, Rejected, SignedIn, Superseded, Withdrawn
+from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
 from graph.ports import Failed, NotSent, SignInNeeded, Unavailable
 from graph.state import Silent
 from policies.approvers import StandingApproval
@@ -288,7 +288,7 @@ async def test_what_an_answer_cost_is_counted(tmp_path: Path) -> None:
     ],
 )
 async def test_a_call_that_was_not_approved_is_told_to_the_model_and_written_down_once(
-    tmp_path: Path, answer: Answer, told: str
+    tmp_path: Path, answer: InterruptAnswer, told: str
 ) -> None:
     bench = Bench(["ask_a"])
     async with rig(tmp_path, does("ask_a"), bench) as r:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
+from graph.call_endings import UNKNOWN
 from graph.calls import as_returned, refusal
 from graph.interrupts import (
     Answered,
@@ -20,7 +21,6 @@ from graph.interrupts import (
     Withdrawn,
 )
 from graph.models import ModelProblem, Trouble
-from graph.not_made import UNKNOWN
 from graph.ports import OutcomeUnknown, SignInNeeded, Succeeded
 from graph.running import ThreadStatus
 from graph.state import Silent

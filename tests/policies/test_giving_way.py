@@ -101,7 +101,7 @@ def test_a_long_value_without_quotes_is_read_step_by_step_to_its_end(
     monkeypatch.setattr(secret_fields, "_BARE", counted)
     value = shift + r"\-" * 40_000
     assert Masker().mask(f"password={value} and more") == "password=[secret: password] and more"
-    assert 0 < counted.longest <= secret_fields.LONGEST
+    assert 0 < counted.longest <= secret_fields.LONGEST_PASSWORD
 
 
 @given(st.lists(st.sampled_from([b"\\", b"n", b"r", b" ", b"\n", b"\r", b"\x0b", b"A", b"="])).map(b"".join))

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny
-from policies.spellings import LONGEST, decoded, spellings
+from policies.spellings import LONGEST_SPELLED, decoded, spellings
 from tests.policies.builders import a_call, a_policy, a_tool, facts
 from tests.support.examples import examples
 
@@ -340,10 +340,10 @@ HOSTILE = [
     "\\u005c" * 150_000,
     "/../" * 250_000,
     "x@y," * 250_000,
-    "\u200b" * LONGEST,
-    "é%41&#65;\\x41" * (LONGEST // 13),
-    "[" * LONGEST,
-    " ," * (LONGEST // 2),
+    "\u200b" * LONGEST_SPELLED,
+    "é%41&#65;\\x41" * (LONGEST_SPELLED // 13),
+    "[" * LONGEST_SPELLED,
+    " ," * (LONGEST_SPELLED // 2),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.shared.calls import CallFailed
 from adapters.slack.config import SlackConfig
-from adapters.slack.web_api.client import PATIENCE, WebApi
+from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, SlackPeople
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
@@ -131,7 +131,7 @@ class Organisation:
     """The Web API of a workspace that belongs to E1."""
 
     async def call(
-        self, team: str, method: str, arguments: Mapping[str, Any] | None = None, *, patience: float = PATIENCE
+        self, team: str, method: str, arguments: Mapping[str, Any] | None = None, *, patience: float = CALL_SECONDS
     ) -> Mapping[str, Any]:
         if method == "auth.test":
             return {"ok": True, "team_id": team, "enterprise_id": "E1"}

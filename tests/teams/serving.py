@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from adapters.teams.ids import Kind, TeamsLocation, place_of
+from adapters.teams.ids import ConversationKind, TeamsLocation, place_of
 from adapters.teams.receiver import MESSAGES_PATH, Patience, TeamsReceiver
 from adapters.teams.sender import TeamsSender
 from bot.domain import ApprovalView, ClarificationView, Content, Place, Post, SignInView
@@ -36,7 +36,7 @@ class Served:
 
     def place(self, conversation: str, user: str = ANA) -> Place:
         """A conversation, as a place; `user`: whose chat it is, if it is one."""
-        kind: Kind = self.teams.world.conversation(conversation).kind
+        kind: ConversationKind = self.teams.world.conversation(conversation).kind
         location = TeamsLocation(
             self.teams.tenant, conversation, kind, self.teams.service_url, user if kind == "personal" else ""
         )

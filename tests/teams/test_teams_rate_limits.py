@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.shared.calls import RateLimits
-from adapters.teams.connector.client import WINDOWS, Kind, Line, pace_of
+from adapters.teams.connector.client import WINDOWS, Line, RateKind, pace_of
 from tests.support.examples import examples
 
 SENDING = Line("sending", "19:x")
@@ -71,7 +71,7 @@ def test_threads_that_lie_idle_are_forgotten_and_paused_ones_are_not() -> None:
     st.sampled_from(sorted(WINDOWS)),
     st.lists(st.floats(0, 3, allow_subnormal=False) | st.just(0.0), min_size=1, max_size=150),
 )
-def test_however_calls_arrive_no_window_holds_too_many_and_none_overtakes(kind: Kind, pauses: list[float]) -> None:
+def test_however_calls_arrive_no_window_holds_too_many_and_none_overtakes(kind: RateKind, pauses: list[float]) -> None:
     limits, line, now = RateLimits(pace_of), Line(kind, "19:x"), 0.0
     made: list[float] = []
     for pause in pauses:
@@ -84,5 +84,5 @@ def test_however_calls_arrive_no_window_holds_too_many_and_none_overtakes(kind: 
 
 
 @pytest.mark.parametrize("kind", sorted(WINDOWS))
-def test_the_windows_are_in_order(kind: Kind) -> None:
+def test_the_windows_are_in_order(kind: RateKind) -> None:
     assert list(WINDOWS[kind]) == sorted(WINDOWS[kind])

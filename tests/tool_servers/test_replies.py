@@ -29,7 +29,7 @@ def test_an_error_of_the_server_is_a_failure_whatever_its_code(code: int) -> Non
 @pytest.mark.parametrize(
     ("kind", "means"),
     [
-        (FaultKind.REFUSED, Failed("drive no. Nothing was done.")),
+        (FaultKind.NOTHING_DONE, Failed("drive no. Nothing was done.")),
         (FaultKind.SIGN_IN, Failed("drive no. Nothing was done.")),
         (FaultKind.NOT_SENT, NotSent("no")),
     ],

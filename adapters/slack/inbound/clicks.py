@@ -228,9 +228,9 @@ def origin_of(click: SlackClick) -> Origin:
 
 # ------------------------------------------------------------------------------------------------ submitted modals
 
-Answer = dict[str, Any]
+ModalAnswer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
-CLOSE: Answer = {}
+CLOSE: ModalAnswer = {}
 NOT_OURS = "This form is not known any more. Please open it again."
 _SETTLING = {
     REJECT_FORM: actions.REJECT,
@@ -263,7 +263,7 @@ class Modals:
         self._home = home
         self._background = background
 
-    async def handle(self, submission: Submission) -> Answer:
+    async def handle(self, submission: Submission) -> ModalAnswer:
         """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
         work and the form stays open."""
         form, origin = submission.form, submission.origin
@@ -284,7 +284,7 @@ class Modals:
             self._background.start(self._home.publish(submission.visitor), "home")
         return answer
 
-    async def _settle(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+    async def _settle(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
         def values(form: Form) -> dict[str, Any]:
             return entries(submission.values, form.fields, person)
 
@@ -299,7 +299,7 @@ class Modals:
             return with_errors({actions.COLLEAGUE if picked else actions.ADDRESS: result.text}, submission)
         return answer_to(result, submission)
 
-    async def _ask(self, submission: Submission, origin: Origin, person: Person) -> Answer:
+    async def _ask(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
         question = typed(submission, QUESTION)
         if not question:
             return with_errors({QUESTION: "Please write what you want to know."}, submission)
@@ -319,7 +319,7 @@ def typed(submission: Submission, name: str) -> str:
     return words(*state, "value").strip() or words(*state, "selected_option", "value")
 
 
-def answer_to(result: ClickResult, submission: Submission) -> Answer:
+def answer_to(result: ClickResult, submission: Submission) -> ModalAnswer:
     """A form that settled something closes; mistakes show in it; everything else is said in its place."""
     match result:
         case Settled() if submission.form in _TOLD:
@@ -332,7 +332,7 @@ def answer_to(result: ClickResult, submission: Submission) -> Answer:
             return said(_TITLES.get(type(result), "Not possible"), result.text)
 
 
-def with_errors(errors: Mapping[str, str], submission: Submission) -> Answer:
+def with_errors(errors: Mapping[str, str], submission: Submission) -> ModalAnswer:
     """Mistakes, shown at their inputs; in a form without inputs in its place."""
     blocks = error_blocks(errors, submission.view)
     if not blocks:
@@ -340,6 +340,6 @@ def with_errors(errors: Mapping[str, str], submission: Submission) -> Answer:
     return {"response_action": "errors", "errors": blocks}
 
 
-def said(title: str, text: str) -> Answer:
+def said(title: str, text: str) -> ModalAnswer:
     """A sentence in the modal's place."""
     return {"response_action": "update", "view": note_modal(title, text)}

@@ -24,7 +24,7 @@ from bot.queries import Queries
 log = structlog.get_logger(__name__)
 MOST_CHANNELS = 40
 """Channels whose members are asked for; what was asked in others is left out."""
-WITHIN = 1.5
+LOOKUP_SECONDS = 1.5
 """Seconds for asking: a command is to be answered within 3 s. What is not known by then is left out this time."""
 
 
@@ -46,7 +46,7 @@ class SlackOverviews:
             channel: asyncio.create_task(self._facts.shares_channel(visitor.team, channel, visitor.user))
             for channel in channels
         }
-        done, late = await asyncio.wait(asked.values(), timeout=WITHIN)
+        done, late = await asyncio.wait(asked.values(), timeout=LOOKUP_SECONDS)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

@@ -16,7 +16,7 @@ from bot.domain import CodeEntry, Person
 Payload = Mapping[str, Any]
 
 NOWHERE = SlackLocation("", "")
-Verb = Literal["ask", "approvals", "connections", "stop", "help"]
+CommandVerb = Literal["ask", "approvals", "connections", "stop", "help"]
 """What the slash command can do."""
 
 
@@ -73,7 +73,7 @@ class SlashCommand:
     """A slash command."""
 
     visitor: SlackVisitor
-    verb: Verb
+    verb: CommandVerb
     text: str
     """What is asked, as Slack writes it."""
     direct: bool
@@ -151,7 +151,7 @@ def read_command(payload: Payload, team: str) -> SlashCommand | None:
     return SlashCommand(visitor, verb, text, direct=channel.startswith("D"))
 
 
-def command_words(text: str) -> tuple[Verb, str]:
+def command_words(text: str) -> tuple[CommandVerb, str]:
     """The verb and its text. Whatever does not begin with a verb is asked; nothing at all gets help."""
     first, _, rest = text.strip().partition(" ")
     match first.lower(), rest.strip():

@@ -13,7 +13,7 @@ from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http
 from adapters.slack.ids import SlackLocation
 from adapters.slack.render.blocks import SlackMessage
-from adapters.slack.web_api.client import PATIENCE, WebApi
+from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 
 log = structlog.get_logger(__name__)
 EVENT_TYPE = "countersign_post"
@@ -116,7 +116,7 @@ async def show_piece(
     arguments: Mapping[str, Any],
     piece: SlackMessage,
     *,
-    patience: float = PATIENCE,
+    patience: float = CALL_SECONDS,
 ) -> Mapping[str, Any]:
     """Call a method that shows blocks; if Slack does not take them, once more with the text alone, so that people get
     something. Raises `CallFailed`."""

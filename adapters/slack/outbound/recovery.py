@@ -15,7 +15,7 @@ from adapters.slack.ids import SlackLocation, location_of
 from adapters.slack.outbound.posting import is_streaming, is_unfinished, marked_post, remove, stop_stream
 from adapters.slack.render.markdown import streamable
 from adapters.slack.render.posts import beginning
-from adapters.slack.web_api.client import PATIENCE, WebApi
+from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 from bot.domain import Clock, Post, Said
 from policies.spellings import unescaped
 
@@ -84,7 +84,7 @@ class Finder:
         return sorted(found, key=lambda orphan: orphan.ts)
 
     async def _our_messages(
-        self, location: SlackLocation, oldest: float, patience: float = PATIENCE
+        self, location: SlackLocation, oldest: float, patience: float = CALL_SECONDS
     ) -> AsyncIterator[Mapping[str, Any]]:
         user, bot_id = await self._who_we_are(location.team, patience)
         arguments: dict[str, Any] = {

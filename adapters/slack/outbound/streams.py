@@ -20,7 +20,7 @@ MOST_STREAMED = 11_000
 TITLE_LIMIT = 120
 """Characters of a task's title."""
 
-PATIENCE = 4.0
+PIECE_SECONDS = 4.0
 """Seconds that showing a piece of a draft may take: its post waits for it."""
 
 _STATUS: Mapping[TaskState, str] = {"running": "in_progress", "done": "complete", "failed": "error"}
@@ -126,7 +126,7 @@ class SlackStream:
         return "" if safe.rstrip() == self._sent.rstrip() else None
 
     async def _call(self, method: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self._api.call(self._location.team, method, arguments, patience=PATIENCE)
+        return await self._api.call(self._location.team, method, arguments, patience=PIECE_SECONDS)
 
 
 class UpdatedMessage:
@@ -162,7 +162,7 @@ class UpdatedMessage:
         await self._show("chat.update", arguments, self._draw(text))
 
     async def _show(self, method: str, arguments: Mapping[str, Any], piece: SlackMessage) -> Mapping[str, Any]:
-        return await show_piece(self._api, self._location.team, method, arguments, piece, patience=PATIENCE)
+        return await show_piece(self._api, self._location.team, method, arguments, piece, patience=PIECE_SECONDS)
 
 
 def _task_chunk(name: str, task: TaskCard) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def fallback(text: str) -> str:
     return escaped if len(escaped) <= LONGEST_FALLBACK else escape(visible_passage(text, LONGEST_FALLBACK // 5))
 
 
-def moment(seconds: float) -> str:
+def reader_time(seconds: float) -> str:
     """A time as mrkdwn that each reader sees in their own zone: "today at 10:00", "21 Nov at 10:00"."""
     if not 0 <= seconds <= _LATEST:
         return "an unknown time"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import LARGE, LONGEST_LABEL, Excerpt, excerpt, excerpts_of_approval, page_of
+from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, excerpt, excerpts_of_approval, page_of
 from adapters.shared.wording import call_name, line, passage
 from adapters.slack.actions import OPEN_LINK
 from adapters.slack.render.blocks import (
@@ -25,12 +25,12 @@ from adapters.slack.render.blocks import (
     header,
     link_button,
     mention,
-    moment,
     mrkdwn,
     piece,
     plain,
     preformatted,
     quote,
+    reader_time,
     rich_text,
     run,
     section,
@@ -162,14 +162,14 @@ def _small_print(view: ApprovalView, team: str) -> list[Block]:
     """Mentions, so that those who may decide hear of it, and the deadline."""
     told = [made for approver in view.approvers[:_MOST_MENTIONS] if (made := mention(approver, team))]
     words = [f"For {' '.join(dict.fromkeys(told))}"] if told else []
-    words += wording.deadlines(view, moment)
+    words += wording.deadlines(view, reader_time)
     return [context(*map(mrkdwn, words))] if words else []
 
 
 # ------------------------------------------------------------------------------------------------ settled
 def _settled(view: ApprovalView) -> list[Block]:
     shown = excerpts_of_approval(view)(wording.WHOLE)
-    when = [] if view.decided_at is None else [mrkdwn(f"{wording.ENDS[view.status]} {moment(view.decided_at)}")]
+    when = [] if view.decided_at is None else [mrkdwn(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]
     return [
         header(wording.heading(view)),
         rich_text(flow(_decision(view))),
@@ -389,7 +389,7 @@ def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """Label, text and size of each box: one for a short value, several for a long one."""
     for name, value in written_arguments(arguments):
         first, *rest = list(_cut(value)) or [("(empty)", len("(empty)"))]
-        label = line(name, 3 * LONGEST_LABEL)
+        label = line(name, 3 * LONGEST_ARGUMENT_NAME)
         yield label, *first
         yield from ((f"{label} (continued)", text, size) for text, size in rest)
 

@@ -24,10 +24,10 @@ from adapters.slack.render.blocks import (
     flow,
     header,
     link_button,
-    moment,
     mrkdwn,
     piece,
     plain,
+    reader_time,
     rich_text,
     run,
     sentence,
@@ -71,9 +71,9 @@ def connection_blocks(view: ConnectionView) -> list[Block]:
     """One account, with the button to disconnect it."""
     account = [run(f" as {line(view.account, wording.NAME)}")] if view.account.strip() else []
     ended = [] if view.working else [run("\nIt does not work any more: the next call asks you to sign in again.")]
-    times = f"Connected {moment(view.since)}"
+    times = f"Connected {reader_time(view.since)}"
     if view.used_at is not None:
-        times += f", last used {moment(view.used_at)}"
+        times += f", last used {reader_time(view.used_at)}"
     allowed = [plain(line(f"Allowed: {', '.join(view.scopes)}", _SCOPES))] if view.scopes else []
     return [
         rich_text(flow([run(line(view.service, wording.NAME), "bold"), *account, *ended])),
@@ -198,7 +198,7 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
     asks = [run(f"{line(view.requester, wording.NAME)} asks for this."), *summary(part.pairs)]
     small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
     if view.expires_at is not None:
-        small.append(mrkdwn(f"Open until {moment(view.expires_at)}"))
+        small.append(mrkdwn(f"Open until {reader_time(view.expires_at)}"))
     return [
         rich_text(flow([run(title_of(shown), "bold")]), flow(asks)),
         *in_their_words(view),
@@ -230,7 +230,7 @@ def _granted(grant: GrantView) -> list[Block]:
     name = run(line(call_name(grant.server, grant.tool), wording.NAME), "bold")
     return [
         rich_text(flow([name, *summary(part.pairs)])),
-        context(mrkdwn(f"Runs without asking you until {moment(grant.until)}")),
+        context(mrkdwn(f"Runs without asking you until {reader_time(grant.until)}")),
         *unseen_note(grant, part, ""),
         button_row(button("Revoke", REVOKE, grant.grant_id)),
     ]

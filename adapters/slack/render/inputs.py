@@ -55,7 +55,7 @@ def drawn_inputs(form: Form, person: Person) -> forms.DrawnForm[Block]:
 
 def field_label(field: FormField) -> str:
     """What a field is called."""
-    return line(field.label or field.name, forms.LONGEST_LABEL)
+    return line(field.label or field.name, forms.LONGEST_FIELD_LABEL)
 
 
 def text_input(name: str, label: str, *, optional: bool = False) -> Block:

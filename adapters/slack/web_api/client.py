@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from adapters.shared.calls import Bursts, CallFailed, Calls, Pace, Windows
 from adapters.shared.http import bounded_session, failing, proxy_for, retry_after
 
-PATIENCE = 20.0
+CALL_SECONDS = 20.0
 """Seconds that a call may take with its waits and tries, where nobody waits for it."""
 AT_ONCE = 2.0
 """Seconds where somebody does: a trigger lives 3 s, and so long does Slack wait for an answer to a click."""
@@ -206,7 +206,7 @@ class WebApi:
         method: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        patience: float = PATIENCE,
+        patience: float = CALL_SECONDS,
     ) -> Mapping[str, Any]:
         """Returns what Slack answered. Raises `CallFailed`.
 

@@ -18,7 +18,7 @@ from adapters.teams.connector.tokens import ConnectorTokens
 from adapters.teams.connector.wire import CallOptions, ConnectorHttpClient
 from adapters.teams.ids import Activity, TeamsLocation
 
-PATIENCE = 20.0
+CALL_SECONDS = 20.0
 """Seconds that a call may take with its waits and tries, where nobody waits for it."""
 AT_ONCE = 3.0
 """Seconds where somebody does: Teams waits 5 s for the answer to an invoke."""
@@ -35,9 +35,9 @@ _OPERATIONS = {
 }
 """What the SDK calls our verbs."""
 REPEATABLE = frozenset({"update", "delete", "open_chat", "member", "members"})
-Kind = Literal["sending", "reading", "opening"]
+RateKind = Literal["sending", "reading", "opening"]
 _WRITING = ((7, 1.0), (8, 2.0), (60, 30.0), (1_800, 3_600.0))
-WINDOWS: dict[Kind, tuple[tuple[int, float], ...]] = {
+WINDOWS: dict[RateKind, tuple[tuple[int, float], ...]] = {
     "sending": _WRITING,
     "opening": _WRITING,
     "reading": ((14, 1.0), (16, 2.0), (120, 30.0), (3_600, 3_600.0)),
@@ -59,7 +59,7 @@ class Opened:
 class Line(NamedTuple):
     """What Teams counts together."""
 
-    kind: Kind
+    kind: RateKind
     thread: str
     """Conversation id; each thread of a channel has its own."""
 
@@ -105,7 +105,7 @@ class BotConnector:
     # ------------------------------------------------------------------------------------------- verbs
 
     async def send(
-        self, location: TeamsLocation, activity: Activity, *, only_for: str = "", patience: float = PATIENCE
+        self, location: TeamsLocation, activity: Activity, *, only_for: str = "", patience: float = CALL_SECONDS
     ) -> str:
         """Post an activity. Returns its id, empty where Teams gives none (all but the first of a stream).
 
@@ -124,19 +124,19 @@ class BotConnector:
         activity: Activity,
         *,
         targeted: bool = False,
-        patience: float = PATIENCE,
+        patience: float = CALL_SECONDS,
     ) -> None:
         """Replace what a message shows. `targeted`: it is one that a single person sees."""
         outgoing = self._outgoing(location, activity) | {"id": activity_id}
         await self._write("update", location, [activity_id, outgoing], patience, targeted=targeted)
 
     async def delete(
-        self, location: TeamsLocation, activity_id: str, *, targeted: bool = False, patience: float = PATIENCE
+        self, location: TeamsLocation, activity_id: str, *, targeted: bool = False, patience: float = CALL_SECONDS
     ) -> None:
         """Take a message away. `targeted`: it is one that a single person sees."""
         await self._write("delete", location, [activity_id], patience, targeted=targeted)
 
-    async def open_chat(self, location: TeamsLocation, *, patience: float = PATIENCE) -> Opened:
+    async def open_chat(self, location: TeamsLocation, *, patience: float = CALL_SECONDS) -> Opened:
         """Returns the direct chat with `location.user`, which is not made anew where there is one. Refused (403) when
         they have not installed the app."""
         asked = {
@@ -148,7 +148,9 @@ class BotConnector:
         }
         return await self._open("open_chat", location, location.user, asked, patience)
 
-    async def open_thread(self, location: TeamsLocation, activity: Activity, *, patience: float = PATIENCE) -> Opened:
+    async def open_thread(
+        self, location: TeamsLocation, activity: Activity, *, patience: float = CALL_SECONDS
+    ) -> Opened:
         """Begin a thread in the channel `location.conversation` with a message."""
         asked = {
             "isGroup": True,
@@ -159,13 +161,13 @@ class BotConnector:
         }
         return await self._open("open_thread", location, location.conversation, asked, patience)
 
-    async def member(self, location: TeamsLocation, user: str, *, patience: float = PATIENCE) -> Mapping[str, Any]:
+    async def member(self, location: TeamsLocation, user: str, *, patience: float = CALL_SECONDS) -> Mapping[str, Any]:
         """Returns a member of a conversation, asked for by object id or address: `id`, `name`, `aadObjectId`, `email`,
         `tenantId`, `userRole`, `userPrincipalName`."""
         return await self._read("member", location, [user], patience)
 
     async def members(
-        self, location: TeamsLocation, most: int, *, patience: float = PATIENCE
+        self, location: TeamsLocation, most: int, *, patience: float = CALL_SECONDS
     ) -> Sequence[Mapping[str, Any]]:
         """Returns the first `most` members of a conversation."""
         until = self._calls.clock() + patience

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 Activity = Mapping[str, Any]
 Handler = Callable[[Activity, TeamsVisitor], Awaitable[Reply]]
 
-WITHIN = 4.5
+ANSWER_SECONDS = 4.5
 """Seconds; what takes longer goes on without the person who waits."""
 LEAST = 0.5
 """Seconds that it gets in any case."""

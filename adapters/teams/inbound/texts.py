@@ -141,7 +141,7 @@ def _take_quotes(tree: BeautifulSoup) -> list[QuotedMessage]:
         author, time = quote.find(itemprop="mri"), quote.find(itemprop="time")
         preview = quote.find(itemprop=["preview", "copy"]) or quote
         name = author.get_text() if isinstance(author, Tag) else ""
-        at = moment(str(time.get("itemid") or "")) if isinstance(time, Tag) else 0.0
+        at = parse_milliseconds(str(time.get("itemid") or "")) if isinstance(time, Tag) else 0.0
         if preview is quote and isinstance(author, Tag):
             author.extract()
         text = preview.get_text(" ") if isinstance(preview, Tag) else ""
@@ -156,7 +156,7 @@ def quoted(author: str, text: str, at: float) -> QuotedMessage:
     return QuotedMessage(visible_line(author, 80) or "somebody", visible_passage(words, LONGEST_QUOTE), at)
 
 
-def moment(milliseconds: str) -> float:
+def parse_milliseconds(milliseconds: str) -> float:
     """Seconds since the epoch from Teams' milliseconds; 0: it is no such number."""
     is_one = milliseconds.isascii() and milliseconds.isdigit() and len(milliseconds) <= 15
     return int(milliseconds) / 1000 if is_one else 0.0
@@ -404,5 +404,5 @@ def _hole(text: str, end: int, *, opening: bool, after_space: bool) -> int:
 def _quotes_beside(activity: Activity) -> list[QuotedMessage]:
     """Quotes that Teams' newer clients send as entities."""
     found = (part(e, "quotedReply") for e in parts(activity, "entities") if words(e, "type") == "quotedReply")
-    quotes = (quoted(words(q, "senderName"), words(q, "preview"), moment(words(q, "time"))) for q in found)
+    quotes = (quoted(words(q, "senderName"), words(q, "preview"), parse_milliseconds(words(q, "time"))) for q in found)
     return [quote for quote in quotes if quote.text]

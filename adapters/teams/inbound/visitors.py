@@ -20,7 +20,7 @@ from adapters.teams.connector.client import AT_ONCE, BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import (
     PLATFORM,
-    Kind,
+    ConversationKind,
     TeamsCaller,
     TeamsLocation,
     channel_of,
@@ -41,7 +41,7 @@ _BOT_ADDRESS = "28:"
 """Teams' addresses of bots begin like this, those of people with `29:`."""
 _DIRECT = "a:"
 """What ids of direct chats with a bot begin with."""
-_KINDS: dict[str, Kind] = {"personal": "personal", "groupchat": "groupChat", "channel": "channel"}
+_KINDS: dict[str, ConversationKind] = {"personal": "personal", "groupchat": "groupChat", "channel": "channel"}
 _THREAD = ";messageid="
 
 
@@ -137,7 +137,7 @@ def _is_a_machine(activity: Activity, address: str) -> bool:
     return address == bot_of(activity) or address.startswith(_BOT_ADDRESS) or role in ("bot", "skill")
 
 
-def _kind(activity: Activity, conversation: str) -> Kind:
+def _kind(activity: Activity, conversation: str) -> ConversationKind:
     said = _KINDS.get(words(activity, "conversation", "conversationType").lower())
     if said:
         return said
@@ -150,7 +150,7 @@ def _kind(activity: Activity, conversation: str) -> Kind:
 
 # ------------------------------------------------------ the author of a message, and what they quoted
 
-PATIENCE = 10.0
+ADMISSION_SECONDS = 10.0
 """Seconds for finding out who it is: nobody waits at a button."""
 
 
@@ -170,7 +170,7 @@ async def introduce(people: TeamsPeople, arrival: Arrival) -> Introduction | Unw
         words(message.origin, "locale") or author.locale,
     )
     with as_post_failures("cannot find out who wrote"):
-        person = await people.admitted(location, caller, patience=PATIENCE)
+        person = await people.admitted(location, caller, patience=ADMISSION_SECONDS)
     if isinstance(person, Unwelcome):
         return person
     quotes = tuple(_quote(quote, message.at) for quote in parts(message.origin, "quotes"))

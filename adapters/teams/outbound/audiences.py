@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import TeamsLocation, person_id, within_tenant
-from adapters.teams.render.cards import MOST as MOST_MENTIONED
-from adapters.teams.render.cards import CardMention, has_asked
+from adapters.teams.render.cards import MOST_MENTIONED, CardMention, has_asked
 from adapters.teams.render.posts import Audience
 from bot.domain import ApprovalView, Content
 from policies.model import is_group

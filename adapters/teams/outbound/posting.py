@@ -11,7 +11,7 @@ import structlog
 from adapters.shared.caches import Refusals, Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.teams.config import TeamsConfig
-from adapters.teams.connector.client import PATIENCE, BotConnector
+from adapters.teams.connector.client import CALL_SECONDS, BotConnector
 from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, TeamsLocation, user_of
 from bot.domain import Clock, system_clock
@@ -40,7 +40,7 @@ def is_gone(failure: CallFailed) -> bool:
 
 
 async def post_part(
-    connector: BotConnector, location: TeamsLocation, activity: Activity, *, patience: float = PATIENCE
+    connector: BotConnector, location: TeamsLocation, activity: Activity, *, patience: float = CALL_SECONDS
 ) -> str:
     """Post a new message. Returns its id. Raises `CallFailed`."""
     return await show_or_words(activity, lambda each: connector.send(location, each, patience=patience))

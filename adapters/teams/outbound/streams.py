@@ -11,7 +11,7 @@ import structlog
 
 from adapters.shared.background_tasks import now
 from adapters.shared.calls import CallFailed, failures_logged_as
-from adapters.teams.connector.client import AT_ONCE, PATIENCE, BotConnector
+from adapters.teams.connector.client import AT_ONCE, CALL_SECONDS, BotConnector
 from adapters.teams.ids import Activity, TeamsLocation
 from adapters.teams.outbound.posting import instead_of, remove, replace_part
 from bot.safe_text import visible_line
@@ -107,7 +107,7 @@ class TeamsStream:
         self.id = self.id or given
         self._sequence, self._began_at = sequence, began_at
 
-    async def _end(self, activity: Activity, patience: float = PATIENCE) -> bool:
+    async def _end(self, activity: Activity, patience: float = CALL_SECONDS) -> bool:
         """Finish it with a message; false: it is over already. Raises `CallFailed` to be tried again."""
         if not self.id or not self.is_open:
             self._is_over = True

@@ -35,7 +35,7 @@ from adapters.teams.render.elements import (
     unfolds,
     words,
 )
-from adapters.teams.render.inputs import moment
+from adapters.teams.render.inputs import reader_time
 from bot.card_masks import unseen_in_words
 from bot.domain import ApprovalView, GrantView, OutcomeView
 
@@ -111,7 +111,7 @@ def _pending(view: ApprovalView, shown: Excerpt, space: Space, buttons: Sequence
         *fact_set(shown.pairs),
         *_risk(view, space),
         *(rich(bold(label), words(text), spacing="Small") for label, text in _facts(view, space) if text),
-        *map(small, wording.deadlines(view, moment)),
+        *map(small, wording.deadlines(view, reader_time)),
         *unseen_note(view, shown, "“Show all” has everything."),
         *([small(escape(hint))] if hint else []),
     ]
@@ -186,7 +186,7 @@ def _settled(view: ApprovalView, shown: Excerpt, space: Space) -> Element:
         *([] if view.asked_arguments is None else [small(wording.EDITED)]),
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
-        *([] if view.decided_at is None else [small(f"{wording.ENDS[view.status]} {moment(view.decided_at)}")]),
+        *([] if view.decided_at is None else [small(f"{wording.ENDS[view.status]} {reader_time(view.decided_at)}")]),
         small(escape(wording.provenance(view, space))),
     ]
     return card(body, summary=wording.approval_summary(view, LONGEST_IN_SUMMARY))
@@ -203,7 +203,7 @@ def _decision(view: ApprovalView, space: Space) -> Iterator[Element]:
 # ------------------------------------------------------------------------------------------------ mentions
 # So that those who may decide hear of a card. Built from ids and names that Teams gave us.
 
-MOST = 20
+MOST_MENTIONED = 20
 """People who are mentioned on one card; who else may decide stands in its words."""
 _NAME = 60
 _IN_NAMES = frozenset(" .,'-")
@@ -220,7 +220,7 @@ class CardMention:
 
 def mentioning(card: Element, mentions: Sequence[CardMention]) -> Element:
     """The card with a line for those it is for; as it was, if they are none."""
-    called = {f"<at>{plain_name(each.name)}</at>": each for each in mentions[:MOST]}
+    called = {f"<at>{plain_name(each.name)}</at>": each for each in mentions[:MOST_MENTIONED]}
     if not called:
         return card
     # Teams finds each entity by its text, which is why two people of one name cannot both be called by it.

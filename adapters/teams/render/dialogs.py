@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.shared import actions, wording
-from adapters.shared.arguments import LARGE, LONGEST_LABEL, Excerpt, beginning_of, excerpts, page_of
+from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beginning_of, excerpts, page_of
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
 from adapters.teams.actions import CLOSE, LOOK_DIALOG
@@ -383,7 +383,7 @@ def argument_page(arguments: Mapping[str, Any], number: int) -> tuple[list[Eleme
 def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
     """A label and its value, or a part of a long one, and the bytes that they take at most."""
     for name, value in written_arguments(arguments):
-        title = line(name, 3 * LONGEST_LABEL)
+        title = line(name, 3 * LONGEST_ARGUMENT_NAME)
         shown, others = f"{title}\n", f"{title} (continued)\n"
         around, around_others = (weight(each) + _AROUND for each in (shown, others))
         for text, size in _cut(value):
@@ -407,7 +407,7 @@ def _cut(value: str) -> Iterator[tuple[str, int]]:
     elif value.strip():
         yield from ((text, 0) for text in _fitting(visible(value), _BOX_BYTES - _AROUND))
     else:
-        yield beginning_of(value, LONGEST_LABEL)[0], 0
+        yield beginning_of(value, LONGEST_ARGUMENT_NAME)[0], 0
 
 
 def _widest_in(text: str) -> Callable[[int, int], int]:

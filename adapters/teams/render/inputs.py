@@ -34,7 +34,7 @@ Elements = tuple[Element, ...]
 DrawnInput = forms.Drawn[Elements]
 
 
-def moment(seconds: float) -> str:
+def reader_time(seconds: float) -> str:
     """A time as Markdown of a `TextBlock`, in each reader's own zone and language: "Sat, Nov 21, 2026 at 10:00 AM".
     `seconds` since the epoch, UTC."""
     if not 0 <= seconds <= _LATEST:
@@ -67,7 +67,7 @@ def time_id(field: str) -> str:
 
 def field_label(field: FormField) -> str:
     """What a field is called."""
-    return label(field.label or field.name, forms.LONGEST_LABEL)
+    return label(field.label or field.name, forms.LONGEST_FIELD_LABEL)
 
 
 def _weight(elements: Elements) -> int:

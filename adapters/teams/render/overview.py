@@ -36,7 +36,7 @@ from adapters.teams.render.elements import (
     weight,
     words,
 )
-from adapters.teams.render.inputs import moment
+from adapters.teams.render.inputs import reader_time
 from adapters.teams.render.questions import answer_button, code_button, sign_in_title
 from bot.card_masks import fingerprint_in_words
 from bot.domain import (
@@ -100,7 +100,7 @@ def _granted_in(grant: GrantView, arguments: Excerpt, space: Space) -> Element:
     pairs = ", ".join(f"{name} {value}" for name, value in arguments.pairs)
     told = [rich(words(space.line(pairs, _DETAIL)), spacing="Small")] if pairs else []
     name = rich(bold(space.line(call_name(grant.server, grant.tool), _QUESTION)))
-    until = small(f"Runs without asking you until {moment(grant.until)}")
+    until = small(f"Runs without asking you until {reader_time(grant.until)}")
     revoke = action_set(execute("Revoke", REVOKE, grant.grant_id))
     return container("default", name, *told, until, *_unseen(grant, arguments), revoke, separator=True)
 
@@ -213,8 +213,8 @@ def account_name(view: ConnectionView, space: Space) -> str:
 
 def _account_entry(view: ConnectionView, space: Space) -> Element:
     scopes = [rich(words(space.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
-    used = f"last used {moment(view.used_at)}" if view.used_at is not None else "not used yet"
+    used = f"last used {reader_time(view.used_at)}" if view.used_at is not None else "not used yet"
     broken = [] if view.working else [small("It does not work any more: I will ask you to sign in again.")]
     end = action_set(opens_dialog("Disconnect…", DISCONNECT_DIALOG, view.connection_id))
-    since = small(f"Connected {moment(view.since)}, {used}")
+    since = small(f"Connected {reader_time(view.since)}, {used}")
     return container("default", rich(bold(account_name(view, space))), *scopes, since, *broken, end, separator=True)

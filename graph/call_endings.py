@@ -1,4 +1,4 @@
-"""The end of a call that is not made (any more): the model is told why, and the audit log keeps it."""
+"""How a tool call ends: what the model is told of it, and what the audit log keeps of one that was not made."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import structlog
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import SlackLocation, message_key, person_id, place_of
 from adapters.slack.inbound.events import origin_of
-from adapters.slack.web_api.background import MOST_CHARACTERS, MOST_QUOTES, Backgrounds
 from adapters.slack.web_api.client import WebApi
+from adapters.slack.web_api.earlier_messages import MOST_CHARACTERS, MOST_QUOTES, EarlierMessages
 from adapters.slack.web_api.people import STRANGER, SlackPeople
 from bot.domain import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
@@ -31,11 +31,11 @@ async def one_token(_team: str) -> str:
 
 
 @asynccontextmanager
-async def backgrounds_of(slack: FakeSlack) -> AsyncIterator[Backgrounds]:
+async def backgrounds_of(slack: FakeSlack) -> AsyncIterator[EarlierMessages]:
     moments = Moments()
     api = WebApi(one_token, slack.api_url, clock=moments.clock, sleep=moments.sleep)
     people = SlackPeople(api, SlackConfig())
-    backgrounds = Backgrounds(api, people)
+    backgrounds = EarlierMessages(api, people)
     try:
         yield backgrounds
     finally:
@@ -96,8 +96,6 @@ def lines(introduction: Introduction) -> list[str]:
 
 
 # -------------------------------------------------------------------------------------------------- who and what
-
-
 async def test_a_message_is_introduced_with_its_author_and_names_for_ids(slack: FakeSlack) -> None:
     arrival = arrived(slack, text="tell <@U2> and <@U404> in <#C2>, not in <#C404>")
     introduction = await introduced(slack, arrival)
@@ -127,8 +125,6 @@ async def test_an_author_who_cannot_be_found_out_is_a_failure(
 
 
 # -------------------------------------------------------------------------------------------------- said before
-
-
 async def test_in_the_middle_of_a_thread_we_learn_who_said_what(slack: FakeSlack) -> None:
     thread = written(slack, "U2", "The fair is on <https://fair.example|this page>")
     written(slack, "U3", "<@U2> I &lt;3 it, see <#C2|elsewhere>", thread=thread)

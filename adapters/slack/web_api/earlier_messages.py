@@ -1,4 +1,5 @@
-"""What is known of a message when its turn has come: its author, its words with names, and what was said before it."""
+"""What is known of a message when its turn begins: its author, its words with names, and earlier messages of its
+thread."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _LEAST_LEFT = 200
 SlackMessage = Mapping[str, Any]
 
 
-class Backgrounds:
+class EarlierMessages:
     """Introduces messages (`bot.platform.Platform.introduce`). `close` in the end."""
 
     def __init__(self, api: WebApi, people: SlackPeople, *, clock: Clock = system_clock) -> None:
