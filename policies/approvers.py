@@ -1,4 +1,11 @@
-"""Who may decide an approval, how votes are counted, and when a standing approval covers a call. Pure."""
+"""What a rule of the policy says about deciding, without any database. Pure functions, in three parts:
+
+- `judge_decider`: whether the rule lets one person decide, and the sentence of its refusal;
+- `tally`: what the votes come to when several people must agree, each human counted once;
+- `under_grants`: when a standing approval lets a call run without asking.
+
+Reasons that depend on the approval's thread and on whose account it is are in `bot.approvals.permissions`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Who may decide an approval, judged at the click: what the policy says, where the person belongs, who is who.
+"""Whether one person may decide one recorded approval, judged at the click, and the sentence that refuses it.
 
-Pure: `needs_of` says what has to be looked up before `permission_of` can judge; `bot.approvals.directory` looks it up.
+`permission_of` asks the policy (`policies.approvers.judge_decider`), and adds what the policy does not know: whether
+the person belongs to the workspace where it was asked, and whether their account may be the requester's second one.
+Pure: `needs_of` says what has to be looked up first, and `bot.approvals.directory` looks it up.
 """
 
 from __future__ import annotations
