@@ -12,7 +12,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
+from ipaddress import IPv6Address
 from itertools import islice
+from socket import inet_aton, inet_ntoa
 from typing import Any
 from urllib.parse import unquote
 
@@ -280,18 +282,62 @@ def with_readable_numbers(text: str) -> str:
 
 
 def _web_address(text: str) -> str:
-    """`https:\\\\me@evil.example.:443/a?#b` → https://evil.example/a: what browsers and their like ask for."""
-    found = _WEB_ADDRESS.match(text)
+    """`https:\\\\me@evil。example.:0443?#b` → https://evil.example/: what browsers and their like ask for."""
+    found = _WEB_ADDRESS.match(text.translate(_NOT_IN_ADDRESSES))
     if found is None:
         return text
-    scheme, host, path = found.groups()
-    host = host.rpartition("@")[2].removesuffix(_USUAL_PORT[scheme.lower()]).rstrip(".")
+    scheme, host, port, path = found.groups(default="")
+    number = port.lstrip("0")
+    port = "" if number in ("", _USUAL_PORT[scheme.lower()]) else f":{number}"
     path = path.partition("#")[0].removesuffix("?").replace("\\", "/")
-    return f"{scheme}://{host}{path}"
+    return f"{scheme}://{_host(host)}{port}{path if path.startswith('/') else f'/{path}'}"
 
 
-_WEB_ADDRESS = re.compile(r"(https?):[/\\]*([^/\\?#]+)(.*)", re.IGNORECASE | re.DOTALL)
-_USUAL_PORT = {"http": ":80", "https": ":443"}
+def _host(written: str) -> str:
+    """A host in letters, or the four numbers of its address: `xn--bcher-kva.example` → bücher.example, `0x7f000001`
+    and `[::ffff:7f00:1]` → 127.0.0.1. Looks nothing up."""
+    host = written.rpartition("@")[2].translate(_FULL_STOPS).rstrip(".")
+    try:
+        if host.startswith("["):
+            address = IPv6Address(host.strip("[]"))
+            return str(address.ipv4_mapped or f"[{address}]")
+        if _NUMERIC.fullmatch(host):
+            return inet_ntoa(inet_aton(host))
+    except (ValueError, OSError):
+        return host
+    is_encoded = len(host) <= _LONGEST_HOST and "xn--" in host.lower()
+    return ".".join(map(_in_letters, host.split("."))) if is_encoded else host
+
+
+def _in_letters(label: str) -> str:
+    """A label of a host: `xn--bcher-kva` → bücher (RFC 3492)."""
+    if label[:4].lower() != "xn--" or len(label) > _LONGEST_LABEL:
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+
+
+def _in_punycode(text: str) -> str:
+    """`https://bücher.example/a` → https://xn--bcher-kva.example/a, as a rule may write it."""
+    found = None if text.isascii() else _WEB_ADDRESS.match(text)
+    if found is None or found[2].isascii() or len(found[2]) > _LONGEST_HOST:
+        return text
+    try:
+        return text[: found.start(2)] + found[2].encode("idna").decode() + text[found.end(2) :]
+    except UnicodeError:
+        return text
+
+
+_WEB_ADDRESS = re.compile(r"(https?):[/\\]*([^/\\?#]+?)(?::([0-9]*))?((?:[/\\?#].*)?)\Z", re.IGNORECASE | re.DOTALL)
+_USUAL_PORT = {"http": "80", "https": "443"}
+_NOT_IN_ADDRESSES = dict.fromkeys(map(ord, "\t\r\n"))
+"""Browsers, and Python, leave them out wherever they stand."""
+_FULL_STOPS = str.maketrans(dict.fromkeys("。．｡", "."))
+_NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
+_LONGEST_LABEL, _LONGEST_HOST = 63, 253
+"""RFC 1035, 2.3.4."""
 
 
 def _without_last_slash(text: str) -> str:
@@ -322,6 +368,7 @@ _MAKERS = (
     _from_root,
     _without_last_slash,
     _web_address,
+    _in_punycode,
     _as_address,
     _one_space,
     _unwrapped,

@@ -306,8 +306,22 @@ def test_a_cloaked_name_never_gets_past_a_rule_about_it(cloaks: list[Any], wrap:
                 "https:/evil.example/a",
                 "https:evil.example/a",
                 "https:\\\\evil.example\\a",
+                "https://evil.example",
+                "https://evil.example?a=b",
+                "https://evil.example#b",
+                "https://evil.example:/a",
+                "https://evil.example:0443/a",
+                "https://ev\til.exam\nple/a",
+                "https://evil\u3002example/a",
+                "https://evil\uff61example/a",
             )
         ),
+        *(
+            ("http://169.254.169.254/*", f"http://{same}/latest")
+            for same in ("2852039166", "0xA9FEA9FE", "169.254.43518", "0251.0376.0251.0376", "[::ffff:a9fe:a9fe]")
+        ),
+        ("https://bücher.example/*", "https://xn--bcher-kva.example/a"),
+        ("https://xn--bcher-kva.example/*", "https://BÜCHER.example/a"),
         *(("https://evil.example/a", f"https://evil.example/a{end}") for end in ("?", "#b", "/")),
     ],
 )
@@ -317,7 +331,19 @@ def test_folders_addresses_and_capitals_are_the_same_however_they_are_written(de
 
 
 @pytest.mark.parametrize(
-    "other", ["/srv/datas", "https://evil.example.com/b", "https://x.example/?a@evil.example/a", "Gross"]
+    "other",
+    [
+        "/srv/datas",
+        "https://evil.example.com/b",
+        "https://x.example/?a@evil.example/a",
+        "https://x.example#https://evil.example/",
+        "https://evil.example:8443/a",
+        "http://evil.example:443/a",
+        "https://[::1/a",
+        "https://xn--\u00fc.example/a",
+        "https://1.2.3.4.5/a",
+        "Gross",
+    ],
 )
 def test_other_folders_and_addresses_stay_others(other: str) -> None:
     denied = ("/srv/data", "https://evil.example/*", "größe")
@@ -344,6 +370,9 @@ HOSTILE = [
     "é%41&#65;\\x41" * (LONGEST_SPELLED // 13),
     "[" * LONGEST_SPELLED,
     " ," * (LONGEST_SPELLED // 2),
+    "https://" + "xn--a." * (LONGEST_SPELLED // 7),
+    "https://" + "a:1" * (LONGEST_SPELLED // 4),
+    "https://" + "é" * (LONGEST_SPELLED - 8),
 ]
 
 
