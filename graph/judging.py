@@ -49,7 +49,7 @@ async def judged_for_making(ports: Ports, state: ToolCallState, tool: Tool, cont
         and time.monotonic() <= kept.until
     ):
         return kept.judged
-    return await judged(ports, state, tool, context.now, ports.policy())
+    return await judged(ports, state, tool, context.clock(), ports.policy())
 
 
 def keep(context: RunContext, state: ToolCallState, judgement: Judged, policy: Policy) -> None:

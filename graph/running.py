@@ -156,7 +156,7 @@ class Agent:
         context: RunContext,
     ) -> dict[str, Any]:
         config = _config(thread_id, delivery=delivery, verb=verb)
-        context = replace(context, now=self._clock())
+        context = replace(context, now=self._clock(), clock=self._clock)
         ended: dict[str, Any] = await self._workflow.ainvoke(given, config, context=context, durability="sync")
         return ended
 

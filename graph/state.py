@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
@@ -124,7 +125,9 @@ class RunContext:
     """What the model had said of its answer when the turn was ended in the middle of it."""
     live: Live = field(default_factory=Silent)
     now: float = 0.0
-    """Seconds since the epoch."""
+    """When the run began, in seconds since the epoch: what the model is told, at each step the same."""
+    clock: Callable[[], float] = time.time
+    """Returns seconds since the epoch: calls are judged by the time at which they are, since a run may take an hour."""
     judged: dict[str, KeptJudgement] = field(default_factory=dict)
     """What was judged in this run and may be made now, by the ids of calls."""
 

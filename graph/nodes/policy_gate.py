@@ -40,7 +40,7 @@ def policy_gate(ports: Ports) -> BranchNode:
         if tool is None:
             return await not_made(ports, state, "failed", not_found(ports, call["name"]))
         policy = ports.policy()
-        judgement = await judged(ports, state, tool, runtime.context.now, policy)
+        judgement = await judged(ports, state, tool, runtime.context.clock(), policy)
         match judgement.verdict:
             case Deny(reason=reason):
                 await ports.approvals.not_asked(call["id"], _rounds(state) + 1)

@@ -278,6 +278,7 @@ async def rig(
     policy: str = POLICY,
     mode: Mode = Mode.DEFAULT,
     calls_a_turn: int = 50,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> AsyncIterator[Rig]:
     model = ScriptedModel(answering=answering, seen=[], bound=[])
     bench.rules = parse_policy(policy, "policy.yaml")
@@ -303,7 +304,7 @@ async def rig(
         calls_a_turn=calls_a_turn,
     )
     async with sqlite_checkpoints(tmp_path / "checkpoints.db") as checkpoints:
-        yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, lambda: 0.0), model, bench, checkpoints)
+        yield Rig(Agent(build_workflow(ports, checkpoints), checkpoints, clock), model, bench, checkpoints)
 
 
 def calls(*names: str) -> AIMessage:

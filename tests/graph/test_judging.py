@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from graph import judging
 from graph.calls import digest_of
 from graph.interrupts import Approved, Expired, InterruptAnswer, Rejected, SignedIn, Superseded, Withdrawn
-from graph.ports import Failed, NotSent, SignInNeeded, Unavailable
+from graph.ports import Failed, NotSent, SignInNeeded, Succeeded, Unavailable
 from graph.state import Silent
 from policies.approvers import StandingApproval
 from policies.model import Annotations, Deny, Verdict
@@ -49,6 +49,33 @@ async def test_the_requesters_groups_are_looked_up_before_judging(
         await r.agent.begin(turn("m1"), "go", LIVE)
         assert len(bench.called) == called
         assert bench.looked_up == [("web:ana", frozenset([ADMINS]))], "once, where nothing was waited for"
+
+
+IN_WORKING_HOURS = """
+version: 1
+rules:
+  - {name: in working hours, match: {tool: "*", time: {from: "09:00", until: "16:00", zone: UTC}}, decide: allow}
+  - {name: later, match: {tool: "*"}, decide: deny, reason: nobody is here}
+"""
+
+
+async def test_a_call_is_judged_by_the_time_at_which_it_is_and_not_its_run(tmp_path: Path) -> None:
+    """Rule 9: an earlier call of the same run may take until the working hours are over."""
+    clock = [10 * 3600.0]
+
+    async def takes_all_day(_arguments: Any) -> Succeeded:
+        clock[0] = 20 * 3600.0
+        return Succeeded("done")
+
+    def answering(messages: Sequence[BaseMessage]) -> AIMessage:
+        results = sum(m.type == "tool" for m in messages)
+        return calls(["slow", "release"][results]) if results < 2 else AIMessage("done")
+
+    bench = Bench(["slow", "release"], outcomes={"slow": takes_all_day})
+    async with rig(tmp_path, answering, bench, policy=IN_WORKING_HOURS, clock=lambda: clock[0]) as r:
+        await r.agent.begin(turn("m1"), "go", LIVE)
+    assert len(bench.called) == 1
+    assert [unmade.status for unmade in bench.unmade] == ["denied"]
 
 
 NOT_ANY_MORE = FOR_ADMINS.replace("decide: allow", "decide: deny, reason: not any more")
