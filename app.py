@@ -76,7 +76,7 @@ log = structlog.get_logger(__name__)
 
 POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
-"""To be told on which port it listens."""
+"""Receives the address on which the server listens."""
 SHUTDOWN_SECONDS = 5.0
 """For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
 FIRST_CONNECTION = 10.0

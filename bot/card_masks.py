@@ -35,7 +35,7 @@ _DEEPEST = 70
 _MOST_FOREIGN = 10_000
 """Characters of texts beyond ASCII that are looked at, some 10 ms; what has more is not on one card anyway."""
 _LARGEST = 10**15
-"""Of a whole number: beyond it, many readers of JSON round."""
+"""A whole number; beyond it, many readers of JSON round."""
 _Shown = TypeVar("_Shown", bound=Content | GrantView)
 
 

@@ -80,7 +80,7 @@ def unseen_in(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4_096)
 def _unseen_in_short_run(earlier: str, run: str, after: str) -> tuple[tuple[int, int], ...]:
-    """The same as `_unseen_in_run`; a text with many such runs mostly repeats a few."""
+    """`_unseen_in_run`, cached: a text with many such runs mostly repeats a few."""
     return tuple(_unseen_in_run(earlier, run, after))
 
 

@@ -108,7 +108,7 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Unwelcome:
-    """Its author may not use the bot: a guest, somebody of another company."""
+    """The author of a message may not use the bot: a guest, somebody of another company."""
 
     text: str
     """One sentence, for them alone."""
@@ -140,7 +140,7 @@ class Handover:
     to: str
     """Person id, or an e-mail address: then whoever has it, as far as a platform has vouched for it."""
     name: str = ""
-    """Of that person, as their platform knows them; empty: as we do."""
+    """The person's name as their platform knows it; empty: as we know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +243,14 @@ class ApprovalView:
     title: str
     arguments: Mapping[str, Any]
     asked_arguments: Mapping[str, Any] | None
-    """As they were before an approver edited them; `None`: nobody did."""
+    """The arguments before an approver edited them; `None`: nobody did."""
     risk: tuple[str, ...]
     requester: str
     """Name of the person who asks."""
     may_decide: str
     """Who may decide, in words."""
     approvers: tuple[str, ...]
-    """The same as the policy names them: person ids, group references, `requester`, `channel`, `any`."""
+    """Who may decide, as the policy names them: person ids, group references, `requester`, `channel`, `any`."""
     rule: str
     quorum: int
     votes: tuple[Vote, ...]
@@ -285,7 +285,7 @@ class ApprovalView:
     masks: int = 0
     """How many secrets are masked in it: whoever may decide can look at them."""
     fingerprint: str = ""
-    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
     unread: int = 0
@@ -345,13 +345,13 @@ class OutcomeView:
     masks: int = 0
     """How many secrets are masked in it."""
     fingerprint: str = ""
-    """Of the whole call, short and keyed: said wherever the card does not show the call letter by letter."""
+    """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True
     """Whether all of it, masks aside, can be told from how it looks (`bot.card_masks`)."""
     known: str = ""
     """What is known of it, and what the server said; empty where that is for one person alone."""
     unread: int = 0
-    """As on an approval's card."""
+    """As in `ApprovalView`."""
 
 
 Content = Said | Notice | ApprovalView | ClarificationView | SignInView | OutcomeView
@@ -380,7 +380,7 @@ class Hidden:
     server: str
     tool: str
     secrets: Mapping[str, str]
-    """By mask, what is behind it."""
+    """Mask → what is behind it."""
     fingerprint: str
 
 
@@ -444,7 +444,7 @@ class GrantView:
     arguments: Mapping[str, Any]
     until: float
     masks: int = 0
-    """As on an approval's card, like what follows."""
+    """As in `ApprovalView`, like what follows."""
     fingerprint: str = ""
     exact: bool = True
     unread: int = 0

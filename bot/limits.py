@@ -33,7 +33,7 @@ class TurnLimit:
         self._people = SlidingWindows(per_person)
         self._threads = SlidingWindows(per_thread)
         self._told: dict[tuple[str, str], tuple[str, float]] = {}
-        """By person and thread, the delivery that was answered with a sentence, and until when that holds."""
+        """Person and thread → the delivery that was answered with a sentence, and until when that holds."""
 
     def refusal(self, key: str, person_id: str, thread_id: str) -> TooMany | None:
         """Returns `None` when the turn of this message may begin; it is counted then, once however often it is asked.

@@ -48,7 +48,8 @@ LONGEST_LISTED = 20_000
 """Characters of arguments that are read for a list, which shows a few hundred of them. To mask a megabyte takes a
 second of CPU."""
 Among = Callable[[Sequence[Place]], Awaitable[Collection[str]]]
-"""Of places, the keys of those in whose conversations a person is; not of one where that could not be found out."""
+"""Returns the keys of those places whose conversations a person is in; a place where that could not be found out is
+left out."""
 REMEMBERED_ANSWERS = 200
 """Answers at one place that a reaction is looked for in, the newest."""
 NO_APPROVAL = Unknown("This approval does not exist (any more).")

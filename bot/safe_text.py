@@ -186,7 +186,7 @@ def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple
 
 
 def _beginning(text: str, most: int, limit: int) -> tuple[str, int]:
-    """As much of a text, about `most` characters, as has to be looked at to show `limit` of it, made visible, and how
+    """The part of a text, about `most` characters, that has to be examined to show `limit` of it, made visible, and how
     many come after that. Where many are suspicious it is less, since each has to be judged by its neighbours."""
     beginning = text if len(text) <= most + _MORE else text[: most + _MORE]
     end = before_suspicious(beginning, min(max(limit // 2, 200), _MOST_SUSPICIOUS))

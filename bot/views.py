@@ -36,7 +36,7 @@ RESULT_LIMIT = 200
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
 ANY_LENGTH = sys.maxsize
-"""Of arguments: they are read however long they are."""
+"""Arguments are read however long they are."""
 LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 

@@ -39,8 +39,8 @@ class NoCookies(CookieJar):
 
 
 async def in_pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes, at most `PIECE` at a time; others get their turn in between, also when each byte comes as a chunk
-    of its own, thousands of which may have arrived at once."""
+    """Yields the same bytes, at most `PIECE` at a time; others get their turn in between, also when each byte comes as
+    a chunk of its own, thousands of which may have arrived at once."""
     weight = 0
     async for chunk in chunks:
         for start in range(0, len(chunk), PIECE):

@@ -73,7 +73,7 @@ class ApprovalAsked(_Json):
     """The tool's title for people, as its server gives it; may be empty."""
     arguments: dict[str, Any]
     digest: str
-    """Of server, configuration, tool, schema and arguments: what is approved is exactly this."""
+    """Digest of server, configuration, tool, schema and arguments: what is approved is exactly this."""
     risk: tuple[Risk, ...]
     ask: Ask
     requesters: tuple[str, ...]
@@ -110,7 +110,7 @@ class ElicitationAsked(_Json):
     kind: Literal["elicitation"] = "elicitation"
     call_id: str
     number: int
-    """Of the question within its call, from 1."""
+    """Number of the question within its call, from 1."""
     server: str
     message: str
     fields: tuple[FormField, ...] = ()

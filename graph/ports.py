@@ -348,9 +348,9 @@ class Given:
     """What a person answered to a question that a tool put in the middle of a call."""
 
     number: int
-    """Of the question within its call, from 1."""
+    """Number of the question within its call, from 1."""
     action: Literal["accept", "decline", "cancel"]
-    """As in MCP's elicitation: the answer, a no, or gone away without either."""
+    """MCP's word: an answer, a no, or closed without either."""
     values: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
     """`QuestionPut.digest` of the question: in a call that is made anew, only the same question gets the answer."""
@@ -421,7 +421,7 @@ class SignInNeeded:
     elicitation_id: str | None = None
     """The server's name for it, by which it may tell that it is finished."""
     number: int = 0
-    """Of the question within its call, from 1, when the call waits for it; 0: the call has ended with it."""
+    """Number of the question within its call, from 1, when the call waits for it; 0: the call has ended with it."""
     did_nothing: bool = True
     """Whether the server said by its protocol that it did nothing yet; a result never says so."""
 
@@ -441,7 +441,7 @@ class QuestionPut:
     """The tool asks this person something before it goes on (form elicitation); the call goes on with the answer."""
 
     number: int
-    """Of the question within its call, from 1."""
+    """Number of the question within its call, from 1."""
     message: str
     fields: tuple[FormField, ...]
     schema: Mapping[str, Any]

@@ -110,9 +110,9 @@ class KeptJudgement:
 
     judged: Judged
     policy: Policy
-    """By which it was judged."""
+    """The policy by which it was judged."""
     until: float
-    """By `time.monotonic`."""
+    """Seconds of `time.monotonic`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def approvers_at(ask: Ask, asked_at: float, now: float) -> tuple[str, ...]:
 
 
 def as_of(ask: Ask, asked_at: float, now: float) -> Ask:
-    """The same demands with the approvers of now, for `judge_decider` and the card's words."""
+    """Returns the same demands with those who may decide now, for `judge_decider` and the card's words."""
     approvers = approvers_at(ask, asked_at, now)
     return ask if approvers == ask.approvers else ask.model_copy(update={"approvers": approvers})
 
@@ -329,7 +329,7 @@ class StandingApproval:
     """Person id of who gave it: it covers calls that they request."""
     server: str
     tool: str
-    """Its server's own name for it."""
+    """The server's own name for the tool."""
     digest: str
     """`digest_of` the call: the server's configuration, the tool, its schema and the arguments."""
     until: float

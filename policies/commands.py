@@ -41,7 +41,7 @@ class CommandLine:
     """A command line, as far as it can be read without running it."""
 
     words: tuple[str, ...] = ()
-    """Its words before the first option."""
+    """The command's words before the first option."""
     later: tuple[str, ...] = ()
     """Words after it: whether they are an option's value or go on with the command is not known."""
     doubtful: tuple[str, ...] = ()
@@ -71,7 +71,8 @@ class CommandLine:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Its words in lower case, once more with the doubtful ones where there are any; empty when unreadable."""
+        """The command's words in lower case, once more with the doubtful ones where there are any; empty when
+        unreadable."""
         if not self.readable:
             return ()
         plain = " ".join(self.words).lower()
@@ -149,8 +150,8 @@ def within(pattern: str) -> str:
 MOST_APART = 6
 """Words after the first option of which every selection is tried."""
 _METACHARACTERS = frozenset("|&;<>()$`\\{}^%!#‘’‚‛“”„‟")
-"""Of POSIX shells, of Windows' own, and of PowerShell, to which typographic quotes are quotes. In quotes too: which
-shell it is, and what quotes mean to it, is not known."""
+"""Metacharacters of POSIX shells, of Windows' own, and of PowerShell, to which typographic quotes are quotes. In quotes
+too: which shell it is, and what quotes mean to it, is not known."""
 _DASHES = tuple("‐‑‒–—―−")
 """PowerShell takes them for hyphens."""
 _OPTION = ("-", "/")

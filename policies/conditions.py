@@ -93,7 +93,7 @@ class OneOf(_OfAValue):
 
     @cached_property
     def _scalars_alike(self) -> Mapping[ValueKind, Callable[[Any], object]]:
-        """By the kind of a value, whether it may be meant as one of those."""
+        """Kind of a value → what says whether it may be meant as one of those."""
         return {kind: _one_otherwise(self._scalars, kind) for kind in _SCALARS}
 
     @cached_property
@@ -258,7 +258,7 @@ class AllOf:
         return f"all {self.condition}"
 
     def _of_one(self, value: Any) -> bool | None:
-        """Of what one of them does not have (a guest without an address) nobody knows whether it would fit."""
+        """Whether one value fits; `None` for a field that it does not have (a guest without an address)."""
         if value is Blank.MISSING:
             return True if self.condition.fits(()) else None
         return self.condition.fits((value,))

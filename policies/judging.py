@@ -49,7 +49,7 @@ class Rule:
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """Its match, prepared."""
+        """The checks of the rule's match, prepared once."""
         return checks_of(self.match)
 
     @cached_property
@@ -77,7 +77,7 @@ class Policy:
 
     rules: tuple[Rule, ...] = ()
     source: str = ""
-    """Its file, as it was named."""
+    """The policy's file, as it was named."""
     version: str = ""
     """The first 12 hexadecimal digits of the SHA-256 of the file."""
     _tools: dict[tuple[str, str], Candidates] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -252,11 +252,11 @@ class Explanation:
     """How the verdict came about."""
 
     verdict: Verdict
-    """The same that `judge` gives."""
+    """The verdict that `judge` gives."""
     tried: tuple[Tried, ...]
     """The rules in order, down to the one that decided."""
     decided_by: str
-    """That rule's name; empty when none fits."""
+    """Name of the rule that decides; empty when none fits."""
     floor: str
     """What the tool's server requires beyond the rules, in a sentence; empty when that changed nothing."""
     ceiling: str

@@ -46,7 +46,8 @@ _MOST_PASSES = 8
 _DIGITS = 8
 """Hexadecimal digits of a mask's fingerprint."""
 _CALL_DIGITS = 12
-"""Of a whole value's: so many that no two calls are made to share one by trying (2^24 cards for a chance of a half)."""
+"""Digits of a whole value's fingerprint: so many that no two calls are made to share one by trying (2^24 cards for a
+chance of a half)."""
 _MASK = re.compile(r"\[secret: [a-z][a-z0-9 -]{0,39}(?:, [0-9,]+ characters?, #[0-9a-f]{8,64})?\]")
 _IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _HALF_ESCAPE = re.compile(r"(\\+)(?:u[0-9A-Fa-f]{0,3})?\Z")
@@ -84,7 +85,7 @@ class Masker:
         self._shapes = Shapes(patterns, _all_spellings(values))
         self._key = key or secrets.token_bytes(32)
         self._large: dict[str, Masked] = {}
-        """By a keyed hash of the value, the last large ones."""
+        """Keyed hash of a value → its masked form, for the last large ones."""
         self._lock = threading.Lock()
 
     def find(self, text: str, *, certain: bool = False) -> list[Span]:

@@ -50,7 +50,7 @@ class Subject:
     call: Call
     facts: Facts
     _long: dict[int, LongText] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By the text's identity: it is kept as long as this is, by the arguments."""
+    """Identity of a text → what is known of it: the arguments keep the text as long as this lives."""
     _costs: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _too_much: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _local: dict[str, datetime] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -183,7 +183,7 @@ class Check:
     """One field of a match, ready to be asked."""
 
     field: str
-    """As it is written: `server`, `args.count`."""
+    """The field as it is written: `server`, `args.count`."""
     wanted: str
     """What the rule wants of it, in words."""
     fits: Test

@@ -205,7 +205,7 @@ class Argument:
     """An argument, or a path into the arguments, and what must be there."""
 
     key: str
-    """Its name, or a JSON path (`$.attendees[*].email`)."""
+    """The argument's name, or a JSON path (`$.attendees[*].email`)."""
     condition: Condition
     path: Path | None = None
     """The path that `key` is; `None`: it is a name."""

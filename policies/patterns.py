@@ -85,7 +85,7 @@ def perhaps_one_of(texts: Iterable[str]) -> Likeness:
 
 
 def _key(text: str) -> str:
-    """The same for texts that differ in case alone, or in halves of characters, which UTF-8 cannot hold."""
+    """Returns one key for texts that differ in case alone, or in lone surrogates, which UTF-8 cannot hold."""
     return (text if text.isascii() else text.encode("utf-8", "replace").decode()).casefold()
 
 

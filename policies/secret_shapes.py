@@ -138,7 +138,7 @@ _BLOCK = compiled(rf"-----BEGIN {_NAME}-----([^\"]*?)-----END {_NAME}-----")
 _CUT_OFF = compiled(rf"-----BEGIN {_NAME}-----((?:{_BREAK}*[A-Za-z0-9+/=]{{16,}})+)")
 _BREAKS = re.compile(rb"\s+|(?<!\\)\\++[nr]")
 _HEADER = re.compile(rb"[A-Za-z-]{3,20}: [^\r\n\\]{1,80}(?:\s|\\+[nr])")
-"""Of RFC 1421 and of PGP: `Proc-Type`, `DEK-Info`, `Version`, `Comment`."""
+"""Headers of RFC 1421 and of PGP: `Proc-Type`, `DEK-Info`, `Version`, `Comment`."""
 _OPENSSH = b"openssh-key-v1\0"
 _SEQUENCE = 0x30
 _SHORTEST = 24

@@ -250,7 +250,7 @@ def _shown(code: int) -> bytes | None:
 # ---------------------------- encodings of a known secret: JSON, addresses, HTML, base64, hexadecimal
 
 _BITS = 6
-"""Of a byte of base64."""
+"""Bits that one character of base64 carries."""
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 

@@ -36,7 +36,7 @@ _MANY_MARKS = re2.compile(rf"(\pM{{{_MARKS}}})\pM+")
 _NOT_PLAIN = re2.compile(
     rb"[^ -~]|[%&\\<>()\[\]{}\"'`]|^ | $|  |(?:^|/)\.{0,2}/|/\.{0,2}$|^[Ff][Ii][Ll][Ee]:|^[Hh][Tt][Tt][Pp][Ss]?:"
 )
-"""By RE2, which takes a twentieth of the time, and does not hold the interpreter meanwhile."""
+"""Compiled by RE2, which takes a twentieth of the time, and does not hold the interpreter meanwhile."""
 _QUOTES = " \t\r\n\f\v\"'`´‘’‚‛“”„‟«»‹›「」『』()[]{}<>"
 _SEPARATORS = ",;|\t\r\n\f\v\0\u2028\u2029，；、｜"
 _OF_A_DOCUMENT = "\"'[]{}:"

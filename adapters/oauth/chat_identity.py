@@ -42,7 +42,7 @@ class SlackLogin:
         return _SLACK_ID.fullmatch(tenant) is not None
 
     def metadata_url(self, tenant: str) -> str:
-        """The same for every workspace."""
+        """Returns Slack's metadata address, which is the same for every workspace."""
         return urljoin(self.api_url, "/.well-known/openid-configuration")
 
     def hints(self, tenant: str) -> Mapping[str, str]:
@@ -214,7 +214,7 @@ class IdentityProvider:
         self._keys_at = float("-inf")
 
     async def metadata(self) -> Mapping[str, Any]:
-        """Its addresses and its issuer. Raises `Unreachable`."""
+        """Returns the issuer and its addresses. Raises `Unreachable`."""
         if self._clock() - self._metadata_at >= KEEP:
             found = await self._http.json(self._metadata_url)
             wanted = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")

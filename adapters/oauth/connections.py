@@ -63,7 +63,7 @@ class AccountFields:
 
 
 OPENID = AccountFields(email="email", verified="email_verified")
-"""As OpenID Connect Core 5.1 names them."""
+"""The fields as OpenID Connect Core 5.1 names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class OAuthServer:
     scopes: tuple[str, ...] = ()
     """What is asked for; empty: what the server says."""
     client_id: str | None = None
-    """Of a client that the operator registered; `None`: one is registered when needed."""
+    """Id of a client that the operator registered; `None`: one is registered when needed."""
     client_secret: str | None = field(default=None, repr=False)
     grant_field: ClassVar[str] = ""
     revocation: ClassVar[Revocation] = "rfc7009"

@@ -52,9 +52,9 @@ class OAuthGrant:
     token_url: str
     redirect_uri: str
     secret: str | None = field(default=None, repr=False)
-    """Of a client that registered itself; the operator's is read from the configuration when needed."""
+    """The secret of a client that registered itself; the operator's is read from the configuration when needed."""
     verifier: str = field(default="", repr=False)
-    """Of PKCE, until the code is exchanged."""
+    """The PKCE verifier, until the code is exchanged."""
     issuer: str = ""
     sends_issuer: bool = False
     resource: str = ""
@@ -64,10 +64,10 @@ class OAuthGrant:
     """What was asked for."""
     label: str = ""
     verified_email: str | None = None
-    """Of an ID token that came with the tokens, as `label`."""
+    """From an ID token that came with the tokens, as `label` is."""
 
     def kept(self) -> Mapping[str, Any]:
-        """As JSON."""
+        """Returns the grant as JSON."""
         return {**asdict(self), "scopes": list(self.scopes)}
 
 

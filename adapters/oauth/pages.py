@@ -232,7 +232,8 @@ _STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
 
 
 def security_headers(*, secure: bool, has_form: bool = False) -> dict[str, str]:
-    """Of every answer. `secure`: whether people reach us over TLS. Nobody but ourselves ever sees a referrer.
+    """Returns the headers of every answer. `secure`: whether people reach us over TLS. Nobody but ourselves ever sees a
+    referrer.
 
     A form may lead on to https addresses: browsers hold the redirect that follows a form against `form-action`, and
     the service that it goes on to is not known before.

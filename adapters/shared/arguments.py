@@ -26,7 +26,7 @@ _NOT_GIVEN = "(not given)"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """As much of the arguments as a card shows."""
+    """The part of the arguments that a card shows."""
 
     pairs: tuple[tuple[str, str], ...]
     """Label and beginning of the value."""

@@ -60,7 +60,7 @@ class Remembered(Generic[Key, Value]):
         self._shared.disown(key)
 
     def forget_where(self, wanted: Callable[[Key], bool]) -> None:
-        """The same for every key for which `wanted` holds."""
+        """Forgets every key for which `wanted` holds."""
         for key in [key for key in (*self._answers, *self._shared.current) if wanted(key)]:
             self.forget(key)
 
@@ -88,7 +88,7 @@ class Shared(Generic[Key, Value]):
         return await asyncio.shield(self.start(key, call))
 
     def start(self, key: Key, call: Callable[[], Awaitable[Value]]) -> asyncio.Task[Value]:
-        """The same without waiting for it."""
+        """Starts the call, or joins the one that runs, without waiting for it."""
         task = self.current.get(key)
         if task is None:
             task = self.current[key] = asyncio.ensure_future(_awaited(call))

@@ -41,7 +41,7 @@ CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
 WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
 _MOST_DIGITS = 6
-"""Of a page's number."""
+"""Digits of a page's number."""
 
 DialogT = TypeVar("DialogT")
 

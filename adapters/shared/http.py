@@ -22,8 +22,8 @@ CONNECT_SECONDS = 5.0
 LONGEST_ANSWER = 4 * 1024 * 1024
 """Bytes, decompressed: 200 messages of a thread with all their blocks."""
 MOST_VALUES = 50_000
-"""Of a JSON answer, which takes up to 30 ms to be read: 200 messages with 250 each. Teams' pages of 500 members have
-some 5,000."""
+"""Values in a JSON answer; reading so many takes up to 30 ms: 200 messages with 250 each. Teams' pages of 500 members
+have some 5,000."""
 _READ = 64 * 1024
 
 
@@ -160,13 +160,13 @@ class BoundedAnswer(aiohttp.ClientResponse):
         return self._body
 
     async def json(self, **how: Any) -> Any:
-        """As aiohttp's. Raises `json.JSONDecodeError` also where there is too much to be read."""
+        """Reads the body as aiohttp does. Raises `json.JSONDecodeError` also where there is too much to be read."""
         if has_too_many_values(await self.read(), MOST_VALUES):
             raise json.JSONDecodeError("too many values", "", 0)
         return await super().json(**how)
 
     def get_encoding(self) -> str:
-        """As JSON is written."""
+        """Returns UTF-8, in which JSON is written."""
         return "utf-8"
 
 

@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"(?<!\w)https?://[^\s<>\"'`|\\^{}⟨⟩]+", re.IGNORECASE
 _END_OF_SENTENCE = ".,;:!?*_~'\""
 _MAILTO = "mailto:"
 BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
-"""Of the items of a task list."""
+"""How an item of a task list begins → the box that is shown."""
 _DEEPEST_NESTING = 60
 """Levels of Markdown; what is nested deeper the parser would drop."""
 _WIDEST = 80
@@ -35,7 +35,7 @@ class Run:
 
     text: str
     styles: frozenset[str] = frozenset()
-    """Of `bold`, `italic`, `strike`, `code`."""
+    """Some of `bold`, `italic`, `strike`, `code`."""
     url: str = ""
     host: str = ""
     """Where the link leads, when its text does not say it: shown behind it."""

@@ -45,7 +45,7 @@ class Limits:
     """From then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
     connections: int = MOST_CONNECTIONS
     body_bytes: int = 64 * 1024 * 1024
-    """Of all bodies together that are not there as a whole: Slack's have to be, before it is known who sends them."""
+    """Bytes of all unfinished bodies together: Slack's have to be read whole before it is known who sends them."""
 
 
 def raise_open_files_limit() -> int:
@@ -150,7 +150,7 @@ class HttpConnections:
             self._say("too many bytes of unfinished bodies")
 
     def arrived(self, watched: _Watched) -> None:
-        """Its body is whole, or none is expected any more."""
+        """Called when a body is whole, or no longer expected."""
         self._arrived -= self._arriving.pop(watched, 0)
 
     def closed(self, watched: _Watched) -> None:
@@ -210,7 +210,7 @@ class _Watched(asyncio.Protocol):
         """Whether bytes of a request have arrived whose headers are not all there."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Its first request is expected."""
+        """Called when a connection begins: its first request is expected."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # of a server on TCP
         self._transport = transport
         self.protocol.connection_made(transport)
@@ -235,7 +235,7 @@ class _Watched(asyncio.Protocol):
         self._count_body()
 
     def end(self) -> None:
-        """Its request is done with. A further one may have begun to arrive meanwhile."""
+        """Called when the request is answered. Another one may have begun to arrive meanwhile."""
         self._body = None
         self._connections.arrived(self)
         self._stop_timer()

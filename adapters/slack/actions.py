@@ -50,7 +50,7 @@ class Origin:
     """Opened from the App Home, which is then to be shown anew."""
 
     def dump(self) -> str:
-        """As `private_metadata`."""
+        """Returns it as text for `private_metadata`."""
         return json.dumps({name: value for name, value in asdict(self).items() if value})
 
 

@@ -65,7 +65,7 @@ class AccountConfig:
     connection: str
     """Name of the connection: the provider's, else the server's own."""
     provider: str | None = None
-    """Of `connections.yaml`; `None`: the server itself says where people sign in (MCP authorisation)."""
+    """A provider of `connections.yaml`; `None`: the server itself says where people sign in (MCP authorisation)."""
     scopes: tuple[str, ...] = ()
     client_id: str | None = None
     """`None`: a client is registered when it is needed."""

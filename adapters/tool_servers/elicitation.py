@@ -377,7 +377,7 @@ LONGEST_READ = 10_000
 LONGEST_TITLE = 100
 """Characters."""
 MOST_OPTIONS = 100
-"""Of a list to choose several from: what Slack's selects hold. With more it is typed."""
+"""Options of a list to choose several from: what Slack's selects hold. With more it is typed."""
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "credential", "credentials"}
     | {"apikey", "privatekey", "pin", "cvv", "cvc", "otp", "totp", "ssn", "iban"}

@@ -58,8 +58,8 @@ log = structlog.get_logger(__name__)
 LONGEST_CHALLENGE = 2_000
 """Characters of a `WWW-Authenticate` header."""
 MOST_REDIRECTS = 5
-"""That are followed for one message, none for a call of a tool. The SDK would follow twenty, and end the session at
-the next."""
+"""Redirects that are followed for one message; for a call of a tool, none. The SDK would follow twenty, and end the
+session at the next."""
 MOST_RESUMPTIONS = 20
 """Times that the answer to one request is taken up again after its stream broke off."""
 MOST_RESUMED = 100
@@ -106,7 +106,7 @@ class Endpoint:
     silence: float
     """Seconds without a word after which an answer is given up."""
     patience: float
-    """The same once the server has asked a person something."""
+    """Seconds of silence after which an answer is given up once the server has asked a person something."""
     signals: Signals
     """Told when nothing listens at the address (any more), and what the server asks."""
     faults: Faults
@@ -145,7 +145,8 @@ class McpHttpClient(httpx.AsyncClient):
         self._deliveries: set[asyncio.Task[object]] = set()
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """As `httpx.AsyncClient.send`; a POST that carries a JSON-RPC request always gets a JSON-RPC answer."""
+        """Sends as `httpx.AsyncClient.send` does; a POST that carries a JSON-RPC request always gets a JSON-RPC
+        answer."""
         # How long an answer may take is watched here: a server may wait for a person. The listening stream says nothing
         # for hours; whether the server is alive is asked with pings.
         request.extensions = {
@@ -180,7 +181,7 @@ class McpHttpClient(httpx.AsyncClient):
         return delivery
 
     async def __aexit__(self, *about: Any) -> None:
-        """As `httpx.AsyncClient`'s."""
+        """Closes the client."""
         for delivery in self._deliveries:
             delivery.cancel()
         if self._deliveries:

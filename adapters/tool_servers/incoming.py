@@ -62,7 +62,7 @@ _ID_FIRST = re.compile(
 )
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*([0-9]{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 _ASKING = (ASKING.encode(), ASKING.replace("/", r"\/").encode())
-"""As it stands in JSON; PHP escapes the slash."""
+"""How the method is written in JSON; PHP escapes the slash."""
 
 
 class Weight:
@@ -321,7 +321,7 @@ class BoundedEvents(httpx.AsyncByteStream):
         return message + b"\n"
 
     async def aclose(self) -> None:
-        """As httpx wants it."""
+        """Part of httpx's protocol."""
         await self._stream.aclose()
 
 
@@ -355,7 +355,7 @@ class SharedEvents(httpx.AsyncByteStream):
             yield event
 
     async def aclose(self) -> None:
-        """As httpx wants it."""
+        """Part of httpx's protocol."""
         self._reading.cancel()
         await asyncio.wait({self._reading})
         await self._stream.aclose()

@@ -250,7 +250,7 @@ class Catalogue:
 
     @property
     def entries(self) -> list[Mapping[str, Any]]:
-        """As they were listed last; those of whoever listed last come first."""
+        """Returns the tools as they were listed last; those of whoever listed last come first."""
         return list(self._entries.values())
 
     def listed(self, person: str, listed: Sequence[Any]) -> None:

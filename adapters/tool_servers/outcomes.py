@@ -121,7 +121,7 @@ class SessionLost:
 
     reason: str
     otherwise: OutcomeUnknown
-    """Its outcome if it may not."""
+    """The call's outcome if it may not be repeated."""
 
 
 class ToolPage(BaseModel):

@@ -96,7 +96,8 @@ class PersonalServer(BaseServer["PersonalSession"]):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """As last listed for anybody; only the one to sign in with while nobody has, or they are withheld."""
+        """The tools as last listed for anybody; only the sign-in tool while nobody has signed in, or while they are
+        withheld."""
         withheld = self.state is ServerState.MISCONFIGURED
         return (not withheld and self._listing.tools) or (self._sign_in,)
 
@@ -190,7 +191,7 @@ class PersonalServer(BaseServer["PersonalSession"]):
             session.lose(reason)
 
     async def forget(self, person: str, connection: str) -> None:
-        """That person's account is another one now, or none: nothing goes on with the old one."""
+        """Ends what uses a person's old account, when they have another one now, or none."""
         if connection != self._account.connection:
             return
         if session := self._sessions.pop(person, None):
@@ -304,7 +305,7 @@ class OpenSession:
 
     connection: Connection
     listed: list[Any]
-    """As it was listed."""
+    """The listing as the server sent it."""
     tools: tuple[Tool, ...]
 
 

@@ -148,7 +148,7 @@ class ToolServers:
         self._waiting.give_up(call_id)
 
     async def forget(self, person: str, connection: str) -> None:
-        """That person's account of a connection is another one now, or none: their sessions with it end."""
+        """Ends a person's sessions with the old account, when they have another one now, or none."""
         await asyncio.gather(*(server.forget(person, connection) for server in self._servers.values()))
 
     def _status_of(self, name: str) -> ServerStatus:
@@ -183,7 +183,7 @@ def _server(
 
 
 LOOK_UP_SECONDS = 15.0
-"""That a server is given to say what its tools are."""
+"""Seconds within which a server has to list its tools."""
 
 
 async def look_up(name: str, config: ToolServersConfig) -> Tool | None:
@@ -215,7 +215,7 @@ class SharedServer(BaseServer["Connection"]):
     def __init__(self, config: ServerConfig, common: CommonParts) -> None:
         super().__init__(config, common)
         self.tools: tuple[Tool, ...] = ()
-        """As last listed; they can be called while the state is `up`."""
+        """The tools as last listed; they can be called while the state is `up`."""
         self.withheld: tuple[str, ...] = ()
         """Sentences for operators: what was not taken of the last list, and why."""
         self._timings = common.timings

@@ -65,7 +65,7 @@ class Timings:
     ping: float = 5.0
     """Until a health check counts as failed."""
     fresh: float = 3.0
-    """That a session without a sign of life is trusted with a call that must not be made twice; after that it is pinged
+    """Seconds for which a silent session is trusted with a call that must not be made twice; after that it is pinged
     first. Below the 5 s after which common HTTP servers (uvicorn, Node) close an idle connection."""
     relist: float = 30.0
     """Until listing changed tools is given up; the old ones stay."""
@@ -83,7 +83,7 @@ class Timings:
     idle: float = 300.0
     """Until a session that is one person's is closed."""
     parked: float = 1_800.0
-    """That a call in the middle waits for its requester."""
+    """Seconds that a call in the middle waits for its requester."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ MOST_ENDED = 200
 class _Draft:
     parts: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
-    """The same, made visible once for all pages."""
+    """The parts, made visible once for all pages."""
     length: int = 0
     suspicious: int = 0
     """Characters that may be invisible."""

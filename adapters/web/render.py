@@ -291,7 +291,7 @@ def _boxes(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
 
 
 def first_part(text: str) -> str:
-    """As much of a text as a card shows at first: at most 600 characters and 12 lines."""
+    """Returns the part of a text that a card shows at first: at most 600 characters and 12 lines."""
     lines = text[: SHOWN_CHARACTERS + 1].splitlines(keepends=True)
     return "".join(lines[:SHOWN_LINES])[:SHOWN_CHARACTERS]
 

@@ -58,7 +58,8 @@ class Codes:
             return True if await self.take(tx, message) else None
 
     async def take(self, tx: Transaction, message: Message) -> bool:
-        """As `taken`, within a transaction, for a message that was not taken before. False: it is no code."""
+        """Does what `taken` does, within a transaction, for a message that was not taken before. False: it is no
+        code."""
         code = await self._told_in(tx, message.author.person_id, message.text)
         if code is None:
             return False
@@ -211,9 +212,10 @@ MOST_TRIES = 5
 _GROUP = f"[{ALPHABET}{ALPHABET.lower()}]{{4}}"
 _DASH = "[-‐‑‒–—−]"
 _WRITTEN = re.compile(rf"[\s`*_\"'“”‘’(\[]*({_GROUP})\s?{_DASH}\s?({_GROUP})[\s`*_\"'“”‘’)\].!]*")
-"""As people type it or paste it: in either case, with what chat programs and phones make of the dash and around it."""
+"""A code as people type or paste it: in upper or lower case, with what chat programs and phones make of the dash and
+around it."""
 _STANDING = re.compile(rf"(?<![^\W_])(?=({_GROUP})(?:\s?{_DASH}\s?|\s{{0,2}})({_GROUP})(?![^\W_]))")
-"""The same amid other words, also where the dash was left out. A lookahead: two that overlap are both found."""
+"""A code amid other words, also where the dash was left out. A lookahead: two that overlap are both found."""
 
 
 def new_code() -> str:

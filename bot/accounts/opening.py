@@ -64,27 +64,27 @@ class NoServices:
     """Knows no service. Fills `OutsideServices`."""
 
     def service(self, connection: str) -> Service | None:
-        """None."""
+        """Returns `None`: there are none."""
         return None
 
     def fits(self, connection: str, tokens: TokenSet) -> bool:
-        """No."""
+        """Returns false."""
         return False
 
     async def begin(self, connection: str, *, state: str, redirect_uri: str, challenge: str) -> BegunAuthorization:
-        """Raises `Unreachable`, as all of the others do."""
+        """Raises `Unreachable`."""
         _no_service()
 
     async def finish(self, connection: str, kept: Mapping[str, Any], code: str, *, issuer: str | None) -> TokenSet:
-        """As above."""
+        """Raises `Unreachable`."""
         _no_service()
 
     async def account(self, connection: str, tokens: TokenSet) -> Account:
-        """Nobody's."""
+        """Returns an account of nobody."""
         return Account()
 
     async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
-        """As above."""
+        """Raises `Unreachable`."""
         _no_service()
 
     async def revoke(self, connection: str, tokens: TokenSet) -> bool:

@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 AHEAD = 120.0
 """Seconds before they expire that tokens are refreshed, so that none expires on its way or in a long call."""
 AHEAD_SHARE = 0.25
-"""Of what they live, at most: where that is a minute, each request would ask for new ones otherwise."""
+"""Share of their lifetime, at most: where that is a minute, each request would ask for new ones otherwise."""
 USED_STEP = 60.0
 """Seconds after which it is worth a write that an account was used again."""
 
@@ -235,7 +235,7 @@ def _tokens(kept: Mapping[str, Any]) -> TokenSet:
 
 
 class ClientStore:
-    """As whom we are registered at services."""
+    """Our registrations as an OAuth client of services."""
 
     def __init__(self, database: Database, clock: Clock, sealer: Sealer) -> None:
         self._database = database

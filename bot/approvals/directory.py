@@ -61,9 +61,9 @@ class PeopleDirectory:
         self._clock = clock
         self._patience = patience
         self._addresses: dict[str, tuple[str, float]] = {}
-        """By account the address that its platform vouches for, and until when that is believed."""
+        """Account → the address that its platform vouches for, and until when that is believed."""
         self._accounts: dict[str, tuple[AccountFacts, float]] = {}
-        """The same for what else a platform said of it."""
+        """Account → what else its platform said of it, and until when that is believed."""
         self._asking: dict[_Question, asyncio.Task[_Answer]] = {}
 
     async def for_voting(self, person_id: str, approval_ids: Iterable[str]) -> Known:
@@ -182,7 +182,8 @@ class PeopleDirectory:
         return {thing: _any_of([answers[q] for q in questions if q.about == thing]) for thing in things}
 
     async def _channels(self, person_id: str, rows: Sequence[ApprovalRow]) -> Mapping[str, bool | None]:
-        """By thread id. In a direct chat with the bot there is nobody but the requester."""
+        """Thread id → whether the person is in its channel. In a direct chat with the bot there is nobody but the
+        requester."""
         async with self._database.reading() as tx:
             places = {row.thread_id: thread.place for row in rows if (thread := await threads.get(tx, row.thread_id))}
         direct = {row.thread_id: row.asked.requesters[0] == person_id for row in rows}

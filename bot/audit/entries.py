@@ -22,7 +22,7 @@ ARGUMENTS_LIMIT = 4_000
 VALUE_LIMIT = 300
 """Characters of a text within arguments that are longer than that."""
 OUTPUT_BYTES = 4_096
-"""Of the output, that its hash covers."""
+"""Bytes of the output that its hash covers."""
 LONGEST_SECRET = 4_000
 """Characters of a text that are looked through for secrets, where a call has much of it."""
 LOOKED_THROUGH = 10_000
@@ -186,7 +186,7 @@ def _texts_cut(value: Any) -> Any:
 
 
 def _beginning_of(value: Any, room: int = LOOKED_THROUGH) -> Any:
-    """As much of a large value as may be kept: the beginnings of its texts, long enough for a secret that begins in
+    """The part of a large value that may be kept: the beginnings of its texts, long enough for a secret that begins in
     what is kept of them to be seen whole; nothing of what comes when there is no more room."""
     left = room
 
@@ -287,7 +287,7 @@ def judged_again(kept: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple
 
 
 def _schema(command: str | None) -> dict[str, Any]:
-    """As much of the schema as judging looks at: whether the tool takes one command line."""
+    """The part of the schema that judging reads: whether the tool takes one command line."""
     if command is None:
         return {}
     return {"type": "object", "properties": {command: {"type": "string"}}, "required": [command]}

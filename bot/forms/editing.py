@@ -444,7 +444,7 @@ def _text(value: Any) -> str:
 
 # --------------------------------------------------------------------------------------------- inputs
 MOST_INPUTS = 100
-"""Of one form. Slack's dialogs hold 95; nobody fills in more."""
+"""Inputs of one form. Slack's dialogs hold 95; nobody fills in more."""
 _LONGEST_NAME = 100
 _LONGEST_HELP = 300
 _LONG_LINE = 120

@@ -184,7 +184,7 @@ class Moment:
         return f"{day}{self.clock}{self.seconds}{self.offset}"
 
     def local(self) -> Moment:
-        """As a picker shows it: without the offset, and without seconds that are zero."""
+        """Returns the time as a picker shows it: without the offset, and without seconds that are zero."""
         seconds = self.seconds if self.seconds.strip(":0.") else ""
         return replace(self, seconds=seconds, offset="")
 

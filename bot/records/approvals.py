@@ -53,7 +53,7 @@ class VoteRow:
     human: str | None = None
     """Who it is, the same for all accounts of one human; `None`: could not be found out."""
     authority: str = ""
-    """By which of the approvers that the policy lists they may vote, in words."""
+    """Which of the approvers that the policy lists lets them vote, in words."""
     claimed: Sequence[str] = ()
     """Addresses of the account for which nobody vouches."""
 
@@ -253,7 +253,7 @@ def _newest_approved(thread_id: str) -> sa.Select[Any]:
 
 
 def _by_id(approval_id: str) -> sa.Select[Any]:
-    """By an id that comes from outside, so that it may be a text that no database takes."""
+    """Selects by an id from outside, which may be a text that no database takes."""
     return sa.select(approvals).where(approvals.c.approval_id == storable(approval_id))
 
 
@@ -343,8 +343,8 @@ async def grants_of(tx: Transaction, person_id: str, now: float) -> Sequence[Gra
 
 
 async def listed_grants(tx: Transaction, person_id: str, now: float, longest: int) -> Sequence[tuple[GrantRow, int]]:
-    """The same for a list, each with 0, or with how many characters its arguments have as JSON when these are more than
-    `longest`: they are not read then, and empty."""
+    """Returns the standing approvals of a person for a list, each with 0, or with how many characters its arguments
+    have as JSON when these are more than `longest`: they are not read then, and empty."""
     others = [column for column in grants.c if column.name != "arguments"]
     query = sa.select(*others, *unless_longer([grants.c.arguments], longest))
     found = []

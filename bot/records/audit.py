@@ -62,7 +62,7 @@ class AuditReader:
         yield from (link for link, _ in self.dated_links(since, until))
 
     def dated_links(self, since: float | None = None, until: float | None = None) -> Iterator[tuple[Link, float]]:
-        """Likewise, each with the moment under which it is found."""
+        """Yields links as `links` does, each with the time under which it is found."""
         query = sa.select(audit).order_by(audit.c.seq).limit(AT_A_TIME)
         query = query if since is None else query.where(audit.c.at >= since)
         query = query if until is None else query.where(audit.c.at < until)

@@ -29,13 +29,13 @@ class AuthorizationRow:
     began_at: float
     ended_at: float | None = None
     settled_key: str | None = None
-    """Of the code entry that finished it."""
+    """Key of the code entry that finished it."""
     link_hash: str | None = None
     sealed_link: str | None = None
     """What follows `s=` in the link."""
     link_until: float | None = None
     browser_hash: str | None = None
-    """Of the cookie of the browser in which the link was used; `None`: in none yet."""
+    """Hash of the cookie of the browser in which the link was used; `None`: in none yet."""
     step: AuthorizationStep | None = None
     state_hash: str | None = None
     sealed_step: str | None = None
@@ -50,7 +50,7 @@ class AuthorizationRow:
     code_tries: int = 0
     """Wrong codes so far."""
     code_key: str | None = None
-    """Of the code entry that was counted last."""
+    """Key of the code entry that was counted last."""
 
 
 _row = reader(AuthorizationRow)

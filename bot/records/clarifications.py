@@ -29,7 +29,7 @@ class ClarificationRow:
     """`{"text": …}` or `{"values": {…}}`."""
     settled_key: str | None
     number: int = 0
-    """Of a tool's question within its call, from 1; 0: the model asks."""
+    """Number of a tool's question within its call, from 1; 0: the model asks."""
     server: str | None = None
     """The tool server that asks; `None`: the model."""
     schema: Mapping[str, Any] | None = None

@@ -79,7 +79,7 @@ async def refuse(tx: Transaction, known: ConnectionRow) -> bool:
 
 
 async def end(tx: Transaction, connection_id: str) -> bool:
-    """Its owner disconnected it; false when it is over already."""
+    """Ends a connection that its owner disconnected; false when it had ended already."""
     statement = sa.update(connections).where(
         connections.c.connection_id == connection_id, connections.c.status != "ended"
     )
@@ -110,7 +110,7 @@ async def sealed(tx: Transaction, after: str, limit: int) -> Sequence[Connection
 
 
 async def reseal(tx: Transaction, known: ConnectionRow, sealed_tokens: str) -> bool:
-    """The same tokens, sealed with another key."""
+    """Keeps the same tokens, sealed with another key."""
     return await _changed(tx, known, {"sealed_tokens": sealed_tokens})
 
 

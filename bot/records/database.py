@@ -28,8 +28,8 @@ BUSY_SECONDS = 10.0
 BUSY_PAUSE = 0.01
 RowT = TypeVar("RowT")
 Values = Mapping[str, Any]
-"""By parameter or column. What every turn executes is written once with parameters: composing a statement anew costs
-several times what SQLite needs to execute it."""
+"""Parameter or column → value. What every turn executes is written once with parameters: composing a statement anew
+costs several times what SQLite needs to execute it."""
 
 
 @dataclass(slots=True)

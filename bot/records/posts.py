@@ -22,7 +22,7 @@ class NewPost:
     """Something the bot says. `content` is kept for plain sayings; a card is a view of its `subject`'s row."""
 
     key: str
-    """The same thing is said once, however often it is handled."""
+    """What is said under one key is said once, however often it is handled."""
     thread_id: str
     kind: str
     subject: str | None = None

@@ -88,6 +88,6 @@ async def with_links(tx: Transaction) -> Sequence[SignInRow]:
 
 
 async def reseal(tx: Transaction, known: SignInRow, sealed_link: str) -> None:
-    """The same link, sealed with another key, unless it was settled since."""
+    """Keeps the same link, sealed with another key, unless it was settled since."""
     statement = sa.update(sign_ins).where(sign_ins.c.sign_in_id == known.sign_in_id, sign_ins.c.status == OPEN)
     await tx.run(statement.values(sealed_link=sealed_link))

@@ -94,11 +94,11 @@ class _Measure:
         written = root.get("$schema", "") if isinstance(root, Mapping) else ""
         self._dialect = written if isinstance(written, str) else ""
         self._known: dict[int, tuple[int, int]] = {}
-        """By `id`: how many subschemas, in how many levels."""
+        """`id` of a subschema → how many subschemas are in it, in how many levels."""
         self._open: set[int] = set()
         self._well_formed: set[int] = set()
         self._followed: dict[int, bool] = {}
-        """By `id`: whether what applies to the same value has been followed to its end."""
+        """`id` of a subschema → whether what applies to the same value has been followed to its end."""
 
     def of(self, schema: Any) -> tuple[int, int]:
         """How many subschemas it comes to, and in how many levels."""

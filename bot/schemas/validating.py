@@ -24,12 +24,12 @@ from jsonschema.validators import create, validator_for
 from bot.schemas.measuring import referred_to
 
 STEPS = 4_000
-"""Of one validation. A step takes about 7 µs on a slow core, so that all of them stay below the 50 ms for which nothing
-from outside may hold the event loop. Seven hundred objects of two members take that many."""
+"""Steps of one validation. A step takes about 7 µs on a slow core, so that all of them stay below the 50 ms for which
+nothing from outside may hold the event loop. Seven hundred objects of two members take that many."""
 CHARACTERS_PER_STEP = 200
-"""Of a message: jsonschema writes the value into it."""
+"""Characters of an error's message that count as a step: jsonschema writes the value into it."""
 ENTRIES_PER_STEP = 8
-"""Of lists and objects that a keyword looks through."""
+"""Entries of lists and objects, visited by a keyword, that count as a step."""
 REGEX_WORK_PER_STEP = 3_000
 """Bytes of text times instructions of the pattern: what RE2 does in the worst case."""
 LARGEST_PATTERN = 1_000
@@ -89,7 +89,7 @@ class _Shared(FormatChecker):
             raise TooMuchError
 
     def check(self, instance: object, format: str) -> None:  # noqa: A002 - jsonschema's name
-        """As jsonschema wants it."""
+        """Part of jsonschema's `FormatChecker`."""
         fits = self._formats.get(format)
         if fits and isinstance(instance, str) and len(instance) <= LONGEST_FORMATTED and not fits(instance):
             raise FormatError(f"{instance!r} is not a {format!r}")

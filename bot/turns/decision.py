@@ -78,7 +78,7 @@ class TurnFacts:
     """What was being said in the thread when a stop broke it off."""
 
     progress: Progress = "not begun"
-    """Of a message: whether it is in the conversation. "given up": it is, and its turn was being ended."""
+    """Whether a message is in the conversation. "given up": it is, and its turn was being ended."""
     turn: Literal["known", "none", "lost"] = "known"
     """Whether the checkpoints know a turn of the thread. "lost": they do not, and the records do."""
     at_rest: bool = True
@@ -107,7 +107,7 @@ class TurnFacts:
     meaning: Meaning = field(default_factory=Ignored)
     """What the message means given what is open."""
     refused: TooMany | None = None
-    """Its turn may not begin: there were too many."""
+    """Set when its turn may not begin, because there were too many."""
 
 
 # ------------------------------------------------------------------------------------------------ what may be done

@@ -79,9 +79,9 @@ class EmbeddedEngine:
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
         self._begun: dict[str, str] = {}
-        """By thread, the key of what was begun there last, while there is work in it."""
+        """Thread → the key of what was begun there last, while there is work in it."""
         self._held: dict[str, asyncio.Event] = {}
-        """By thread that nothing is begun in for the moment, what tells when that is over."""
+        """Thread in which nothing may begin for the moment → the event that ends that."""
         self._again: set[str] = set()
         self._interrupted: set[str] = set()
         self._timer: asyncio.Task[None] | None = None

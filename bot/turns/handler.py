@@ -100,7 +100,7 @@ class Handling:
 
     accepted: Delivery
     delivery: Delivery
-    """The same; a message as its platform introduces it, once it has."""
+    """What is handled; a message as its platform introduces it, once it has."""
     thread: ThreadRow
     live: LiveText
     broken_off: Spoken | None
@@ -130,7 +130,7 @@ class TurnHandler:
     clock: Clock
     turn_limit: TurnLimit
     _broken_off: dict[str, Spoken] = field(default_factory=dict, init=False)
-    """By thread, what was being said when its run was broken off, until the next delivery is handled there."""
+    """Thread → what was being said when its run was broken off, until the next delivery is handled there."""
 
     async def handle(self, delivery: Delivery) -> None:
         """See a delivery through: to its effects, or to the next try, or parked.

@@ -36,7 +36,7 @@ class RecordedAnswer:
 
     answer: InterruptAnswer
     key: str | None
-    """Of the delivery or click that settled the row."""
+    """Key of the delivery or click that settled the row."""
 
 
 class OpenRequests:

@@ -41,7 +41,7 @@ Slot = tuple[str, str]
 
 
 def wire_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The same messages, fit to be sent.
+    """Returns the messages in the form that OpenAI's services take.
 
     - Call ids become `call_` and 24 hexadecimal digits of their SHA-256 (OpenAI takes 40 characters, ours are longer).
     - The answers to a message's calls follow it at once, in the order of its calls.
@@ -194,8 +194,8 @@ class _OpenAIModel(ChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *args: Any, **kwargs: Any
     ) -> ChatGenerationChunk | None:
-        """As LangChain does it, with all that the service says of the end: LangChain takes over `finish_reason` alone,
-        and gateways translate a cut answer into a proper end."""
+        """Converts a chunk as LangChain does, and keeps all that the service says of the end: LangChain takes over
+        `finish_reason` alone, and gateways translate a cut answer into a proper end."""
         generation = super()._convert_chunk_to_generation_chunk(chunk, *args, **kwargs)
         choices = chunk.get("choices")
         if generation is not None and choices and (said := _said_of_the_end(choices[0])):
@@ -435,5 +435,5 @@ class _Bounded(httpx2.AsyncByteStream):
                 raise httpx2.RemoteProtocolError("its answer is too large")
 
     async def aclose(self) -> None:
-        """As httpx2 wants it."""
+        """Part of httpx2's protocol."""
         await self._stream.aclose()

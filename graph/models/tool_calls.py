@@ -13,7 +13,8 @@ from langchain_core.messages import InvalidToolCall, ToolCall
 from graph.models.problems import ModelProblem, Trouble
 
 MAX_CHARACTERS = 1_000_000
-"""Of the arguments of one answer's calls together. Five hundred pages; a tool that wants more wants a file."""
+"""Characters of the arguments of one answer's calls together. Five hundred pages; a tool that wants more wants a
+file."""
 MAX_DEPTH = 64
 """Levels of nesting. LangGraph's checkpoints take some 250 (`ormsgpack`), and what is kept wraps arguments a few times;
 no tool's schema comes near it."""
@@ -144,7 +145,7 @@ class WrittenCall:
 
     @property
     def text(self) -> str:
-        """Its arguments as they were written."""
+        """The call's arguments as they were written."""
         return "".join(self.pieces)
 
 
@@ -155,9 +156,9 @@ class WrittenCalls:
         self._calls: list[WrittenCall] = []
         """In the order in which they began."""
         self._numbered: dict[int, WrittenCall] = {}
-        """By the service's number for them: where further pieces belong that say no more than that."""
+        """The service's number for a call → the call: some pieces name no more than the number."""
         self._identified: dict[tuple[int | None, str], WrittenCall] = {}
-        """By that number and the service's id for them."""
+        """That number and the service's id for a call → the call."""
         self._numbers: set[int | None] = set()
         """Those under which a call has begun."""
         self._alike = False

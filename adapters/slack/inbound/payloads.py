@@ -59,7 +59,7 @@ class Submission:
 
     visitor: SlackVisitor
     form: str
-    """Its callback_id."""
+    """The form's `callback_id`."""
     origin: Origin | None
     """Where it was opened; `None`: its metadata is not ours."""
     values: Payload

@@ -101,7 +101,7 @@ def _refused(status: int, error: str) -> web.Response:
 MAX_DEPTH = 64
 """How deep a payload may nest. Slack's own (a modal with its state) stay below 20."""
 MOST_FIELDS = 100
-"""Of a form. Slack's slash commands have 14."""
+"""Fields of a form-encoded body. Slack's slash commands have 14."""
 _KINDS = {
     "event_callback": ("event",),
     "block_actions": ("user", "actions"),
@@ -298,7 +298,8 @@ class _NotInstalledError(Exception):
 
 
 def _authorized_by(authorize: Authorize) -> Callable[..., Awaitable[AuthorizeResult]]:
-    """The same, but raising for a workspace we are not installed in: Bolt would apologise to its people at length."""
+    """Wraps `authorize` so that it raises for a workspace we are not installed in: Bolt would apologise to its people
+    at length."""
 
     async def authorized(enterprise_id: object, team_id: object, user_id: object) -> AuthorizeResult:
         result = await authorize(_word(enterprise_id), _word(team_id), _word(user_id))

@@ -67,11 +67,12 @@ class SlackDrafts:
         self.api = api
         self.pace = pace or SlackPace()
         self.refusals: Refusals[Where] = Refusals(clock)
-        """Of streams."""
+        """Conversations where Slack refused a stream."""
         self.status = StatusLines(api, clock, status_pace or StatusPace())
         self.orphans = Orphans(api, clock)
         self.by_message: Newest[str, Draft] = Newest(MOST_REMEMBERED)
-        """By the id of the message that the model writes, until its post is shown; perhaps those of an earlier try."""
+        """Drafts by the id of the message that the model writes, until its post is shown; perhaps of an earlier try
+        too."""
         self._open: dict[Draft, SlackLocation] = {}
         """The oldest first."""
         self._posting: Counter[SlackLocation] = Counter()

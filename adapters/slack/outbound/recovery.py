@@ -41,7 +41,7 @@ class Orphan:
 
     ts: str
     text: str
-    """As far as it goes."""
+    """The message's text, as far as Slack gives it."""
     streaming: bool
 
 
@@ -51,7 +51,7 @@ class Finder:
     def __init__(self, api: WebApi) -> None:
         self._api = api
         self._ourselves: dict[str, tuple[str, str]] = {}
-        """By workspace, the bot's ids as the author of messages: as a user and as a bot."""
+        """Workspace → the bot's ids as the author of messages: as a user and as a bot."""
 
     async def parts(self, post: Post, in_use: Container[str] = ()) -> list[str]:
         """Timestamps of the messages that show (a part of) a post, oldest first; without any, that of a draft of it

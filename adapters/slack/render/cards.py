@@ -100,7 +100,7 @@ def in_their_words(view: ApprovalView) -> list[Block]:
 def unseen_note(
     view: ApprovalView | OutcomeView | GrantView, shown: Excerpt, advice: str = "“Show all” has everything."
 ) -> list[Block]:
-    """Beside the buttons: what of the arguments is not on the card letter by letter, if anything."""
+    """Returns what stands beside the buttons: which arguments are not on the card letter by letter, if any."""
     unseen = unseen_in_words(view, shown.unseen, advice)
     return [context(plain(unseen))] if unseen else []
 
@@ -372,7 +372,7 @@ def _label(name: str) -> Block:
 
 
 def summary(pairs: Sequence[tuple[str, str]]) -> list[Block]:
-    """The same as elements of a rich text, one line each, where columns would take too much space."""
+    """Returns the pairs as elements of a rich text, one line each, where columns would take too much space."""
     return [element for label, value in pairs for element in (run(f"\n{label}: ", "bold"), run(value))]
 
 

@@ -49,7 +49,7 @@ LONGEST_METADATA = 3_000
 _TITLE = 24
 """Characters of a modal's title and of its buttons (Slack)."""
 _MOST_BYTES = 200_000
-"""Of all of them as JSON (Slack: a view has 250 KB)."""
+"""Bytes of all inputs as JSON (Slack: a view has 250 KB)."""
 _CALL_ARGUMENTS = 10
 _CALL_VALUE = 150
 _NAME = 150

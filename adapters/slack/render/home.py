@@ -110,11 +110,11 @@ def _disconnect(view: ConnectionView) -> Block:
 Link = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
 _BLOCKS_IN_ALL = 85
-"""Of all entries on the App Home; with headings fewer than 100 (Slack)."""
+"""Blocks of all entries on the App Home; with headings fewer than 100 (Slack)."""
 _BYTES_IN_ALL = 210_000
-"""Of all entries as JSON (Slack: a view has 250 KB)."""
+"""Bytes of all entries as JSON (Slack: a view has 250 KB)."""
 _SHARES = (0.4, 0.2, 0.12, 0.15, 0.13)
-"""Of each group."""
+"""Share of each group in these blocks and bytes."""
 _ARGUMENTS = 5
 _VALUE = 200
 _QUESTION = 300

@@ -37,7 +37,7 @@ MOST_CHECKBOXES = 10
 LONGEST_OPTION = 75
 """Characters of an option's text (Slack)."""
 _MOST_BYTES = 200_000
-"""Of all inputs as JSON (Slack: a view has 250 KB)."""
+"""Bytes of all inputs as JSON (Slack: a view has 250 KB)."""
 _HINT = 600
 _USER = re.compile(r"[UW][A-Z0-9]{1,30}")
 _CHANNEL = re.compile(r"[CG][A-Z0-9]{1,30}")

@@ -94,9 +94,9 @@ def words(elements: Iterable[Block]) -> str:
 # Slack's `table` blocks, or preformatted text where they do not fit.
 MOST_ROWS = 100
 MOST_COLUMNS = 20
-"""Of a table (Slack)."""
+"""Columns of a table (Slack)."""
 MOST_TABLE_CHARACTERS = 9_500
-"""Of all cells of a table together (Slack: 10,000)."""
+"""Characters of all cells of a table together (Slack: 10,000)."""
 
 
 def table_blocks(grid: Grid) -> tuple[Block, ...]:

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 MOST_QUOTES = 50
 """Messages."""
 MOST_CHARACTERS = 8_000
-"""Of all quotes together."""
+"""Characters of all quotes together."""
 PAGE = 200
 """Messages asked for at once (Slack: "no more than 200" is recommended)."""
 MOST_PAGES = 10

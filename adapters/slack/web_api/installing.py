@@ -321,7 +321,7 @@ class _TidyStates(AsyncOAuthStateStore):
 
 
 def _moment(seconds: float) -> datetime:
-    """As the SDK keeps it: UTC, without saying so."""
+    """Returns a time as the SDK keeps it: in UTC, without a zone."""
     return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
 

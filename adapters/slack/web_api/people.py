@@ -43,7 +43,7 @@ class _UserInfo:
     team: str
     organisation: str
     teams: frozenset[str]
-    """Of the organisation: the workspaces this person is a member of."""
+    """The workspaces of the organisation that this person is a member of."""
     machine: bool
     gone: bool
     guest: bool

@@ -1,4 +1,4 @@
-"""As whom we speak in a workspace, with which token, and how the connection to it begins."""
+"""The bot's user and token in each workspace, and how the connection to it begins."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Bot:
     team: str
     token: str = field(repr=False)
     bot_user: str
-    """Its user id, as in mentions."""
+    """The bot's user id, as in mentions."""
     bot_id: str
     name: str
-    """Of the workspace."""
+    """Name of the workspace."""
     url: str
-    """Of the workspace, with a slash at the end: permanent links begin with it."""
+    """Address of the workspace, with a slash at the end: permanent links begin with it."""
 
 
 class OneToken:

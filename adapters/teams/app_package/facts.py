@@ -35,15 +35,15 @@ class AppFacts:
     """One installation of the app."""
 
     app_id: str
-    """Of the bot, and of the Teams app as well: there is one bot to an app."""
+    """Id of the bot, and of the Teams app as well: there is one bot to an app."""
     public_url: str
     """Where people reach the server, for sign-ins."""
     name: str
     developer: str
     website: str
-    """Of whoever runs the bot; Teams wants one, and shows it in the app's details."""
+    """Address of whoever runs the bot; Teams wants one, and shows it in the app's details."""
     version: str
-    """Of the Teams app, `1.2.3`: Teams takes a changed package only with a higher one."""
+    """Version of the Teams app, `1.2.3`: Teams takes a changed package only with a higher one."""
 
 
 def facts_of(variables: Mapping[str, str], version: str | None = None) -> AppFacts:

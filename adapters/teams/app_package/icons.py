@@ -43,7 +43,7 @@ SIGNATURE = Stroke(((9.0, 25.4), (23.0, 25.4)), width=2.0)
 FAINT = 0.55
 """Opacity of the signature where there are colours."""
 _MIDDLE = (16.0, 17.4)
-"""Of the two strokes together."""
+"""Middle of the two strokes together."""
 
 
 def colour_icon() -> bytes:

@@ -23,7 +23,7 @@ message, so that a reply to it needs no mention
 (https://learn.microsoft.com/microsoftteams/platform/bots/how-to/conversations/channel-messages-with-rsc)."""
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The same moment in every package, so that the same input makes the same bytes."""
+"""The modification time of all files in every package, so that the same input makes the same bytes."""
 
 
 def manifest_of(facts: AppFacts) -> Json:
@@ -41,7 +41,8 @@ def manifest_of(facts: AppFacts) -> Json:
 
 
 def hearing_everything(manifest: Json) -> Json:
-    """The same app, asking for the permissions that make mentions unnecessary where somebody grants them."""
+    """Returns the manifest of the same app, asking for the permissions that make mentions unnecessary where somebody
+    grants them."""
     permissions = [{"name": name, "type": "Application"} for name in READ_WITHOUT_MENTION]
     return {
         **manifest,

@@ -53,7 +53,7 @@ class Opened:
 
     conversation: str
     activity_id: str = ""
-    """Of the message it was begun with, if any."""
+    """Id of the message that began it, if there was one."""
 
 
 class Line(NamedTuple):

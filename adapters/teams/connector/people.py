@@ -68,7 +68,7 @@ class _RosterEntry:
     refusal: str
     """Why they may not use the bot; empty: they may."""
     email: str = ""
-    """As their own tenant vouches for it."""
+    """The address, where their own tenant vouches for it."""
 
 
 class TeamsPeople:

@@ -65,7 +65,7 @@ def tokens_for(
 
 
 class NoTokens:
-    """As whom local clients are spoken to: as nobody. The methods are those of `BotTokens`."""
+    """Stands in for `BotTokens` where local clients are called: no request carries a token."""
 
     connected = True
     failure = ""
@@ -162,7 +162,7 @@ class BotTokens:
 
 
 ConnectorTokens = BotTokens | NoTokens
-"""As whom the Bot Connector is spoken to."""
+"""Where the tokens of requests to the Bot Connector come from."""
 
 
 def _again(failure: CallFailed) -> CallFailed:
@@ -206,8 +206,8 @@ def bots_tenant(config: TeamsConfig) -> str:
 
 
 def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) -> Ask:
-    """By the app's secret (OAuth client credentials), for the service `resource`, such as
-    `https://api.botframework.com`."""
+    """Returns what asks for a token with the app's secret (OAuth client credentials), for the service `resource`, such
+    as `https://api.botframework.com`."""
     url = f"{config.cloud.login_url.rstrip('/')}/{quote(tenant, safe='')}/oauth2/v2.0/token"
     form = {
         "grant_type": "client_credentials",
@@ -228,8 +228,8 @@ def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) 
 def with_managed_identity(
     config: TeamsConfig, http: Http, environ: Mapping[str, str], clock: Clock, *, resource: str
 ) -> Ask:
-    """By the identity that the machine has, for the service `resource`: App Service and Container Apps
-    (`IDENTITY_ENDPOINT`, `IDENTITY_HEADER`), else the metadata service of virtual machines.
+    """Returns what asks for a token with the identity that the machine has, for the service `resource`: App Service and
+    Container Apps (`IDENTITY_ENDPOINT`, `IDENTITY_HEADER`), else the metadata service of virtual machines.
 
     https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
     """

@@ -38,7 +38,7 @@ class TeamsClick:
 
     visitor: TeamsVisitor
     action: str
-    """Its name in `actions`; empty: it is no button of ours."""
+    """The button's name in `actions`; empty: it is no button of ours."""
     subject: str
     """Id of what it is about; empty when it is none of ours."""
     data: Mapping[str, Any]

@@ -68,7 +68,7 @@ class TeamsVisitor:
 
     @property
     def person(self) -> Person:
-        """As the activity describes them; not looked up."""
+        """Returns the person as the activity describes them; nothing is looked up."""
         caller = self.caller
         return Person(person_id(caller.tenant, caller.user), caller.name, caller.time_zone, caller.locale)
 

@@ -52,7 +52,7 @@ class AnswerDraft:
     is_complete: bool = False
     """The model has gone on to something else."""
     is_over: bool = False
-    """Its post is being shown, or nothing more can be shown of it before."""
+    """Whether its post is being shown, or nothing more of the draft can be shown before."""
     stream: TeamsStream | None = None
     shown_as: Activity | None = None
     """The message that its stream has become, ahead of the post."""
@@ -84,7 +84,7 @@ class TeamsLiveAnswer:
         self._pace = drafts.pace
         self._place = place
         self._answers: dict[str, AnswerDraft] = {}
-        """By the ids of the messages that the model writes."""
+        """Drafts by the ids of the messages that the model writes."""
         self._status = ""
         self._is_busy = False
         self._type_at = 0.0
@@ -283,7 +283,7 @@ class TeamsDrafts:
         """Conversations in which streams were refused."""
         self._lines: dict[str, ConversationLock] = {}
         self._answers: Newest[str, AnswerDraft] = Newest(MOST_REMEMBERED)
-        """By the ids of the messages that the model writes, until their posts are shown."""
+        """Drafts by the ids of the messages that the model writes, until their posts are shown."""
         self._working: dict[asyncio.Task[None], TeamsLiveAnswer] = {}
         self._sweeps = BackgroundTasks(PLATFORM)
         self._closed = False

@@ -60,7 +60,7 @@ class TeamsPostSender:
         self._private = private
         self._sign_in_link = sign_in_link
         self._begun: Newest[str, Reference] = Newest(MOST_REMEMBERED)
-        """By post id, the references of posts as far as this process has shown them."""
+        """Post id → reference, as far as this process has shown the post."""
 
     async def send(self, post: Post) -> Reference:
         """Show a post for the first time; in place of its draft, where there is one. Raises `PostFailed`."""

@@ -127,8 +127,8 @@ class TeamsPrivateMessages:
     async def write(
         self, location: TeamsLocation, person: str, activities: Sequence[Activity], *, address: str = ""
     ) -> dict[str, Any]:
-        """The same for several messages, all by the same way; what is needed to change them. Raises `CallFailed`
-        where the last way failed."""
+        """Shows several messages to one person, all in the same way; returns what is needed to change them. Raises
+        `CallFailed` where the last way failed."""
         user = user_of(person)
         if is_chat_with(location, person):
             parts = [await self._post(location, activity) for activity in activities]

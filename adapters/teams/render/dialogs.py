@@ -362,7 +362,7 @@ def disconnect_dialog(view: ConnectionView) -> Dialog:
 # ------------------------------------------------------------------ all arguments of a call
 
 PAGE_BYTES = 20 * 1024
-"""Of what is on a page of the dialog that shows everything, so that there is space around it."""
+"""Bytes on one page of the dialog that shows everything, so that there is space around it."""
 _BOX_BYTES = 9 * 1024
 _AROUND = 200
 """Bytes that a box takes without its text."""

@@ -18,7 +18,7 @@ _ACTIVE = re.compile(r"(?<=\])\(|[\\`*\[\]~|<]|(?<![^\W_])_|_(?![^\W_])|&(?=#?[A
 
 The bracket after `]` is escaped too, because older Teams apps take no notice of a backslash before `]`."""
 _ACTIVE_IN_MESSAGES = re.compile(r"(?<=\])\(|[\\`*\[\]~|]|(?<![^\W_])_|_(?![^\W_])")
-"""The same, without what becomes an entity."""
+"""`_ACTIVE` for messages, without what `escape_message` writes as an entity."""
 _MAY_BE_ACTIVE = re.compile(r"[\\`*\[\]~|_]")
 _LINE_START = re.compile(
     r"^(?P<before> *[0-9]{1,9}(?=[.)](?:\s|$))| *(?=>|=|#{1,6}(?:\s|$)|[-+](?:[\s-]|$)|:-))(?P<sign>\S)", re.MULTILINE
@@ -232,14 +232,14 @@ def people_picker(name: str, title: str) -> Element:
 
 
 def needed(*, required: bool) -> Element:
-    """That an input has to be filled in, and what is said when it is not."""
+    """Returns the properties that say that an input has to be filled in, and what is said when it is not."""
     return {"isRequired": True, "errorMessage": "This is needed."} if required else {}
 
 
 # ------------------------------------------------------ size: a card is never larger than Teams takes
 
 MAX_CARD_BYTES = 28 * 1024
-"""Of a card or a dialog as JSON (Teams: 28 KB)."""
+"""Bytes of a card or a dialog as JSON (Teams: 28 KB)."""
 _SHARES = (1.0, 0.5, 0.25, 0.12, 0.05)
 
 

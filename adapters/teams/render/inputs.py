@@ -16,9 +16,10 @@ from bot.forms.values import LONGEST_TEXT
 from graph.interrupts import FieldType, FormField
 
 _MOST_BYTES = 14 * 1024
-"""Of all inputs as JSON with the form's own values, so that there is space for what people type and for mistakes."""
+"""Bytes of all inputs as JSON with the form's own values, so that there is space for what people type and for
+mistakes."""
 _MOST_TYPED_BYTES = 19 * 1024
-"""Of all inputs with what people typed, when they are shown again."""
+"""Bytes of all inputs with what people typed, when they are shown again."""
 _HINT = 300
 _MOST_OPTIONS = 100
 """Options of a menu; people type to find one among more."""
@@ -49,7 +50,8 @@ def inputs(form: Form) -> forms.DrawnForm[Elements]:
 
 
 def filled(made: forms.DrawnForm[Elements], values: Mapping[str, Any]) -> tuple[DrawnInput, ...]:
-    """The same inputs with what was typed into them, where a card holds that; a text that is too long is lost."""
+    """Returns the inputs of a form with what was typed into them, where a card holds that; a text that is too long is
+    lost."""
     left = _MOST_TYPED_BYTES - sum(_weight(each.input) for each in made.drawn)
     shown: list[DrawnInput] = []
     for each in made.drawn:

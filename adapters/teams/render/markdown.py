@@ -50,7 +50,7 @@ class Citations:
         self._names: list[str] = []
 
     def copy(self) -> Citations:
-        """The same sources, apart from these."""
+        """Returns a copy that changes independently."""
         made = Citations()
         made._numbers, made._names = dict(self._numbers), list(self._names)
         return made
@@ -200,7 +200,7 @@ class AnswerPart:
 
     written: Written
     plain: str
-    """The same without styles, for when it has to be torn."""
+    """The text without styles, for when it has to be cut."""
     gap: str = "\n\n"
     """What separates it from the piece before it."""
     is_code: bool = False

@@ -56,7 +56,7 @@ _LISTED = 12
 _ENTRY_BYTES = 2_600
 ACCOUNTS = "Your accounts"
 _SHARES = (0.35, 0.2, 0.15, 0.15, 0.1)
-"""Of a card, for each group."""
+"""Share of each group in a card."""
 _ARGUMENTS = 5
 _VALUE = 120
 _QUESTION = 300
@@ -173,7 +173,7 @@ def message_link(shown: Shown) -> str:
 
 _SCOPES = 300
 _LIST_BYTES = MAX_CARD_BYTES - 2_000
-"""Of all entries, so that there is space around them."""
+"""Bytes of all entries, so that there is space around them."""
 NONE = "You have connected no account. I ask you for one when a tool needs it."
 
 

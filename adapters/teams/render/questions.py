@@ -34,7 +34,7 @@ _HEADING = 150
 _MOST_INPUTS = 4
 """Inputs of a question on its card, since others read there too; more are in a dialog."""
 _INPUT_BYTES = 8 * 1024
-"""Of those inputs as JSON."""
+"""Bytes of those inputs as JSON."""
 _ENDS = {
     "answered": "Answered.",
     "declined": "Declined: the tool was told no.",
