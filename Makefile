@@ -43,7 +43,7 @@ test-long: .venv/.for-working ## Run all tests, with many random kills and examp
 
 # Without the tests in a browser and those that kill the process: what they reach is reached by others too.
 coverage: .venv/.for-working ## Run the tests that stay in one process, and fail below 97 % of the core's branches
-	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not browser and not kills" --cov --cov-report=term
+	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not browser and not kills and not timed" --cov --cov-report=term
 
 lint: .venv/.for-working ## Check style, types and the arrows between the packages
 	$(IN_VENV) -m ruff check .

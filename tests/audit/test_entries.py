@@ -141,6 +141,7 @@ def test_what_takes_long_to_look_through_is_large(many: Any) -> None:
     assert not exceeds({"a": ["some words"] * 50, "b": "word " * 1_000})
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("unit", ["\uff50\uff41\uff53\uff53\uff1d", '\\"', "https://a:b@", "password=abc123 "])
 def test_rule_13_a_call_that_is_made_to_take_long_holds_up_nobody(unit: str) -> None:
     arguments = {f"a{number}": unit * (3_900 // len(unit)) for number in range(5)}

@@ -215,6 +215,7 @@ def test_a_masked_json_line_is_still_json(secret: str, text: str) -> None:
 HOSTILE = ["https://a:b@", ".a", "http://", "eyJaaaaaaaa-", "GET /", "\uff50\uff41\uff53\uff53\uff1d", '\\"']
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("unit", HOSTILE)
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_rule_13_a_line_that_is_made_to_take_long_does_not(unit: str, form: Any) -> None:

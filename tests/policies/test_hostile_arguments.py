@@ -128,6 +128,7 @@ COSTLY: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("arguments", COSTLY.values(), ids=COSTLY)
 def test_what_takes_too_long_to_read_is_not_known(arguments: dict[str, Any]) -> None:
     rules = a_policy(*RULES)
