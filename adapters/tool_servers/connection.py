@@ -379,7 +379,7 @@ async def open_session(
     Raises whatever the transport raises (`OSError` for a program that cannot be started, exception groups).
     """
     settings: dict[str, Any] = {
-        "message_handler": partial(_on_message, signals),
+        "message_handler": _MessageHandler(server.name, signals),
         "logging_callback": partial(_on_log, server, bearer, mask),
         "elicitation_callback": _cancel,
         "client_info": types.Implementation(name="countersign", version="0.1.0"),
@@ -424,13 +424,24 @@ async def _cancel(_context: object, _params: types.ElicitRequestParams) -> types
     return types.ElicitResult(action="cancel")
 
 
-async def _on_message(signals: Signals, message: object) -> None:
-    if isinstance(message, types.ServerNotification) and isinstance(message.root, types.ToolListChangedNotification):
-        signals.tools_changed()
-    elif isinstance(message, types.ServerNotification) and isinstance(message.root, types.ElicitCompleteNotification):
-        signals.completed(message.root.params.elicitationId)
-    elif isinstance(message, Exception):
-        log.warning("tool_server_sent_no_message", error=type(message).__name__)
+class _MessageHandler:
+    """Handles what a server sends that is no answer. Of what is no message either, only the first is logged: a server
+    may send a hundred of them in a second, for ever."""
+
+    def __init__(self, server: str, signals: Signals) -> None:
+        self._server = server
+        self._signals = signals
+        self._said = False
+
+    async def __call__(self, message: object) -> None:
+        notification = message.root if isinstance(message, types.ServerNotification) else None
+        if isinstance(notification, types.ToolListChangedNotification):
+            self._signals.tools_changed()
+        elif isinstance(notification, types.ElicitCompleteNotification):
+            self._signals.completed(notification.params.elicitationId)
+        elif isinstance(message, Exception) and not self._said:
+            self._said = True
+            log.warning("tool_server_sent_no_message", server=self._server, error=type(message).__name__)
 
 
 async def _on_log(

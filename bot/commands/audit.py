@@ -78,7 +78,7 @@ def _is_found_under(link: Link, at: float) -> bool:
         entry = json.loads(link.entry)
         key = key_of(entry["call"], entry["attempt"], entry["status"], entry["settled"], entry["at"])
         return bool(in_utc(at) == entry["at"] and link.key == key)
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return False
 
 
@@ -117,7 +117,7 @@ def entry_in(link: Link) -> dict[str, Any] | None:
     """What an entry says; `None`: it was changed and cannot be read."""
     try:
         entry = json.loads(link.entry)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 

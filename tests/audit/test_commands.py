@@ -106,6 +106,7 @@ def test_an_empty_log_verifies(command: Command) -> None:
         ("UPDATE audit SET seq = 9 WHERE seq = 2", "entry 2 is missing"),
         ("UPDATE audit SET seq = -1 WHERE seq = 2", "entry -1 is out of order: it was entry 2"),
         ("UPDATE audit SET entry = CAST(x'ff00fe' AS TEXT) WHERE seq = 2", "entry 2 was changed"),
+        ("UPDATE audit SET entry = replace(hex(zeroblob(9999)), '00', '[') WHERE seq = 2", "entry 2 was changed"),
         ("UPDATE audit SET hash = x'00' WHERE seq = 2", "entry 2 was changed"),
         ("UPDATE audit SET at = at - 86400 WHERE seq = 2", "entry 2 is kept under another moment"),
         ("UPDATE audit SET at = 'long ago' WHERE seq = 2", "entry 2 is kept under another moment"),

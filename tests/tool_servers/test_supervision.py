@@ -189,9 +189,13 @@ async def test_an_error_of_the_protocol_is_a_failure(tmp_path: Path, code: int) 
         assert got == Failed("odd reported an error: No way.")
 
 
-async def test_noise_between_the_messages_does_no_harm(tmp_path: Path) -> None:
-    async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
-        assert await call(servers, "odd__noise") == Succeeded("after the noise")
+async def test_noise_between_the_messages_does_no_harm_and_is_logged_once(tmp_path: Path) -> None:
+    """Rule 13: a server may send nothing but noise for ever."""
+    with capture_logs() as logs:
+        async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
+            assert await call(servers, "odd__noise") == Succeeded("after the noise")
+    said = [each["server"] for each in logs if each["event"] == "tool_server_sent_no_message"]
+    assert said == ["odd"]
 
 
 async def test_an_answer_that_makes_no_sense_leaves_the_call_open(tmp_path: Path) -> None:
