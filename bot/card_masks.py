@@ -153,7 +153,7 @@ def unseen_in_words(view: ApprovalView | OutcomeView | GrantView, left_out: str,
     """Returns what of a call a card does not show letter by letter, as sentences; empty when it shows all of it.
 
     Args:
-        left_out: what is not on the card for want of room, in words; empty: nothing.
+        left_out: what is not on the card for lack of space, in words; empty: nothing.
         advice: a sentence on where all of that is.
     """
     if view.unread:

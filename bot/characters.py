@@ -1,8 +1,8 @@
 """Characters that cannot be seen, or cannot be told from others.
 
-*Unseen*: default-ignorable and format characters, controls and towers of combining marks, unless a script or an emoji
-needs them where they stand. Sources: Unicode 15.1 `Default_Ignorable_Code_Point`, UAX #31 section 2.3 (joiners in
-context), UTS #51 (emoji sequences).
+*Unseen*: default-ignorable and format characters, controls and many combining marks on one letter, unless a script or
+an emoji needs them where they stand. Sources: Unicode 15.1 `Default_Ignorable_Code_Point`, UAX #31 section 2.3 (joiners
+in context), UTS #51 (emoji sequences).
 
 *Alike*: `reads_one_way` goes by a list of what is clear rather than of what deceives (Unicode has thousands of those,
 UTS 39): ASCII, the letters of European languages, Chinese, Japanese and Korean, some punctuation and pictures. Cyrillic
@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 
 MOST_STACKED_MARKS = 8
-"""Combining marks on one letter. The scripts of the world need up to five or so; towers of them hide other lines."""
+"""Combining marks on one letter. The scripts of the world need up to five or so; many of them cover other lines."""
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _KEYCAP = "\u20e3"
 _LOOK_BACK = 3
@@ -64,8 +64,9 @@ _LONGEST_FLAG = 7
 
 def unseen_in(text: str) -> Iterator[tuple[int, int]]:
     """Yields from where to where characters stand that are to be marked, in order: those that a reader would not see,
-    and marks that are stacked into towers. Linear in time; text without any such character costs next to nothing."""
-    for found in _patterns().needs_a_look.finditer(text, _first_odd(text)):
+    and combining marks beyond `MOST_STACKED_MARKS`. Linear in time; text without any such character costs next to
+    nothing."""
+    for found in _patterns().needs_a_check.finditer(text, _first_odd(text)):
         (start, end), run = found.span(), found[0]
         earlier, after = text[max(start - _LOOK_BACK, 0) : start], text[end : end + 1]
         if len(run) <= _SHORT_RUN:
@@ -85,8 +86,8 @@ def _unseen_in_short_run(earlier: str, run: str, after: str) -> tuple[tuple[int,
 
 
 def _unseen_in_run(earlier: str, run: str, after: str) -> Iterator[tuple[int, int]]:
-    """What is to be marked of characters that need a look; `earlier`: the three before them, `after`: the one behind
-    them. No other matters: what is kept for others' sake is kept for its neighbours."""
+    """What is to be marked of characters that have to be checked; `earlier`: the three before them, `after`: the one
+    behind them. No other matters: what is kept for others' sake is kept for its neighbours."""
     text = earlier + run + after
     stacked, is_unseen, since = 0, False, 0
     for index, character in enumerate(run):
@@ -105,7 +106,7 @@ def _unseen_in_run(earlier: str, run: str, after: str) -> Iterator[tuple[int, in
 
 
 class CleanParts:
-    """Which parts of a text `unseen_in` finds nothing in, by a quick look: "no" may be wrong, "yes" never is.
+    """Which parts of a text `unseen_in` finds nothing in, by a quick check: "no" may be wrong, "yes" never is.
 
     Of parts that are asked for from left to right each character is looked at once, however often the parts overlap.
     """
@@ -160,20 +161,20 @@ class _Patterns:
     odd: re.Pattern[str]
     """A character that a reader would not see, unless its neighbours say otherwise, or a mark on another."""
     counted: re.Pattern[str]
-    """One of the former, or one of a tower of the latter."""
-    needs_a_look: re.Pattern[str]
-    """Runs of the former with the marks around them, and towers."""
+    """One of the former, or more marks on one letter than `MOST_STACKED_MARKS`."""
+    needs_a_check: re.Pattern[str]
+    """Runs of the former with the marks around them, and too many marks on one letter."""
 
 
 @lru_cache(maxsize=1)
 def _patterns() -> _Patterns:
     suspicious = f"{_class_of(lambda code: is_suspicious(chr(code)))}{_BEYOND}"
     marks = _class_of(lambda code: _kind_of(chr(code))[0] and not is_suspicious(chr(code)))
-    tower = f"[{marks}]{{{MOST_STACKED_MARKS + 1}}}"
+    stacked = f"[{marks}]{{{MOST_STACKED_MARKS + 1}}}"
     return _Patterns(
         odd=re.compile(f"[{suspicious}{marks}]"),
         counted=re.compile(f"[{suspicious}]|(?<=[{marks}]{{{MOST_STACKED_MARKS}}})[{marks}]"),
-        needs_a_look=re.compile(f"[{marks}]*+[{suspicious}][{suspicious}{marks}]*+|{tower}[{marks}]*+"),
+        needs_a_check=re.compile(f"[{marks}]*+[{suspicious}][{suspicious}{marks}]*+|{stacked}[{marks}]*+"),
     )
 
 

@@ -283,7 +283,7 @@ class ApprovalView:
     handed_to: tuple[str, ...] = ()
     """Names of the people who were asked to decide by somebody else who may."""
     masks: int = 0
-    """How many secrets are masked in it: whoever may decide can look at them."""
+    """How many secrets are masked in it: whoever may decide can see them."""
     fingerprint: str = ""
     """Short keyed fingerprint of the whole call, shown wherever the card does not show the call letter by letter."""
     exact: bool = True

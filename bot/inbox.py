@@ -56,7 +56,7 @@ class Inbox:
         for no record, model or log.
 
         Returns False when it was accepted before, or is none of the bot's business: not addressed to it, and not by
-        somebody it is talking with there. Raises what the database raises; then nothing was kept.
+        somebody it is in a conversation with there. Raises what the database raises; then nothing was kept.
         """
         if (taken := await self._codes.taken(message)) is not None:
             return taken
@@ -234,7 +234,7 @@ class Acceptance:
         thread = await thread_for(tx, message, now, quiet_seconds=self._quiet_seconds)
         thread_id = thread.thread_id
         if not message.addressed and not await is_with_us(tx, thread_id, message.author.person_id):
-            return Accepted("", is_new=False)  # people talking to each other: not ours to keep
+            return Accepted("", is_new=False)  # people write to each other: not ours to keep
         is_new = await deliveries.add(tx, message_delivery(message, thread, now))
         if is_new:
             requester = message.author.person_id if message.addressed else None

@@ -96,7 +96,7 @@ class AttemptLedger:
         return AttemptUnknown(attempt, outcome.text, outcome.owner)
 
     async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> Existing:
-        """Records that a call which was sent, and put a question, waits for the answer no more, and asks its requester
+        """Records that a call which asked something no longer waits for the answer, and asks its requester
         what came of it. Returns what is known instead when it has ended meanwhile."""
         async with self._database.writing() as tx:
             latest = await attempts.latest(tx, record.call_id)

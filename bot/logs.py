@@ -209,10 +209,10 @@ class _LineMask:
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
-        self._room = MOST_LOOKED_THROUGH
+        self._space_left = MOST_LOOKED_THROUGH
 
     def within(self, value: Any) -> Any:
-        """The value without secrets, and without what there is no room for."""
+        """The value without secrets, and without what exceeds the line's limit."""
         match value:
             case None | bool() | int() | float():
                 return value
@@ -220,19 +220,19 @@ class _LineMask:
                 shown: dict[Any, Any] = {}
                 # The short values first, so that what is left out is of the long ones.
                 for key in sorted(value, key=lambda key: len(value[key]) if isinstance(value[key], str) else 0):
-                    if self._room <= 0:
+                    if self._space_left <= 0:
                         break
-                    self._room -= len(str(key)[:_LONGEST_WORD]) + 1
+                    self._space_left -= len(str(key)[:_LONGEST_WORD]) + 1
                     shown[key] = self.within(value[key])
                 return {self._mask(str(key)[:_LONGEST_WORD]): shown[key] for key in value if key in shown}
             case list() | tuple() | set() | frozenset():
-                return [self.within(inner) for inner in value if self._room > 0]
+                return [self.within(inner) for inner in value if self._space_left > 0]
             case _:
                 return self._text(str(value))
 
     def _text(self, text: str) -> str:
-        shown = _shortened(text, max(self._room, 0))
-        self._room -= len(shown)
+        shown = _shortened(text, max(self._space_left, 0))
+        self._space_left -= len(shown)
         return self._mask(shown)
 
 

@@ -41,7 +41,7 @@ SHOWN = 300
 RECENT = 10
 """Outcomes that an overview shows."""
 LISTED = 16
-"""Entries of each other kind that an overview has; no platform has room for more."""
+"""Entries of each other kind that an overview has; no platform has space for more."""
 MOST_TOGETHER = 40
 """Approvals that can be decided with one click."""
 LONGEST_LISTED = 20_000

@@ -58,9 +58,9 @@ _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 def visible(text: str) -> str:
     """Returns the text with everything that cannot be seen made visible: U+202E becomes `⟨U+202E⟩`.
 
-    Marked are bidirectional controls, zero-width and other invisible characters, control characters except newline
-    and tab, and towers of combining marks. Joiners and variation selectors stay where a script or an emoji needs
-    them; `\\r\\n` becomes `\\n`. Doing it twice changes nothing more.
+    Marked are bidirectional controls, zero-width and other invisible characters, control characters except newline and
+    tab, and too many combining marks on one letter. Joiners and variation selectors stay where a script or an emoji
+    needs them; `\\r\\n` becomes `\\n`. Doing it twice changes nothing more.
     """
     return _visible_beginning(text, len(text) * LONGEST_WIDENING)[0]
 
@@ -98,9 +98,9 @@ def _visible_beginning(text: str, most: int) -> tuple[str, int]:
         shown.append(text[done:start])
         length += start - done + len(marked)
         if length > most:
-            room = most - (length - len(marked))
-            # As many marks as there is room for, with the one that goes beyond it.
-            count = next(number for number, size in enumerate(accumulate(map(len, marks)), 1) if size > room)
+            space_left = most - (length - len(marked))
+            # As many marks as there is space for, with the one that goes beyond it.
+            count = next(number for number, size in enumerate(accumulate(map(len, marks)), 1) if size > space_left)
             return "".join([*shown, *marks[:count]]), len(text) - start - count
         shown.append(marked)
         done = end
@@ -118,7 +118,7 @@ def _mark(character: str) -> str:
 def shorten(text: str, limit: int, unseen: int = 0) -> str:
     """Returns at most `limit` code points of a text; what is left out is counted: "… (1,234 more characters)".
 
-    Where the limit leaves no room for the count, an ellipsis alone says that something is missing.
+    Where the limit leaves no space for the count, an ellipsis alone says that something is missing.
 
     Args:
         unseen: characters that follow and are not in `text` at all.
@@ -169,17 +169,17 @@ def visible_excerpt(text: str, limit: int, lines: int) -> tuple[str, bool]:
 def beginning_of_list(texts: Sequence[str], separator: str, limit: int) -> tuple[str, int]:
     """Returns as much of texts, one after the other with `separator` in between, as `visible_line` looks at to show
     `limit` characters, and how many characters come after that."""
-    most = room = 2 * limit + _MORE + 1
+    most = space_left = 2 * limit + _MORE + 1
     kept: list[str] = []
     for number, text in enumerate(texts):
         if number:
             kept.append(separator)
-            room -= len(separator) if separator.strip() or room < most else 0
+            space_left -= len(separator) if separator.strip() or space_left < most else 0
         # Blanks that all of it begins with are not shown.
-        blanks = len(text) - len(text.lstrip()) if room == most else 0
-        kept.append(text[: blanks + max(room, 0)])
-        room -= len(kept[-1]) - blanks
-        if room <= 0:
+        blanks = len(text) - len(text.lstrip()) if space_left == most else 0
+        kept.append(text[: blanks + max(space_left, 0)])
+        space_left -= len(kept[-1]) - blanks
+        if space_left <= 0:
             rest = texts[number + 1 :]
             return "".join(kept), len(text) - len(kept[-1]) + sum(map(len, rest)) + len(separator) * len(rest)
     return "".join(kept), 0

@@ -260,7 +260,7 @@ class Ledger(Protocol):
         ...
 
     async def unknown_after_question(self, record: CallRecord, outcome: OutcomeUnknown) -> Existing:
-        """Record that a call which had been sent, and put a question, waits for the answer no more."""
+        """Record that a call which asked something no longer waits for the answer."""
         ...
 
     async def waits(self, call_id: str, attempt: int) -> None:

@@ -105,7 +105,7 @@ class Provider:
     revoke_url: str = ""
     userinfo_url: str = ""
     issuer: str = ""
-    """What `iss` has to be where the callback has one (RFC 9207); empty: not looked at."""
+    """What `iss` has to be where the callback has one (RFC 9207); empty: not checked."""
     scopes: tuple[str, ...] = ()
     authorize_parameters: Mapping[str, str] = field(default_factory=dict)
     """What it wants besides, such as `access_type=offline`."""

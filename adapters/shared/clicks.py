@@ -243,6 +243,6 @@ async def content_of(queries: Queries, subject: str, within: str) -> Content | U
 
 
 async def asking_server(queries: Queries, clarification_id: str, within: str) -> str:
-    """Returns the name of the tool server that puts a question; empty: the model does."""
+    """Returns the name of the tool server that asks the question; empty: the model asks it."""
     content = await content_of(queries, clarification_id, within)
     return content.server if isinstance(content, ClarificationView) else ""

@@ -137,7 +137,7 @@ class HttpConnections:
     def opened(self, watched: _Watched) -> None:
         """It is connected; if that makes too many, another one is closed."""
         if len(self._resting) + len(self._working) >= self.limits.connections:
-            self._make_room(1, "as many connections as can be had")
+            self._close_longest_open(1, "as many connections as can be had")
         self._resting[watched] = None
 
     def arriving(self, watched: _Watched, count: int) -> None:
@@ -161,15 +161,15 @@ class HttpConnections:
         self._watched.pop(watched.protocol, None)
 
     def loop_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """When no connection can be accepted for want of open files, the loop pauses for a second; make room for when
+        """When no connection can be accepted for want of open files, the loop pauses for a second; close some for when
         it goes on. Whatever else goes wrong is reported as always."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE) and "socket" in context:
-            self._make_room(max(1, len(self._resting) // 10), "no more files can be opened")
+            self._close_longest_open(max(1, len(self._resting) // 10), "no more files can be opened")
         else:
             loop.default_exception_handler(context)
 
-    def _make_room(self, count: int, why: str) -> None:
+    def _close_longest_open(self, count: int, why: str) -> None:
         """Close those that have rested for longest. When all are at work, the one that has worked for longest: that is
         an event stream, and pages open theirs again."""
         for _ in range(count):

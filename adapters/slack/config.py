@@ -48,9 +48,9 @@ class SlackConfig:
     agent_view: bool = True
     """Whether the app has Slack's agent view, in which each direct message begins a thread."""
     allow_guests: bool = False
-    """Whether guests of a workspace may talk to the bot."""
+    """Whether guests of a workspace may use the bot."""
     allowed_teams: frozenset[str] = frozenset()
-    """Ids of other workspaces and organisations whose people may talk to it in shared (Slack Connect) channels."""
+    """Ids of other workspaces and organisations whose people may use it in shared (Slack Connect) channels."""
 
     def may_install(self, team: str, enterprise: str) -> bool:
         """Whether a workspace, or a whole organisation (`team` empty), may install the app and be served.

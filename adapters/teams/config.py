@@ -44,7 +44,7 @@ class TeamsConfig:
     allowed_tenants: frozenset[str] = frozenset()
     """`TEAMS_ALLOWED_TENANTS`, or the app's own. Empty (multi-tenant, nothing set): every tenant is refused."""
     allow_guests: bool = False
-    """Whether guests and federated people of other tenants may talk to the bot."""
+    """Whether guests and federated people of other tenants may use the bot."""
     targeted_messages: bool = True
     """Whether what one person alone may see is shown to them in the conversation; else in their 1:1 chat."""
     local_unauthenticated: bool = False
@@ -53,7 +53,7 @@ class TeamsConfig:
 
 
 def config_from(settings: Settings) -> TeamsConfig:
-    """What the environment says of Teams. Of no tenants named, the app's own is the one it talks with."""
+    """What the environment says of Teams. Of no tenants named, the app's own is the one it serves."""
     tenant = settings.microsoft_app_tenant_id or ""
     return TeamsConfig(
         app_id=settings.microsoft_app_id or "",

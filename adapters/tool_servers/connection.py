@@ -61,7 +61,7 @@ LAST_WORDS = 0.5
 TELLING_TIMEOUT = 2.0
 """Seconds to get a cancellation, or the answer to a question, out to the server."""
 MOST_PAGES = 32
-"""Pages of `tools/list`; a server that has more is going round in circles."""
+"""Pages of `tools/list`; a server that has more repeats itself."""
 LONGEST_STATUS = 200
 """Characters of a progress message."""
 MOST_QUESTIONS = 50
@@ -153,15 +153,15 @@ class Connection:
         """What the server offers, unread and without secrets. Raises `McpError`, `FaultError`,
         `ValidationError`."""
         listed: list[Any] = []
-        room = LARGEST_LISTING
+        space_left = LARGEST_LISTING
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             parameters = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=parameters))
             page = await self._answered(self._session.send_request(request, ToolPage))
             # In a thread: masking megabytes takes a while, and nobody else should wait for it.
-            read = await asyncio.to_thread(masked, page.tools, self._mask_all(), room)
-            room -= await asyncio.to_thread(size_of, read)
+            read = await asyncio.to_thread(masked, page.tools, self._mask_all(), space_left)
+            space_left -= await asyncio.to_thread(size_of, read)
             listed += read
             cursor = page.nextCursor
             if not cursor or len(listed) > MOST_LISTED:

@@ -229,7 +229,7 @@ class WaitingCalls:
         self._completed = completed
 
     def park(self, call: InteractiveCall) -> None:
-        """Keep a call that has put a question."""
+        """Keep a call that waits for an answer."""
         call_id, server = call.caller.call_id, call.tool.server
         self.give_up(call_id)
         of_server = [each for each, parked in self._parked.items() if parked.call.tool.server == server]
@@ -279,7 +279,7 @@ class WaitingCalls:
                 return outcome
 
     async def outcome_of(self, call: InteractiveCall, progress: Progress) -> ToolOutcome | NotSent | SessionLost:
-        """Go on with a call; it is parked when it puts a question."""
+        """Go on with a call; it is parked when it asks something."""
         outcome = await call.go_on(progress)
         if isinstance(outcome, SignInNeeded):
             self._expect(outcome, call)
@@ -334,10 +334,10 @@ class WaitingCalls:
 
 
 def when_made_anew(tool: Tool, caller: Caller) -> Failed | OutcomeUnknown | None:
-    """What comes of a call whose question was answered, but which waits no more; `None`: it may be made anew.
+    """The outcome of a call that ended before its answer came; `None`: it may be sent again.
 
-    Nothing says whether the tool acted before it asked, or did when it was told that nobody answers. So only one that
-    may be repeated is called again, until somebody says that it shall be tried again (`Caller.over`).
+    Nothing says whether the tool acted before it asked, or did when it was told that nobody answers. So only a
+    repeatable tool is called again, unless somebody chose to try again (`Caller.over`).
     """
     if len(caller.answers) <= caller.over:
         return None
@@ -349,7 +349,7 @@ def when_made_anew(tool: Tool, caller: Caller) -> Failed | OutcomeUnknown | None
 
 
 def waits_no_more(tool: Tool) -> OutcomeUnknown:
-    """The outcome of a call that put a question, and was gone when the answer came."""
+    """The outcome of a call that asked something, and had ended when the answer came."""
     return OutcomeUnknown(
         f"{tool.server} asked something in the middle of the call, and was not there any more for the answer: whether "
         "it did something is not known."

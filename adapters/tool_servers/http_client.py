@@ -65,11 +65,11 @@ MOST_RESUMPTIONS = 20
 MOST_RESUMED = 100
 """Requests whose answers are known to have been taken up again; the oldest are forgotten."""
 FIRST_PAUSE = 1.0
-"""Seconds before the server is listened to again, or an answer taken up again; doubles each time."""
+"""Seconds before an event stream is opened again or resumed; doubles each time."""
 LONGEST_PAUSE = 60.0
 """Seconds."""
 SETTLED = 10.0
-"""Seconds after which a listening stream that ends counts as the first one that did."""
+"""Seconds after which the end of an event stream counts as the first one again."""
 _REDIRECTS = "countersign.redirects"
 """Key in a request's extensions, which httpx hands on to the request that follows a redirect."""
 TOLD_WITHIN = 2.0
@@ -108,7 +108,7 @@ class Endpoint:
     patience: float
     """Seconds of silence after which an answer is given up once the server has asked a person something."""
     signals: Signals
-    """Told when nothing listens at the address (any more), and what the server asks."""
+    """Told when no server answers at the address (any more), and what the server asks."""
     faults: Faults
     """What becomes of requests that get no answer of the protocol, kept until somebody takes it."""
     bearer: Bearer | None = None
@@ -147,7 +147,7 @@ class McpHttpClient(httpx.AsyncClient):
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Sends as `httpx.AsyncClient.send` does; a POST that carries a JSON-RPC request always gets a JSON-RPC
         answer."""
-        # How long an answer may take is watched here: a server may wait for a person. The listening stream says nothing
+        # How long an answer may take is watched here: a server may wait for a person. The event stream says nothing
         # for hours; whether the server is alive is asked with pings.
         request.extensions = {
             **request.extensions,
@@ -280,7 +280,7 @@ class McpHttpClient(httpx.AsyncClient):
         return self._ending(request_id, TOO_LARGE)
 
     async def _other(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Listening, taking up a stream that broke off, and taking leave."""
+        """Sends all but messages: GET for the event stream or to resume one, DELETE to end the session."""
         request_id = _for_request.get()
         if request.method == "GET" and request.extensions[_REDIRECTS] == 1 and not await self._may_connect(request_id):
             return httpx.Response(503, request=request)
@@ -303,8 +303,8 @@ class McpHttpClient(httpx.AsyncClient):
         return response
 
     async def _may_connect(self, request_id: RequestId | None) -> bool:
-        """Wait as long as is seemly before the server is listened to (again), or an answer is taken up again; false:
-        that has happened often enough."""
+        """Wait before an event stream is opened (again) or resumed, longer each time. Returns false when it has been
+        resumed too often."""
         if request_id is None:
             await asyncio.sleep(self._reconnecting.pause())
             return True

@@ -89,20 +89,20 @@ def _first(skipped: Sequence[str]) -> tuple[str, ...]:
     return (*skipped[:MOST_REPORTED], f"and {more:,} more") if more > 0 else tuple(skipped)
 
 
-def masked(listed: Sequence[Any], mask: MaskText, room: int = LARGEST_LISTING) -> list[Any]:
+def masked(listed: Sequence[Any], mask: MaskText, space_left: int = LARGEST_LISTING) -> list[Any]:
     """What a server lists without secrets, still to be read; the names stay, by which its tools are called.
 
-    Only what is read of an entry is kept, and no more than `room` bytes in all.
+    Only what is read of an entry is kept, and no more than `space_left` bytes in all.
     """
     kept: list[Any] = []
     for entry in listed:
-        one = _masked_entry(entry, mask, room) if len(kept) < MOST_LISTED else None
+        one = _masked_entry(entry, mask, space_left) if len(kept) < MOST_LISTED else None
         kept.append(one)
-        room -= size_of(one)
+        space_left -= size_of(one)
     return kept
 
 
-def _masked_entry(entry: Any, mask: MaskText, room: int) -> Any:
+def _masked_entry(entry: Any, mask: MaskText, space_left: int) -> Any:
     if not isinstance(entry, Mapping):
         return None
     read = {key: entry[key] for key in _READ if key in entry}
@@ -111,7 +111,7 @@ def _masked_entry(entry: Any, mask: MaskText, room: int) -> Any:
             read[key] = read[key][:LONGEST_READ]
     if isinstance(read.get("name"), str):
         read["name"] = read["name"][:LONGEST_READ]
-    if size_of(read) > min(room, 2 * LARGEST_SCHEMA):
+    if size_of(read) > min(space_left, 2 * LARGEST_SCHEMA):
         return {"name": read.get("name") if isinstance(read.get("name"), str) else None, _TOO_LARGE: True}
     try:
         return {key: value if key == "name" else masked_schema(value, mask) for key, value in read.items()}
@@ -120,7 +120,7 @@ def _masked_entry(entry: Any, mask: MaskText, room: int) -> Any:
 
 
 def size_of(value: Any) -> int:
-    """Bytes of JSON; more than there is room for when it is none."""
+    """Bytes of JSON; more than the limit when it is no JSON."""
     try:
         return len(json.dumps(value))
     except (TypeError, ValueError, RecursionError):
@@ -264,10 +264,10 @@ class Catalogue:
         for name in own:
             self._holders.setdefault(name, set()).add(person)
         self._entries = own | {name: entry for name, entry in self._entries.items() if name not in own}
-        room = LARGEST_LISTING
+        space_left = LARGEST_LISTING
         for number, (name, entry) in enumerate(list(self._entries.items())):
-            room -= size_of(entry)
-            if number >= MOST_LISTED or room < 0:
+            space_left -= size_of(entry)
+            if number >= MOST_LISTED or space_left < 0:
                 del self._entries[name], self._holders[name]
 
     def lacks(self, person: str, name: str) -> None:

@@ -253,8 +253,8 @@ def bounded(text: str, limit: int) -> str:
     size = len(text.encode("utf-8", "replace"))
     if size <= limit:
         return text
-    room = limit - len(_left_out(size, size).encode())
-    kept = cut_to_bytes(text, room)
+    space_left = limit - len(_left_out(size, size).encode())
+    kept = cut_to_bytes(text, space_left)
     return cut_to_bytes(kept + _left_out(size - len(kept.encode()), size), limit)
 
 
@@ -279,12 +279,12 @@ def _text_of(content: Sequence[Any], structured: Any, mask: MaskText) -> str:
 
 
 def _written(parts: Sequence[str]) -> tuple[list[str], int]:
-    """The parts for which there is room, and a little more; and how many characters there are beyond them."""
+    """The parts for which there is space, and a little more; and how many characters there are beyond them."""
     written: list[str] = []
-    room = LONGEST_WHOLE + LONGEST_NAME
+    space_left = LONGEST_WHOLE + LONGEST_NAME
     for part in parts:
-        written.append(part[:room])
-        room -= len(written[-1])
+        written.append(part[:space_left])
+        space_left -= len(written[-1])
     return written, sum(map(len, parts)) - sum(map(len, written))
 
 

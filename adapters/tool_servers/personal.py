@@ -310,7 +310,7 @@ class OpenSession:
 
 
 class PersonalSession:
-    """A session with one person's account: opened at once, looked after, closed when it is not used any more.
+    """A session with one person's account: opened at once, watched, closed when it is not used any more.
 
     `listed` is told what it lists, `gone` when it has ended.
     """

@@ -207,7 +207,7 @@ def pause_after(failures: int, timings: Timings, jitter: float) -> float:
 
 
 class SharedServer(BaseServer["Connection"]):
-    """A server whose session everybody shares: one task starts it, looks after it, and starts it again when it ends.
+    """A server whose session everybody shares: one task starts it, watches it, and starts it again when it ends.
 
     `start` and `close` are called once; calls may come from any task of the loop.
     """
@@ -224,7 +224,7 @@ class SharedServer(BaseServer["Connection"]):
         self._failures = 0
         self._closing = False
         self._asks = False
-        """Whether it has ever put a question."""
+        """Whether it has ever asked something in the middle of a call."""
         self._turn = asyncio.Lock()
         self._lives: set[asyncio.Task[tuple[bool, str]]] = set()
         self._ends: set[asyncio.Future[str]] = set()

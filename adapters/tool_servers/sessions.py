@@ -1,4 +1,4 @@
-"""One session with a server: opened, looked after while calls are made over it, and left; and what is checked before a
+"""One session with a server: opened, watched while calls are made over it, and closed; and what is checked before a
 call is sent over it."""
 
 from __future__ import annotations
@@ -223,14 +223,14 @@ async def attend(
     *,
     idle: float | None,
 ) -> str:
-    """Look after a session until it ends; returns why. `idle`: seconds without a call after which it is closed; with
+    """Watch a session until it ends; returns why. `idle`: seconds without a call after which it is closed; with
     `None` it is kept, and asked for its health."""
     listings = RelistPauses(timings)
     while True:
         pause = timings.ping_every if idle is None else max(connection.last_used + idle - time.monotonic(), 0.01)
         too_early = listings.too_early()
         limit = None if idle is not None and connection.busy else pause
-        if too_early:  # a change that is announced now is looked at later
+        if too_early:  # a change that is announced now is read later
             await _something_happened(connection, asyncio.Event(), min(too_early, limit or too_early))
         else:
             await _something_happened(connection, relist, limit)

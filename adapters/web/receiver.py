@@ -23,7 +23,7 @@ from bot.services import Services
 
 
 class WebReceiver:
-    """Takes what browsers send. `facts`: what the page says about the server, asked for each time somebody looks."""
+    """Takes what browsers send. `facts`: what the page says about the server, asked for at each request."""
 
     def __init__(
         self, sender: WebSender, services: Services, facts: Callable[[], PageFacts], *, clock: Clock = system_clock

@@ -260,7 +260,7 @@ def _whole_line(name: str, value: str) -> Json:
 
 def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
     """How many parts of a call are masked, and what of it is not shown letter by letter; `fingerprint` is for wherever
-    a part of it is not shown for want of room."""
+    a part of it is not shown for lack of space."""
     return {
         "masks": view.masks,
         "unseen": unseen_in_words(view, ""),

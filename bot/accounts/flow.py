@@ -1,4 +1,4 @@
-"""The way of a browser from a link to a connected account, in halves that a restart may come between.
+"""Signing in, from a link in chat to a connected account, in requests of a browser between which we may restart.
 
 Who opens a link is not known by having it: an attacker may send theirs to a colleague, and would get the colleague's
 account. So either the browser proves whose it is in chat before anything is connected, or what was granted stays

@@ -1,4 +1,4 @@
-"""Standing approvals: a person's word, given with an approval, that the same call of theirs runs without asking."""
+"""Standing approvals: permission, given with an approval, that the same call of that person runs without asking."""
 
 from __future__ import annotations
 

@@ -185,10 +185,10 @@ def _texts_cut(value: Any) -> Any:
             return value
 
 
-def _beginning_of(value: Any, room: int = LOOKED_THROUGH) -> Any:
+def _beginning_of(value: Any, space_left: int = LOOKED_THROUGH) -> Any:
     """The part of a large value that may be kept: the beginnings of its texts, long enough for a secret that begins in
-    what is kept of them to be seen whole; nothing of what comes when there is no more room."""
-    left = room
+    what is kept of them to be seen whole; nothing after the limit."""
+    left = space_left
 
     def beginning(each: Any, levels: int) -> Any:
         nonlocal left

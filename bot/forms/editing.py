@@ -351,7 +351,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def _merged(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """The schema with its references and single alternatives folded in, and whether null is one alternative."""
     nullable = False
-    for _ in range(10):  # longer chains exist only to go round in circles
+    for _ in range(10):  # a longer chain is a loop
         inner, nullable_here = _inner(schema, root)
         nullable = nullable or nullable_here
         if inner is None:

@@ -105,7 +105,7 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
-        """A look at what is committed. Waits for no writer."""
+        """A transaction that reads what is committed. Waits for no writer."""
         yield Transaction(_opened(self._reader))
 
     @asynccontextmanager

@@ -50,7 +50,7 @@ MAX_DEATHS = 12
 """Times a delivery is taken up again after the process died in it, before it is parked."""
 MAX_STEPS = 2_500
 """Actions within one try at a delivery, before it is parked: more than the two that each decision costs which people
-make while a run goes on, for all of the 1,000 calls that a turn may make. What comes here goes round in circles."""
+make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
 BROKEN_OFF = "a turn that was broken off"
 
 Progress = Literal["not begun", "begun", "given up"]

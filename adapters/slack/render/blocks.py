@@ -143,7 +143,7 @@ def button(text: str, action_id: str, value: str, style: str = "") -> Block:
 
 
 def confirmed(element: Block, title: str, text: str, yes: str) -> Block:
-    """An element that asks back before anything is sent (Slack: 100, 300 and 30 characters)."""
+    """An element that asks for confirmation before anything is sent (Slack: 100, 300 and 30 characters)."""
     asks = {"title": plain(title), "text": plain(text), "confirm": plain(yes), "deny": plain("Back")}
     return {**element, "confirm": asks}
 

@@ -285,8 +285,8 @@ _PLAIN_LINE = re.compile(r"[^\W\d_][\w ,;.?!'’\"()%€$–—-]*")
 
 
 def stable(text: str) -> str:
-    """The beginning of a text whose look cannot change as more is written: its complete lines, and the complete words
-    of the last line while that has no markup."""
+    """The beginning of a text whose rendering cannot change as more is written: its complete lines, and the complete
+    words of the last line while that has no markup."""
     lines, newline, last = text.rpartition("\n")
     if not _PLAIN_LINE.fullmatch(last):
         return lines + newline
@@ -330,7 +330,7 @@ class MessageBuilder:
     def add(self, part: Block, gap: str) -> None:
         """Add a part of a rich text, on the next page where this one is full."""
         needed = size_of(part)
-        self._make_room(needed)
+        self._turn_if_full(needed)
         last = self._open[-1] if self._open else {}
         if part["type"] == last.get("type") and part["type"] in _RUNNING:
             if self._last + needed <= LONGEST_TEXT:
@@ -360,7 +360,8 @@ class MessageBuilder:
 
     def table(self, block: Block) -> None:
         """Add a table, which is the last thing on its page."""
-        self._make_room(sum(size_of(element) for row in block["rows"] for cell in row for element in cell["elements"]))
+        elements = (element for row in block["rows"] for cell in row for element in cell["elements"])
+        self._turn_if_full(sum(size_of(element) for element in elements))
         self._close()
         self._pages[-1].append(block)
         self._turn()
@@ -370,7 +371,7 @@ class MessageBuilder:
         self._close()
         return [page for page in self._pages if page]
 
-    def _make_room(self, needed: int) -> None:
+    def _turn_if_full(self, needed: int) -> None:
         blocks = len(self._pages[-1]) + bool(self._open)
         if self._size + needed + 2 > MOST_CHARACTERS or blocks + _SPARE_BLOCKS >= MOST_BLOCKS:
             self._turn()

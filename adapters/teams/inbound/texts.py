@@ -296,7 +296,7 @@ WORDLESS = "[mentioned you without a word]"
 """What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 _MOST_MENTIONS = 100
 _AT = re.compile(r"<at(?:\s[^<>]*)?>([^<]*)</at>")
-"""Names have no tags in them (Teams writes `&lt;`), so that a text full of openings is read in one go."""
+"""Names have no tags in them (Teams writes `&lt;`), so that a text full of `<` is read in one pass."""
 _QUOTED = re.compile(r'<quoted messageId="[^"<>]*"\s*/>')
 """Stands in the text where a message is quoted; what it says is in an entity."""
 _ADDRESS = re.compile(r"[ \t]*[,:]?[ \t]*")
@@ -382,20 +382,20 @@ def _in_words(number: str, text: str, mentions: Sequence[MentionInText]) -> str:
 
 def _without_us(text: str) -> str:
     said: list[str] = []
-    end, opening = 0, True
+    end, at_start = 0, True
     for found in re.finditer(OURSELVES, text):
         before = text[end : found.start()]
         end = found.end()
-        opening = opening and not before.strip()
+        at_start = at_start and not before.strip()
         said.append(before)
-        end += _hole(text, end, opening=opening, after_space=before[-1:].isspace())
+        end += _hole(text, end, at_start=at_start, after_space=before[-1:].isspace())
     said.append(text[end:])
     return "".join(said).strip()
 
 
-def _hole(text: str, end: int, *, opening: bool, after_space: bool) -> int:
+def _hole(text: str, end: int, *, at_start: bool, after_space: bool) -> int:
     """How many characters after a mention of ourselves go with it."""
-    if opening:
+    if at_start:
         address = _ADDRESS.match(text, end)
         return len(address.group()) if address else 0
     return 1 if after_space and text.startswith(" ", end) else 0

@@ -98,7 +98,7 @@ class TeamsLiveAnswer:
     def text(self, message_id: str, delta: str) -> None:
         """More text of the answer that is being written."""
         answer = self._answers.get(message_id)
-        if answer is None:  # with it, the model has gone on from what it said before
+        if answer is None:  # a new message: the one before it is complete
             self._complete_all()
             answer = self._answers[message_id] = self._drafts.begin(message_id)
         answer.text.add(delta)
@@ -111,7 +111,7 @@ class TeamsLiveAnswer:
             self._work()
 
     def task(self, task_id: str, title: str, state: TaskState) -> None:
-        """A tool call and how it stands: the model has gone on from what it said before."""
+        """Shows a tool call and its state; the messages before it are complete."""
         self._complete_all()
         if state == "running":
             self._status = self._status or status_line(title)

@@ -115,9 +115,9 @@ class TeamsPrivateMessages:
     async def tell(
         self, location: TeamsLocation, person: str, activity: Activity, *, address: str = ""
     ) -> Reference | None:
-        """Show a message to one person (their id; `address`: their `29:…`, where it is known): where they talk with the
-        bot alone, else as a targeted message where it belongs, else in their 1:1 chat. `None`: none of these arrived;
-        that is logged here."""
+        """Show a message to one person (their id; `address`: their `29:…`, where it is known): where they write with
+        the bot alone, else as a targeted message where it belongs, else in their 1:1 chat. `None`: none of these
+        arrived; that is logged here."""
         try:
             return await self.write(location, person, [activity], address=address)
         except CallFailed as failure:

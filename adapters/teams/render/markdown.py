@@ -383,7 +383,7 @@ _CONTAINERS = ("bullet_list_open", "ordered_list_open")
 
 
 def streamable(text: str) -> str:
-    """The beginning of an answer whose look cannot change any more. Raises nothing.
+    """The beginning of an answer whose rendering cannot change any more. Raises nothing.
 
     When `text` grows, what this gives grows too: it always begins with what it gave before, and the first message of
     the whole answer begins with it, whenever that holds more than this.

@@ -14,7 +14,7 @@ const ENDS = {
 };
 
 /**
- * Where the service is known, the house itself sees when its account is connected. Of a link that a server gave, only
+ * Where the service is known, the server itself sees when its account is connected. Of a link that a server gave, only
  * its owner can say when they are through.
  */
 export function signInCard(view, { me, memory }) {

@@ -79,7 +79,7 @@ export class ThreadView {
     try {
       const { taken } = await api.sendMessage(threadId, id, text);
       this.#unsent.get(threadId)?.delete(key);
-      // A one-time code is for the house alone, and stays nowhere, on this page neither.
+      // A one-time code is for the server alone, and is kept nowhere, not on this page either.
       if (taken) entries.remove(key);
       // The event of the stream usually was faster and has replaced it already.
       if (entries.get(key)?.sending) entries.put({ ...entry, sending: false });
