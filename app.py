@@ -78,7 +78,8 @@ POLICY = web.AppKey("policy", PolicyInForce)
 ADDRESS = web.AppKey("address", Address)
 """Receives the address on which the server listens."""
 SHUTDOWN_SECONDS = 5.0
-"""For running turns to finish; what does not is taken up at the next start. All of the shutdown stays under 10 s."""
+"""Time for running turns to finish; what does not is continued at the next start. All of the shutdown stays under 10
+s."""
 FIRST_CONNECTION = 10.0
 """Seconds that the first turn waits for tool servers: a turn without its tools would be told that they are gone."""
 

@@ -28,7 +28,7 @@ class AccountsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AccountsConfig:
-    """At which services people can have accounts: those that a tool server needs."""
+    """The services at which people can have accounts: those that a tool server needs."""
 
     connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

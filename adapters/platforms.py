@@ -35,7 +35,7 @@ class Receiver(Protocol):
     name: str
 
     def routes(self) -> Iterable[web.RouteDef]:
-        """For the one aiohttp application."""
+        """Returns the routes for the one aiohttp application."""
         ...
 
     async def start(self) -> None:
@@ -70,7 +70,7 @@ class PlatformSetup:
     key: bytes
     """Seals what is kept, and signs the page's cookies."""
     links: SignInLinks
-    """For platforms that give people their sign-in links unasked."""
+    """Used by platforms that send people their sign-in links unasked."""
 
 
 def slack_platform(setup: PlatformSetup) -> ChatPlatform | None:

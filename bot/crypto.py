@@ -13,7 +13,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from bot.data_folder import private_folder
 
 KEY_FILE = "encryption.key"
-"""In the data folder."""
+"""File in the data folder."""
 
 NewId = Callable[[], str]
 """Makes the opaque ids that cards carry: nothing can be guessed or read from them."""

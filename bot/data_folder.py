@@ -43,7 +43,7 @@ def private_file(path: Path) -> None:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """For `open(…, opener=)`: a file that only its owner can read, also when it is there already."""
+    """Opener for `open(…, opener=)`: makes a file that only its owner can read, also when it is there already."""
     descriptor = os.open(path, flags, FILE)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.fchmod(descriptor, FILE)

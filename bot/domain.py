@@ -181,7 +181,7 @@ class CodeEntry:
     person: Person
     code: str
     sign_in_id: str | None = None
-    """Whose form it came from; `None`: written as a message."""
+    """Sign-in whose form it came from; `None`: written as a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Feedback:
     post_id: str
     verdict: Literal["good", "bad"]
     comment: str = ""
-    """In the person's own words, where the platform asks for them."""
+    """What the person wrote, where the platform asks for it."""
 
 
 # ----------------------------------------------------------------- what is shown: posts, cards, forms

@@ -23,10 +23,10 @@ from policies.masking import Masker
 
 log = structlog.get_logger(__name__)
 MAX_TRIES = 200
-"""Times a post is tried before it is given up, over about two and a half hours: platforms have such outages, and posts
+"""Tries of a post before it is given up, over about two and a half hours: platforms have such outages, and posts
 are made at least once (rule 1 in docs/architecture.md)."""
 MAX_DEFECTS = 8
-"""Times a post is tried that raises something unexpected here or in its adapter (about two minutes), before it is given
+"""Tries of a post that raises something unexpected here or in its adapter (about two minutes), before it is given
 up for those after it."""
 LONGEST_PAUSE = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""

@@ -56,7 +56,7 @@ class Platform(Protocol):
         ...
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Whose an account is, as far as the platform knows. Raises nothing."""
+        """Returns whose an account is, as far as the platform knows. Raises nothing."""
         ...
 
     async def name_of(self, person_id: str) -> str | None:

@@ -1,4 +1,4 @@
-"""From rows to what is shown: every card is a view of the records as they are now."""
+"""Makes what is shown from rows: every card is a view of the records as they are now."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class FormField(BaseModel):
     type: FieldType = FieldType.TEXT
     required: bool = True
     options: tuple[str, ...] = ()
-    """For `choice`: what may be chosen; a `choice` without options is a text input. For `json`: the value is a list of
+    """What may be chosen, for `choice`; a `choice` without options is a text input. For `json`: the value is a list of
     some of these, and a platform that can draw that may send the list itself."""
     help: str = ""
     multiline: bool = False
@@ -178,7 +178,7 @@ class Withdrawn(_Json):
 
     kind: Literal["withdrawn"] = "withdrawn"
     by: str
-    """Their name for people to read."""
+    """Name of the requester, for people to read."""
 
 
 class Answered(_Json):

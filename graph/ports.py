@@ -358,7 +358,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom and in which thread a tool is called."""
+    """Person for whom, and thread in which, a tool is called."""
 
     person: str
     thread_id: str
@@ -375,7 +375,7 @@ class Succeeded:
     """The tool did what it was asked."""
 
     text: str
-    """For the model: bounded, safe to show."""
+    """What the model gets: bounded, safe to show."""
     whole: str = ""
     """The whole result for the record; empty when `text` is already whole."""
     owner: str | None = None

@@ -16,7 +16,8 @@ from policies.judging import Policy
 
 
 class Turn(TypedDict):
-    """Whose turn it is. Fixed from the message that begins the turn until the agent is at rest again."""
+    """The turn: whose it is and what it began with. Fixed from the message that begins the turn until the agent is at
+    rest again."""
 
     delivery: str
     requester: str

@@ -50,7 +50,7 @@ class CommandLine:
     """False: shell metacharacters, substitutions, line breaks, quotes that do not close, letters that look alike, or
     a program that runs another one."""
     known_to_read: bool = False
-    """It is on the list of those that change nothing (`policies.commands`)."""
+    """Whether it is on the list of commands that change nothing."""
 
     @property
     def effect(self) -> Effect:
@@ -156,7 +156,7 @@ _DASHES = tuple("‐‑‒–—―−")
 """PowerShell takes them for hyphens."""
 _OPTION = ("-", "/")
 _PROGRAM = frozenset("/=.:@~*?")
-"""In the name of a program: a path, a script, an assignment, or something that a shell replaces."""
+"""Characters in the name of a program: a path, a script, an assignment, or something that a shell replaces."""
 
 
 def _is_option(token: str, at: int) -> bool:

@@ -134,7 +134,7 @@ class Regex(_OfAValue):
 
     @property
     def expression(self) -> str:
-        """In RE2's syntax."""
+        """The condition in RE2's syntax."""
         return self.pattern
 
     def holds(self, value: Any) -> bool | None:
@@ -162,7 +162,7 @@ class Glob(Regex):
 
     @property
     def expression(self) -> str:
-        """In RE2's syntax."""
+        """The condition in RE2's syntax."""
         return of_glob(self.pattern)
 
     @cached_property
@@ -445,7 +445,7 @@ def _mapping_like(wanted: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MINUTES_OF_A_DAY = 24 * 60
 _EARLIEST, _LATEST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC)
-"""Beyond them the calendar ends in some zone."""
+"""First and last time; beyond them the calendar ends in some zone."""
 
 
 @dataclass(frozen=True)

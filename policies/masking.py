@@ -346,7 +346,7 @@ def _in_characters(raw: bytes, edges: Iterable[int]) -> Mapping[int, int]:
 
 
 def _merged(found: Iterable[Span]) -> list[Span]:
-    """In order and without overlaps; of those that overlap the first says the kind."""
+    """Returns the spans in order and without overlaps; of those that overlap the first says the kind."""
     merged: list[Span] = []
     for each in found:
         if merged and each[0] < merged[-1][1]:

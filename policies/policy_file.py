@@ -471,7 +471,7 @@ _TIME_KEYS = frozenset({"days", "from", "until", "zone"})
 
 
 def read_hours(node: Located, what: str) -> Hours:
-    """Times of the week. Raises `LineError`."""
+    """Reads times of the week. Raises `LineError`."""
     entries = not_empty(node, what)
     only_keys(entries, _TIME_KEYS, what)
     zone = _zone(child(entries, "zone", node))

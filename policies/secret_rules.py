@@ -30,7 +30,7 @@ _TRANSLATOR = Path(__file__).with_name("kingfisher_rules.py")
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = "kingfisher-secret-scanner"
 _TRANSLATING_SECONDS = 120.0
-"""At most; it takes about 5 on a machine that does nothing else."""
+"""Limit; it takes about 5 on a machine that does nothing else."""
 _LONGEST_WORD = 11
 """Small letters in a row in a token; what has more of them holds words, so that it may be a text and no token."""
 _WORDS = compiled(

@@ -187,7 +187,7 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> str:
-    """Without backslashes: `\\u0061` → a, `\\/` → /."""
+    """Returns the text without backslashes: `\\u0061` → a, `\\/` → /."""
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 
@@ -200,14 +200,15 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _visible(text: str) -> str:
-    """Without characters that cannot be seen: format, control, private, unassigned, and variation selectors."""
+    """Returns the text without characters that cannot be seen: format, control, private, unassigned, and variation
+    selectors."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c for c in text if c in "\n\t" or not _is_invisible(c))
 
 
 def _spaced(text: str) -> str:
-    """With a space for each character that cannot be seen."""
+    """Returns the text with a space for each character that cannot be seen."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if _is_invisible(c) else c for c in text)

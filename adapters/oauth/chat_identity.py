@@ -61,7 +61,7 @@ class EntraLogin:
     client_id: str
     client_secret: str = field(repr=False)
     tenants: frozenset[str]
-    """Whose people the client can sign in, in lower case; of others nobody can be proven to be anybody."""
+    """Tenants whose people the client can sign in, in lower case; nobody else can prove who they are."""
     login_url: str = "https://login.microsoftonline.com"
     platform: str = "teams"
     name: str = "Microsoft"
@@ -118,7 +118,7 @@ class ChatProofs:
         self._providers: dict[str, IdentityProvider] = {}
 
     def provider(self, person_id: str) -> str | None:
-        """Whose sign-in proves that a browser belongs to this person; `None`: nobody's."""
+        """Returns the service whose sign-in proves that a browser belongs to this person; `None`: there is none."""
         found = self._login_of(person_id)
         return found[0].name if found else None
 

@@ -23,7 +23,7 @@ from bot.accounts.ports import Unreachable
 from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 
 SECONDS = 10.0
-"""For one request, answer included: somebody sits before a browser and waits."""
+"""Limit of one request, answer included: somebody waits at a browser."""
 LONGEST_ANSWER = 512 * 1024
 """Bytes; metadata, keys and tokens take a few thousand."""
 
@@ -70,7 +70,8 @@ class OAuthHttpClient:
         self._tls = ssl.create_default_context()
 
     def for_addresses_named_by(self, server: str) -> OAuthHttpClient:
-        """For addresses that a configured server has named, or an authorisation server that it has named.
+        """Returns a client for addresses that a configured server has named, or an authorisation server that it has
+        named.
 
         The operator vouches for the server's own address (scheme, host and port), and for nothing that it says: every
         other host is resolved once, all its addresses have to be public, and the request goes to one of these and to

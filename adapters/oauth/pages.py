@@ -56,7 +56,8 @@ class _RefusedError(Exception):
 
 
 def sign_in_routes(flow: SignInFlow, page_visitor: PageVisitor, *, secure: bool) -> list[web.RouteDef]:
-    """For the one aiohttp application. `secure`: whether people reach it over TLS. No HEAD: it would use a state up."""
+    """Returns the routes for the one aiohttp application. `secure`: whether people reach it over TLS. No HEAD: it would
+    use a state up."""
     pages = _Pages(flow, page_visitor, secure=secure)
     return [
         web.get(START, pages.answering(pages.offer), allow_head=False),

@@ -108,7 +108,7 @@ class OAuthServices:
         return self._tokens(granted, grant, None)
 
     async def account(self, connection: str, tokens: TokenSet) -> Account:
-        """Whose account it is, as far as the service tells; empty rather than an error."""
+        """Returns whose account it is, as far as the service tells; empty rather than an error."""
         try:
             grant, found = self._current(connection, tokens.kept)
         except GrantRefused:

@@ -93,7 +93,7 @@ class ArgumentPage:
     boxes: tuple[tuple[str, str], ...]
     """Label and text, which is not `visible` yet; none when there are no arguments."""
     number: int
-    """From 0."""
+    """Number of the page, from 0."""
     count: int
     """How many pages there are, at least one."""
 

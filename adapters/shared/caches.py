@@ -55,7 +55,7 @@ class Remembered(Generic[Key, Value]):
         return kept[1] if kept is not None and (stale or self._clock() < kept[0]) else None
 
     def forget(self, key: Key) -> None:
-        """It has changed: neither the answer nor one that is still on its way counts."""
+        """Forgets a key whose value has changed: neither the kept answer nor one on its way counts."""
         self._answers.pop(key, None)
         self._shared.disown(key)
 
@@ -142,7 +142,7 @@ class Refusals(Generic[Key]):
         self._until: dict[Key, float] = {}
 
     def remember(self, where: Key) -> None:
-        """It was refused there."""
+        """Notes that it was refused there."""
         now = self._clock()
         self._until = {key: until for key, until in self._until.items() if until > now}
         self._until[where] = now + self._memory

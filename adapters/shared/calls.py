@@ -91,7 +91,7 @@ class Bursts:
 
 
 class Windows:
-    """At most so many calls in each of several spans of time: pairs of calls and seconds, the shortest span first."""
+    """Limits calls in each of several spans of time: pairs of calls and seconds, the shortest span first."""
 
     def __init__(self, *windows: tuple[int, float]) -> None:
         self._windows = windows

@@ -168,7 +168,7 @@ def all_in_words(results: Iterable[ClickResult]) -> str:
 
 @asynccontextmanager
 async def whatever_happens(say: Callable[[str], Awaitable[None]]) -> AsyncIterator[None]:
-    """For work whose request was answered before: tells the person when it fails, since nobody else does. Raises
+    """Runs work whose request was answered before: tells the person when it fails, since nobody else does. Raises
     whatever is raised within, so that whoever awaits it logs the cause."""
     try:
         yield

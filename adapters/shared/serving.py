@@ -29,7 +29,7 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length
 QUIET_SECONDS = 60.0
 """Between two lines of the log that say that connections had to be closed."""
 MOST_CONNECTIONS = 10_000
-"""At once. One that rests takes about 6 kB of memory."""
+"""Connections at a time. An idle one takes about 6 kB of memory."""
 MACOS_OPEN_FILES = 10_240
 """What macOS grants when it calls its hard limit infinite (`OPEN_MAX`)."""
 HostAndPort = tuple[str, int]
@@ -40,9 +40,9 @@ class Limits:
     """What connections may take."""
 
     header_seconds: float = 10.0
-    """From connecting, or from the first byte of a further request, until its headers are there."""
+    """Seconds from connecting, or from the first byte of a further request, until its headers are there."""
     body_seconds: float = 20.0
-    """From then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
+    """Seconds from then until its body is there. The largest that is taken, 1 MiB, needs 52 kB/s for that."""
     connections: int = MOST_CONNECTIONS
     body_bytes: int = 64 * 1024 * 1024
     """Bytes of all unfinished bodies together: Slack's have to be read whole before it is known who sends them."""
@@ -135,7 +135,7 @@ class HttpConnections:
                 self._resting[watched] = None
 
     def opened(self, watched: _Watched) -> None:
-        """It is connected; if that makes too many, another one is closed."""
+        """Called when a connection is made; if that makes too many, another one is closed."""
         if len(self._resting) + len(self._working) >= self.limits.connections:
             self._close_longest_open(1, "as many connections as can be had")
         self._resting[watched] = None
@@ -154,7 +154,7 @@ class HttpConnections:
         self._arrived -= self._arriving.pop(watched, 0)
 
     def closed(self, watched: _Watched) -> None:
-        """It is not connected any more."""
+        """Called when a connection has ended."""
         self.arrived(watched)
         self._resting.pop(watched, None)
         self._working.pop(watched, None)
@@ -251,11 +251,11 @@ class _Watched(asyncio.Protocol):
         self.protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Called when the peer has read what was written."""
         self.protocol.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Called when the connection has ended."""
         self.aborted = True
         self._stop_timer()
         self._connections.closed(self)

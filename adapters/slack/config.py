@@ -24,7 +24,7 @@ SCOPES = (
 )
 """Bot scopes, each explained in docs/slack.md; a test keeps them equal to `manifest.yml`."""
 ALL_TEAMS = "*"
-"""In `SLACK_INSTALL_TEAMS`: whoever wants to."""
+"""In `SLACK_INSTALL_TEAMS`: every workspace may install the app."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ INSTALLS_CLOSED = (
     "SLACK_INSTALL_TEAMS is not set: no workspace can install the app or is served. Set it to the ids of yours, or to *"
 )
 DRAIN_SECONDS = 3.0
-"""For answers to people's clicks, when the process ends."""
+"""Time for answers to people's clicks, when the process ends."""
 
 
 class SlackReceiver:
@@ -72,7 +72,7 @@ class SlackReceiver:
         self._connecting = ConnectionCheck(PLATFORM, self._connect)
 
     def routes(self) -> list[web.RouteDef]:
-        """For the one aiohttp application. In Socket Mode Slack sends no events here."""
+        """Returns the routes for the one aiohttp application. In Socket Mode Slack sends no events here."""
         routes = InstallPages(self._config, self._installations).routes() if self._installations else []
         if self._config.signing_secret and not self._config.socket_mode:
             verifier = SlackRequestVerifier(self._inbound, self._config.signing_secret, self._clock)
@@ -91,7 +91,7 @@ class SlackReceiver:
             await self._socket.start()
 
     def facts(self) -> Mapping[str, Any]:
-        """For `/health-check`."""
+        """Returns facts for `/health-check`."""
         return {
             "mode": self._mode,
             "connected": self._bots is not None and (self._socket is None or self._socket.connected),

@@ -13,7 +13,7 @@ REFRESH = "refresh"
 # `Action.Submit` with `dialog_data(name, id)`: Teams asks with `task/fetch` for the dialog, then sends `task/submit`
 # with the data of the button in it: `action_data(name, id)` again, with the inputs beside it.
 REJECT_DIALOG = "reject_dialog"
-"""For clients without `Action.ShowCard`'s inputs, and for reasons that do not fit in one line."""
+"""Button for clients without `Action.ShowCard`'s inputs, and for reasons that do not fit in one line."""
 EDIT_DIALOG = "edit_dialog"
 LOOK_DIALOG = "look_dialog"
 """Shows what is hidden in a waiting call to whoever may decide it, alone."""

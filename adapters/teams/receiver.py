@@ -28,7 +28,7 @@ from bot.services import Services
 
 MESSAGES_PATH = "/api/messages"
 DRAIN_SECONDS = 3.0
-"""For answers to people's clicks, when the process ends."""
+"""Time for answers to people's clicks, when the process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Patience:
     """How long is waited, in seconds."""
 
     answer: float = ANSWER_SECONDS
-    """For what comes of an invoke, before it goes on without the person who waits."""
+    """Seconds for the answer to an invoke, before it goes on without the person who waits."""
     duplicate: float = GRACE
     """Before a card that the records do not know is taken for a duplicate."""
 
@@ -78,7 +78,7 @@ class TeamsReceiver:
         self._verifier = ActivityVerifier(sender.config, Turns(self._authentication), messages, invokes, sender.clock)
 
     def routes(self) -> list[web.RouteDef]:
-        """For the one aiohttp application."""
+        """Returns the routes for the one aiohttp application."""
         return [web.post(MESSAGES_PATH, self._verifier.handle)]
 
     async def start(self) -> None:
@@ -87,7 +87,7 @@ class TeamsReceiver:
         await self._connecting.start()
 
     def facts(self) -> Mapping[str, Any]:
-        """For `/health-check`."""
+        """Returns facts for `/health-check`."""
         return self._connector.facts()
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Whose account a request is made with: the person's own, put into it at the last moment."""
+"""Adds the person's own account to a request, at the last moment before it is sent."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class HttpTransport:
 
 @dataclass(frozen=True, slots=True)
 class AccountConfig:
-    """Whose accounts a server acts with: those of the people who ask for something."""
+    """How a server uses the accounts of the people who ask for something."""
 
     connection: str
     """Name of the connection: the provider's, else the server's own."""

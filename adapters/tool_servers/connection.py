@@ -419,8 +419,8 @@ def _client(
 
 
 async def _cancel(_context: object, _params: types.ElicitRequestParams) -> types.ElicitResult:
-    """For a question that was too large, or too oddly written, to be taken out before the session read it. That there
-    is a callback at all promises the server that it may ask."""
+    """Answers a question that was too large, or too oddly written, to be taken out before the session read it. That
+    there is a callback at all promises the server that it may ask."""
     return types.ElicitResult(action="cancel")
 
 

@@ -61,7 +61,7 @@ MOST_REDIRECTS = 5
 """Redirects that are followed for one message; for a call of a tool, none. The SDK would follow twenty, and end the
 session at the next."""
 MOST_RESUMPTIONS = 20
-"""Times that the answer to one request is taken up again after its stream broke off."""
+"""Resumptions of the answer to one request after its stream ended too early."""
 MOST_RESUMED = 100
 """Requests whose answers are known to have been taken up again; the oldest are forgotten."""
 FIRST_PAUSE = 1.0
@@ -112,7 +112,7 @@ class Endpoint:
     faults: Faults
     """What becomes of requests that get no answer of the protocol, kept until somebody takes it."""
     bearer: Bearer | None = None
-    """Whose account the messages carry; `None`: nobody's."""
+    """The account whose token the messages carry; `None`: none."""
     is_sse: bool = False
     """Whether all answers come on one event stream."""
 

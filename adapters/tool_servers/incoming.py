@@ -239,7 +239,7 @@ class Substitutes:
     broken: Callable[[], bytes] | None = None
     """When it breaks off, or ends without an answer."""
     too_large: Callable[[int | None], bytes | None] | None = None
-    """For a message that is too large; gets the request that it answers, where that can be told."""
+    """Replaces a message that is too large; gets the request that it answers, where that can be told."""
     one_answer: bool = True
     """Whether the stream ends with a message that is too large: it has only one answer to give. One with many answers
     goes on after a substitute, and ends without."""

@@ -41,7 +41,7 @@ class ToolListing:
     """A server's tools as they are offered."""
 
     tools: tuple[Tool, ...]
-    """In the order of their names."""
+    """The tools in the order of their names."""
     skipped: tuple[str, ...]
     """Sentences for the log and the health check: what was left out and why, and what is not there."""
     problem: str | None
@@ -232,7 +232,7 @@ def _problem(unknown: Iterable[str]) -> str | None:
 
 
 REMEMBERED = ""
-"""In place of a person: listed for somebody before the last restart."""
+"""Stands for a person: listed for somebody before the last restart."""
 
 
 @dataclass(slots=True)

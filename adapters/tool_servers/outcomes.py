@@ -169,7 +169,7 @@ class AnswerContext:
     secrets: frozenset[str] = frozenset()
     mask: MaskText = unchanged
     owner: str | None = None
-    """Whose account the session uses: what it says is for that person only."""
+    """Person whose account the session uses: what it returns is for them only."""
     connection: str | None = None
     """Name of the connection that the account is of."""
     sign_in: SignInRule | None = None

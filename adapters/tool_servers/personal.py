@@ -337,7 +337,7 @@ class PersonalSession:
 
     @property
     def person(self) -> str:
-        """Whose session it is."""
+        """The person whose session it is."""
         return self._bearer.person
 
     @property

@@ -48,9 +48,9 @@ class ServerState(StrEnum):
     STARTING = "starting"
     UP = "up"
     DOWN = "down"
-    """It could not be started, or ends again and again; it is tried again and again."""
+    """The server could not be started, or ends again and again; it is tried again."""
     MISCONFIGURED = "misconfigured"
-    """It runs, but `mcp.json` does not fit it; its tools are withheld."""
+    """The server runs, but `mcp.json` does not fit it; its tools are withheld."""
     CLOSED = "closed"
 
 
@@ -59,7 +59,7 @@ class Timings:
     """How long things may take, in seconds."""
 
     start: float = 60.0
-    """From starting a server until its tools are known (`npx` may have to download it first)."""
+    """Seconds from starting a server until its tools are known (`npx` may have to download it first)."""
     ping_every: float = 15.0
     """Between health checks of an idle server."""
     ping: float = 5.0
@@ -271,7 +271,7 @@ class RelistPauses:
         return max(self._next - self._now(), 0.0)
 
     def listed(self) -> None:
-        """They have been listed."""
+        """Called when the tools have been listed."""
         calm = self._now() - self._next > self._timings.longest_pause
         first = self._timings.relist_pause
         self._pause = first if calm or not self._pause else min(2 * self._pause, self._timings.longest_pause)
@@ -406,5 +406,5 @@ def _sentence(error: jsonschema.ValidationError, mask: MaskText) -> str:
 
 
 def _told(text: str, limit: int, mask: MaskText) -> str:
-    """At most `limit` characters of a text without secrets; nothing of one that is too long to be looked through."""
+    """Returns at most `limit` characters of a text without secrets; nothing of one that is too long to be searched."""
     return one_line(mask(text), limit) if len(text) <= LONGEST_READ else ""

@@ -203,8 +203,9 @@ async def _told(tx: Transaction, message: Message, result: ClickResult) -> NewPo
 # Such as `K7QM-3DZP`: shown by a browser, told to the bot by whoever the sign-in is for.
 
 ALPHABET = "CDFGHJKMNPQRTVWXYZ34679"
-"""Without what is mistaken for something else (0 O, 1 I L, 2 Z, 5 S, 8 B, U V: one of each, or none), and without
-vowels, so that no code is a word. Eight of them are 36 bits: with `MOST_TRIES`, nobody guesses one."""
+"""Characters of codes, without what is mistaken for something else (0 O, 1 I L, 2 Z, 5 S, 8 B, U V: one of each, or
+none), and without vowels, so that no code is a word. Eight of them are 36 bits: with `MOST_TRIES`, nobody guesses
+one."""
 MINUTES = 10
 """How long a code can be told."""
 MOST_TRIES = 5

@@ -51,7 +51,7 @@ class _Next:
     browser: str = field(repr=False)
     """The cookie that it has to come back with."""
     connection: str = ""
-    """To whose address it has to come back; empty: to that of the proofs of identity."""
+    """Connection to whose address the browser comes back; empty: to the address of the proofs of identity."""
     nonce: str = field(default="", repr=False)
     proven: bool = False
 

@@ -91,7 +91,7 @@ class OutsideServices(Protocol):
         ...
 
     async def account(self, connection: str, tokens: TokenSet) -> Account:
-        """Whose account it is, as far as the service tells; empty rather than `Unreachable`."""
+        """Returns whose account it is, as far as the service tells; empty rather than `Unreachable`."""
         ...
 
     async def refresh(self, connection: str, tokens: TokenSet) -> TokenSet:
@@ -107,7 +107,8 @@ class Proofs(Protocol):
     """Proof of chat identity: Sign in with Slack, Entra. Raises `Unreachable`."""
 
     def provider(self, person_id: str) -> str | None:
-        """Whose sign-in proves that a browser belongs to this person ("Slack", "Microsoft"); `None`: nobody's."""
+        """Returns the service whose sign-in proves that a browser belongs to this person ("Slack", "Microsoft");
+        `None`: there is none."""
         ...
 
     async def begin(self, person_id: str, *, state: str, nonce: str, redirect_uri: str) -> BegunAuthorization:

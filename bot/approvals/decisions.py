@@ -462,8 +462,8 @@ def _may_be_granted(row: ApprovalRow, decision: Decision) -> bool:
 
 
 def _identity_of(vote: VoteRow) -> Identity:
-    """Whose account has voted. Where that matters, only a full member could vote without an address (`vote_counts`),
-    and platforms vouch for no others' addresses."""
+    """Returns whose account has voted. Where that matters, only a full member could vote without an address
+    (`vote_counts`), and platforms vouch for no others' addresses."""
     return Identity(vote.human, frozenset(vote.claimed), is_member=True)
 
 

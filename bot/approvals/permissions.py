@@ -166,7 +166,8 @@ def needs_of(row: ApprovalRow, person_id: str, now: float) -> Needs:
 
 
 def _if_apart(people: frozenset[str]) -> frozenset[str]:
-    """In one workspace nobody may what another account of theirs may, so that nothing has to be known of them."""
+    """Returns the people whose accounts have to be looked up: none where all are of one workspace, since a human has
+    one account there."""
     return frozenset(people if len({home_of(person_id) for person_id in people}) > 1 else ())
 
 

@@ -152,7 +152,7 @@ class ApprovalRequests:
             await self._outbox.say(tx, notice(key, row.thread_id, text, place=card.place))
 
     async def _escalate(self, tx: Transaction, approval_id: str) -> None:
-        """From now on others may decide too: they get the card, and every card says so."""
+        """Lets others decide too from now on: they get the card, and every card says so."""
         row = await self._still_open(tx, approval_id)
         if row is not None:
             await self.show_to(tx, row, row.asked.ask.escalate_to)

@@ -146,7 +146,7 @@ def in_utc(seconds: float) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters of a text."""
+    """Returns at most `limit` characters of a text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

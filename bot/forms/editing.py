@@ -150,7 +150,7 @@ def _is_needed_default(one: Input, arguments: Mapping[str, Any]) -> bool:
 
 
 def _styled(into: Input, value: Any) -> Any:
-    """Times in the style of the one they replace, so that a picker does not lose an offset."""
+    """Returns a time in the style of the one it replaces, so that a picker does not lose an offset."""
     if into.kind not in (FieldType.TIME, FieldType.DATE_TIME):
         return value
     moment = parse_time(value) if into.kind is FieldType.TIME else parse_date_time(value)

@@ -189,7 +189,8 @@ class Moment:
         return replace(self, seconds=seconds, offset="")
 
     def in_the_style_of(self, earlier: Moment | None) -> Moment:
-        """With the offset of the value it replaces; with seconds (RFC 3339 wants them) unless that had none."""
+        """Returns it with the offset of the value it replaces; with seconds (RFC 3339 wants them) unless that had
+        none."""
         seconds = self.seconds or ("" if earlier is not None and not earlier.seconds else ":00")
         offset = self.offset or (earlier.offset if earlier is not None else "")
         return replace(self, seconds=seconds, offset=offset)

@@ -99,7 +99,7 @@ async def forget(tx: Transaction, connection_id: str) -> None:
 
 
 async def used(tx: Transaction, connection_id: str, now: float) -> None:
-    """It was used for a call."""
+    """Notes that a connection was used for a call."""
     await tx.run(sa.update(connections).where(connections.c.connection_id == connection_id).values(used_at=now))
 
 

@@ -81,12 +81,12 @@ async def next_due(tx: Transaction, now: float) -> float | None:
 
 
 async def done(tx: Transaction, key: str) -> None:
-    """It has taken effect."""
+    """Marks a delivery that has taken effect."""
     await tx.run(_DONE, {"of": key})
 
 
 async def retry(tx: Transaction, key: str, due_at: float, cause: str) -> None:
-    """It failed and is to be tried again."""
+    """Puts off a delivery that failed, to be tried again."""
     values = {"tries": deliveries.c.tries + 1, "due_at": due_at, "cause": cause}
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(values))
 
@@ -104,7 +104,7 @@ def outages(delivery: Delivery) -> int:
 
 
 async def park(tx: Transaction, key: str, cause: str) -> None:
-    """It failed too often: kept with its cause, never tried again by itself."""
+    """Parks a delivery that failed too often: it is kept with its cause, and not tried again by itself."""
     await tx.run(sa.update(deliveries).where(deliveries.c.key == key).values(status="parked", cause=cause))
 
 

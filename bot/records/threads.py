@@ -94,7 +94,7 @@ async def newest_session(tx: Transaction, place_key: str, *, of: str | None = No
 
 
 async def set_turn(tx: Transaction, thread_id: str, requester: str, turn: str) -> None:
-    """Whose turn it is now. The thread is at rest."""
+    """Keeps whose turn it is now. The thread is at rest."""
     await tx.run(_SET_TURN, {"id": thread_id, "requester": requester, "turn": turn, "unsettled": False})
 
 

@@ -32,7 +32,7 @@ class Waiting:
 
     @property
     def requesters(self) -> frozenset[str]:
-        """Whose requests these are: person ids."""
+        """Person ids of those whose requests these are."""
         return frozenset(
             [row.asked.requesters[0] for row in self.approvals]
             + [row.requester for row in self.clarifications]
@@ -88,7 +88,7 @@ async def superseded_by(tx: Transaction, thread_id: str, key: str) -> bool:
 
 
 async def requesters(tx: Transaction, thread_id: str) -> frozenset[str]:
-    """Whose turn it is in a thread, from what waits for people or is being handled; empty: nobody's."""
+    """Returns whose turn it is in a thread, from what waits for people or is being handled; empty: nobody's."""
     if pending := await in_thread(tx, thread_id):
         return pending.requesters
     if not await deliveries.is_busy(tx, thread_id):

@@ -47,7 +47,7 @@ from graph.ports import Spoken, Unfinished
 from graph.running import RunVerb
 
 MAX_DEATHS = 12
-"""Times a delivery is taken up again after the process died in it, before it is parked."""
+"""Tries of a delivery in which the process died, before it is parked."""
 MAX_STEPS = 2_500
 """Actions within one try at a delivery, before it is parked: more than the two that each decision costs which people
 make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
@@ -63,7 +63,8 @@ class TurnFacts:
     """What is known of a delivery at one moment. A fact is left at its default where what is known already decides."""
 
     delivery: Delivery
-    """With the name, text and background that the platform gave, when it is a message that has not begun."""
+    """What is handled; a message that has not begun, with the name, text and earlier messages that the platform
+    gave."""
     steps: int = 0
     """Actions done in this try."""
     taken_up: bool = False
@@ -96,7 +97,7 @@ class TurnFacts:
     answered: bool = False
     """This message has answered a question."""
     gave_way: bool = False
-    """At rest: this message has superseded what waits in the graph."""
+    """Whether this message has superseded what waits in the graph, which is at rest."""
 
     unwelcome: Unwelcome | None = None
     """The author may not use the bot."""
@@ -234,7 +235,7 @@ class PutOff:
     """The platform could not be asked, which is no try at handling the delivery."""
 
     outages: int
-    """Times it was put off before."""
+    """How often it was put off before."""
     retry_after: float | None
     """Seconds that the platform wants to be left alone."""
     cause: str

@@ -16,9 +16,9 @@ from graph.models import ModelProblem, Trouble
 from graph.ports import Spoken, Unfinished
 
 MAX_TRIES = 4
-"""Times a delivery is handled before it is parked, when handling it fails."""
+"""Tries of a delivery whose handling fails, before it is parked."""
 MAX_OUTAGE_TRIES = 60
-"""Times a message is tried whose platform cannot be asked about it, over about an hour, before it is parked."""
+"""Tries of a message whose platform cannot be asked about it, over about an hour, before it is parked."""
 PAUSES = (1.0, 5.0, 15.0)
 """Seconds before the second, third and fourth try."""
 CAUSE_LIMIT = 500

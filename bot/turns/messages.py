@@ -31,7 +31,7 @@ class NewTurn:
 
 @dataclass(frozen=True, slots=True)
 class AnswersClarification:
-    """It is the answer to the question that is open."""
+    """The message is the answer to the question that is open."""
 
     clarification_id: str
 

@@ -45,7 +45,7 @@ _FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blockl
 """What they say when a filter ended it."""
 
 CHARACTERS_A_TOKEN = 4
-"""In English text, https://help.openai.com/en/articles/4936856."""
+"""Characters of English text in a token, https://help.openai.com/en/articles/4936856."""
 
 Model = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""

@@ -154,7 +154,7 @@ class WrittenCalls:
 
     def __init__(self) -> None:
         self._calls: list[WrittenCall] = []
-        """In the order in which they began."""
+        """The calls in the order in which they began."""
         self._numbered: dict[int, WrittenCall] = {}
         """The service's number for a call → the call: some pieces name no more than the number."""
         self._identified: dict[tuple[int | None, str], WrittenCall] = {}

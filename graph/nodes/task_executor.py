@@ -20,7 +20,7 @@ from graph.state import RunContext, State, turn_of
 from policies.model import Annotations, Mode, Tool
 
 MAX_STEPS = 25
-"""Times the model may speak in one turn; a model that repeats itself is stopped."""
+"""Messages that the model may write in one turn; a model that repeats itself is stopped."""
 
 
 def task_executor(ports: Ports) -> Node:

@@ -59,7 +59,7 @@ from policies.approvers import approval_suffices
 from policies.model import Allow, Ask, Tool
 
 TRIES = 2
-"""Times that a call is prepared when its request certainly never left."""
+"""Preparations of a call whose request certainly never left."""
 MOST_SIGN_INS = 3
 """Sign-ins after which a call is made again. That a server did nothing before is its own word: one that acts and then
 asks for another sign-in has its effect no more often than this, and once."""

@@ -95,7 +95,7 @@ class Window:
 
     def button(self, name: str) -> Locator:
         """A button outside dialogs, by its exact name."""
-        return self.page.locator("#house").get_by_role("button", name=name, exact=True)
+        return self.page.locator("#app").get_by_role("button", name=name, exact=True)
 
 
 @asynccontextmanager

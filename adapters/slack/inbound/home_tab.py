@@ -36,7 +36,7 @@ class SlackOverviews:
         self._facts = facts
 
     async def of(self, visitor: SlackVisitor, person: Person) -> Overview:
-        """Their overview of this workspace, as far as they may see it."""
+        """Returns a person's overview of this workspace, as far as they may see it."""
         return await self._queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
 
     async def _among(self, visitor: SlackVisitor, places: Sequence[Place]) -> set[str]:

@@ -30,13 +30,13 @@ class SlackVisitor:
     home_team: str = ""
     """The workspace they belong to; empty: Slack does not say."""
     location: SlackLocation = NOWHERE
-    """Without a channel on the App Home."""
+    """Where the person is; `NOWHERE` on the App Home, which is in no channel."""
     trigger_id: str = ""
     """Opens a modal, within 3 s."""
     response_url: str = ""
     """Takes 5 messages within 30 minutes."""
     home: bool = False
-    """On the App Home, where there is no place for ephemeral messages."""
+    """Whether that is the App Home, where no ephemeral message can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SlashCommand:
     text: str
     """What is asked, as Slack writes it."""
     direct: bool
-    """In a direct message."""
+    """Whether it came in a direct message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,8 +316,8 @@ def _word(value: object) -> str | None:
 
 def _failing(not_installed: NotInstalled) -> Callable[..., Awaitable[BoltResponse]]:
     async def failed(error: Exception, body: Payload) -> BoltResponse:
-        """It could not be kept (or we could not find out for whom): Slack sends events again, and shows people that
-        their click did not work."""
+        """Answers when a request could not be kept (or we could not find out for whom): Slack sends events again, and
+        shows people that their click did not work."""
         if isinstance(error, _NotInstalledError):
             return BoltResponse(status=200, body=not_installed.handle(body) or "")
         log.error("slack_payload_not_taken", exc_info=error)

@@ -151,7 +151,7 @@ class SlackLiveAnswer:
         self._mine: list[Draft] = []
         self._answers: dict[str, Draft] = {}
         self._unnamed: Draft | None = None
-        """It shows tool calls and waits for the text that continues it."""
+        """The draft that shows tool calls and waits for the text that continues it."""
 
     @property
     def can_stream(self) -> bool:
@@ -260,7 +260,7 @@ class Draft:
         self.is_complete = False
         """The model has gone on to something else: no more text will come."""
         self.left_until = math.inf
-        """On the loop's clock. Its turn has come to rest: if no post finishes it before then, nobody will."""
+        """When a draft whose turn is at rest is given up, on the loop's clock, because no post has finished it."""
         self._live = live
         self._api, self._location, self._pace = live.drafts.api, live.location, live.drafts.pace
         self._earlier = earlier

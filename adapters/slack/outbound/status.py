@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 TEXT_LIMIT = 50
 """Characters: more does not fit beside the bot's name."""
 MOST_TRIES = 5
-"""Times that the state of a session is told which Slack does not take; unlike a line it would stay wrong for ever."""
+"""Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would stay for ever."""
 MOST_MET = 1_000
 """Threads older than this process of which is known that we have set something there; in others it is set once more."""
 CLOSING = 3.0
@@ -72,7 +72,7 @@ class _Status:
     """The one that shows it."""
     shown: str = ""
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

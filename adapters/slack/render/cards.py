@@ -77,13 +77,14 @@ def rarer_buttons(view: ApprovalView) -> list[Block]:
 
 
 def look_button(view: ApprovalView) -> list[Block]:
-    """For whoever may decide, where something is hidden; others see it too, and are refused."""
+    """Returns a button for whoever may decide, where something is hidden; others see it too, and are refused."""
     waits = view.status == "pending"
     return [button("Look at what is hidden…", actions.LOOK, view.approval_id)] if view.masks and waits else []
 
 
 def take_back_button(view: ApprovalView) -> Block:
-    """For the requester; a card in Slack is the same for all, so that others see it too, and are refused."""
+    """Returns a button for the requester; a card in Slack is the same for all, so that others see it too, and are
+    refused."""
     name = line(call_name(view.server, view.tool), wording.TITLE)
     asks = f"{name} is then not done. Only who asked for it can withdraw it."
     return confirmed(button("Withdraw", actions.TAKE_BACK, view.approval_id), "Withdraw this?", asks, "Withdraw")

@@ -313,8 +313,8 @@ def _ticked(selected: Any, field: FormField) -> list[str] | None:
 
 
 def _moment(epoch: Any, person: Person) -> str | None:
-    """In the person's own time, as `inputs` asked for it; without a known zone no picker was shown, so that UTC is
-    only for requests that no modal of ours made."""
+    """Returns a time in the person's own zone, as `inputs` asked for it; without a known zone no picker was shown, so
+    that UTC is only for requests that no modal of ours made."""
     if not isinstance(epoch, int) or isinstance(epoch, bool):
         return None
     return wall_clock(epoch, zone_of(person.time_zone) or UTC)

@@ -187,7 +187,7 @@ class Grid:
 
     rows: tuple[tuple[Elements, ...], ...]
     aligns: tuple[str, ...]
-    """For each column `left`, `center` or `right`."""
+    """Alignment of each column: `left`, `center` or `right`."""
 
 
 Part = Flow | Listing | Code | QuotedParagraph | HorizontalRule | Grid
@@ -295,7 +295,7 @@ def stable(text: str) -> str:
 
 
 def cut_at_line(text: str, limit: int) -> str:
-    """At most `limit` characters of a text, whole lines only."""
+    """Returns at most `limit` characters of a text, whole lines only."""
     return text if len(text) <= limit else text[: text.rfind("\n", 0, limit) + 1]
 
 

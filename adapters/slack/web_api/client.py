@@ -57,7 +57,7 @@ _RETRY_AFTER = 1.0
 """Seconds to wait where Slack says 429 without a number."""
 _POINTER = re.compile(r"\[json-pointer:([\w/-]{1,100})\]")
 QUIET = logging.Logger("slack_sdk", level=logging.CRITICAL + 1)
-"""For the SDK, whose own loggers write messages, codes and states into the log."""
+"""Logger for the SDK, whose own loggers write messages, codes and states into the log."""
 
 
 class SlackHttpClient:

@@ -22,7 +22,7 @@ from bot.safe_text import shorten, visible_line
 
 log = structlog.get_logger(__name__)
 MOST_QUOTES = 50
-"""Messages."""
+"""Messages that are quoted."""
 MOST_CHARACTERS = 8_000
 """Characters of all quotes together."""
 PAGE = 200

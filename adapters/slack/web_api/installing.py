@@ -391,11 +391,11 @@ class InstallPages:
         self._installations = installations
 
     def routes(self) -> list[web.RouteDef]:
-        """For the one aiohttp application. No HEAD: it would use the state up."""
+        """Returns the routes for the one aiohttp application. No HEAD: it would use the state up."""
         return [web.get(INSTALL, self.install, allow_head=False), web.get(REDIRECT, self.redirect, allow_head=False)]
 
     async def install(self, request: web.Request) -> web.Response:
-        """On to Slack, with a state that this browser alone can come back with."""
+        """Redirects to Slack, with a state that only this browser can come back with."""
         if not self._config.install_teams:
             return await to_aiohttp_response(_page(403, "Countersign cannot be installed", _CLOSED))
         team = request.query.get("team", "")

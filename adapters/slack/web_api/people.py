@@ -85,7 +85,7 @@ class SlackPeople:
         return Person(person_id(team, user), profile.name or user, profile.time_zone, profile.locale, email)
 
     async def account(self, team: str, user: str) -> AccountFacts:
-        """Whose an account is, also of somebody who may not use the bot (any more). Raises `CallFailed`."""
+        """Returns whose an account is, also of somebody who may not use the bot (any more). Raises `CallFailed`."""
         profile = await self._profiles.get((team, user), self._ask)
         is_member = await self._is_member(profile, team)
         vouched = profile.email if is_member and not profile.gone and not profile.machine else ""
@@ -262,7 +262,8 @@ class SlackPersonFacts:
         return False
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Whose an account is. Where that cannot be looked up and only members may use the bot, it is a member's."""
+        """Returns whose an account is. Where that cannot be looked up and only members may use the bot, it is a
+        member's."""
         person = parts_of_id(person_id, PLATFORM)
         if person is None:
             return AccountFacts()

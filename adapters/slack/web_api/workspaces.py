@@ -98,17 +98,18 @@ class Workspaces:
         return Bot(team or who.team, token, who.bot_user, who.bot_id, who.name, who.url)
 
     async def token(self, team: str) -> str:
-        """For `WebApi`. Raises `CallFailed`."""
+        """Returns the token of a workspace for `WebApi`. Raises `CallFailed`."""
         return (await self.bot(team)).token
 
     def refused(self, team: str, token: str) -> None:
-        """For `WebApi`: Slack did not take this token."""
+        """Called by `WebApi` when Slack does not accept a token."""
         self._who.forget(token)
         self._tokens.refused(team, token)
 
     @property
     def authorize(self) -> Authorize:
-        """For Bolt. A plain function, since Bolt takes the `self` of a method for an argument that it has to fill.
+        """Returns what Bolt calls to authorize a request. A plain function, since Bolt takes the `self` of a method for
+        an argument that it has to fill.
 
         The function returns `None` for a workspace that has not installed us (any more), so that its events are
         dropped, and raises `CallFailed` when that cannot be found out now, so that Slack sends the event again.

@@ -39,7 +39,7 @@ class Stroke:
 
 TICK = Stroke(((8.5, 16.8), (13.1, 21.4), (23.5, 10.9)), width=3.2)
 SIGNATURE = Stroke(((9.0, 25.4), (23.0, 25.4)), width=2.0)
-"""In the units of icon.svg, which is 32 wide and high."""
+"""A stroke in the units of icon.svg, which is 32 wide and high."""
 FAINT = 0.55
 """Opacity of the signature where there are colours."""
 _MIDDLE = (16.0, 17.4)

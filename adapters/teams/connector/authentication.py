@@ -171,7 +171,7 @@ _FETCH = "keys"
 MOST_KEYS = 500
 """Reading a key takes 20 µs; Microsoft publishes some twenty."""
 FETCH_SECONDS = 4.0
-"""For each of the two documents: Teams waits 15 s for most answers, 5 s for those to invokes."""
+"""Limit for each of the two documents: Teams waits 15 s for most answers, 5 s for those to invokes."""
 
 
 class KeysUnavailable(Exception):  # noqa: N818  # like NotAdmitted

@@ -185,7 +185,7 @@ class BotConnector:
     # ------------------------------------------------------------------------------------------- around them
 
     def facts(self) -> Mapping[str, Any]:
-        """For `/health-check`."""
+        """Returns facts for `/health-check`."""
         return {"connected": self._tokens.connected, "token_failure": self._tokens.failure}
 
     async def close(self) -> None:

@@ -120,9 +120,9 @@ class TeamsPeople:
         return Person(person, (profile.name if profile else "") or (shown_name(met.name) if met else ""))
 
     def known_account(self, person: str) -> AccountFacts:
-        """Whose the account is of somebody whom a roster has shown lately. Of a roster seen in the last day: whether it
-        is a member's, and its addresses, vouched for no more. Where none was seen and only members may use the bot, it
-        is one."""
+        """Returns whose the account is of somebody whom a roster has shown lately. Of a roster seen in the last day:
+        whether it is a member's, and its addresses, vouched for no more. Where none was seen and only members may use
+        the bot, it is one."""
         known = self._accounts.known(person.lower()) or self._were.known(person.lower())
         return known or AccountFacts(is_member=None if self._config.allow_guests else True)
 
@@ -257,7 +257,7 @@ _OUTSIDERS = frozenset({"guest", "anonymous"})
 
 
 def account_facts(config: TeamsConfig, tenant: str, account: Mapping[str, Any]) -> AccountFacts:
-    """Whose an account is, of a roster (`email`) or of Graph (`mail`), with all addresses that stand with it.
+    """Returns whose an account is, from a roster (`email`) or of Graph (`mail`), with all addresses that stand with it.
 
     A tenant's administrators may write any address into an account. In one tenant they are the company's own; where
     several tenants are allowed, an address counts only in the domain of the account's name (`userPrincipalName`), which
@@ -325,7 +325,7 @@ class TeamsPersonFacts:
         )
 
     async def account_of(self, person_id: str) -> AccountFacts:
-        """Whose an account is, from a roster that was seen lately, else from Graph."""
+        """Returns whose an account is, from a roster that was seen lately, else from Graph."""
         person = parts_of_id(person_id.lower(), PLATFORM)
         if person is None:
             return AccountFacts()
@@ -446,6 +446,6 @@ class Entra:
 
 
 def _check(*ids: str) -> None:
-    """They become part of an address."""
+    """Checks ids that become part of an address."""
     if not all(map(is_object_id, ids)):
         raise CallFailed(VERB, "no_object_id")

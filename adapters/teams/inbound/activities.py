@@ -42,7 +42,7 @@ class TeamsClick:
     subject: str
     """Id of what it is about; empty when it is none of ours."""
     data: Mapping[str, Any]
-    """With the inputs that stood beside it."""
+    """The button's data with the values of the inputs beside it."""
     key: str
 
 
@@ -125,7 +125,7 @@ CODE = "[a one-time code]"
 _LONGEST_WITH_CODE = 100
 """Characters of a message that is our name and a code."""
 _WORDS_OF_A_CODE = 3
-"""In how many pieces it may be written: with spaces around its dash."""
+"""Pieces in which a code may be written: with spaces around its dash."""
 _GOOD = frozenset({"like", "heart"})
 _BAD = frozenset({"sad", "angry"})
 """Teams' own words for reactions; the other two (`laugh`, `surprised`) are no opinion."""
@@ -145,7 +145,7 @@ class TeamsMessageEdited:
 
     message: Message
     may_be_new: bool
-    """It speaks to us by a mention, which it may not have had before: then it is as good as new."""
+    """Whether it mentions the bot now, and perhaps did not before: it is then handled like a new message."""
 
 
 @dataclass(frozen=True, slots=True)

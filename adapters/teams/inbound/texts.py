@@ -81,7 +81,7 @@ class Written:
     """What somebody wrote, without what they quoted."""
 
     text: str
-    """With `OURSELVES` wherever we were mentioned."""
+    """The text, with `OURSELVES` wherever the bot was mentioned."""
     quotes: tuple[QuotedMessage, ...] = ()
 
 

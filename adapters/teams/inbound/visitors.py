@@ -47,14 +47,14 @@ _THREAD = ";messageid="
 
 @dataclass(frozen=True, slots=True)
 class TeamsRecipient:
-    """To which bot of ours an activity was sent, and when."""
+    """The bot that an activity was sent to, and when."""
 
     local: bool = False
     """Local clients know no Entra: who has no object id goes by the id they have."""
     tenant: str = ""
     """The tenant of local clients that name none."""
     now: float = 0.0
-    """For activities without a time. Seconds since the epoch."""
+    """Time of activities without one, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class TeamsOverviews:
         self._connector = connector
 
     async def of(self, visitor: TeamsVisitor, person: Person) -> Overview:
-        """Their overview of this tenant, as far as they may see it."""
+        """Returns a person's overview of this tenant, as far as they may see it."""
         within = within_tenant(visitor.location.tenant)
         return await self._queries.overview(person, within, partial(self._among, visitor))
 
@@ -222,6 +222,6 @@ class TeamsOverviews:
 
 
 def _roster(place: Place) -> TeamsLocation:
-    """Whose members are asked: a thread's are its channel's."""
+    """Returns the conversation whose members are asked for: a thread's are its channel's."""
     location = location_of(place)
     return replace(location, conversation=channel_of(location.conversation))

@@ -16,7 +16,7 @@ MOST_LISTED = 60
 
 
 async def audience_of(content: Content, location: TeamsLocation, people: TeamsPeople) -> Audience:
-    """For whom a post is drawn. Raises nothing."""
+    """Returns for whom a post is drawn. Raises nothing."""
     if location.kind == "personal":
         may = not isinstance(content, ApprovalView) or may_decide_alone(content, location)
         asked = isinstance(content, ApprovalView) and bool(location.user) and has_asked(content, _owner(location))
@@ -72,7 +72,7 @@ def may_decide_alone(view: ApprovalView, location: TeamsLocation) -> bool:
 
 
 def _owner(location: TeamsLocation) -> str:
-    """Whose personal chat it is."""
+    """Returns whose personal chat it is."""
     return person_id(location.tenant, location.user)
 
 

@@ -70,7 +70,7 @@ class ConversationLock:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     stream: TeamsStream | None = None
     owner: TeamsLiveAnswer | None = None
-    """Whose the stream is; a chat can have several threads."""
+    """The answer that uses the stream; a chat can have several threads."""
     users: int = 0
 
 
@@ -214,7 +214,7 @@ class TeamsLiveAnswer:
         answer.is_over, line.stream = True, None
 
     async def _give_up(self, line: ConversationLock) -> None:
-        """It takes too long for a stream: nothing more is shown until the post, which replaces what there is."""
+        """Ends a stream that takes too long: nothing more is shown until the post, which replaces what there is."""
         self._can_stream = False
         stream, line.stream = line.stream, None
         if stream is not None and stream.text:

@@ -107,7 +107,7 @@ class TeamsPostSender:
         return activities(post, await audience_of(post.content, location, self._people))
 
     async def _begin_thread(self, post: Post, location: TeamsLocation, shown: Sequence[Activity]) -> Reference:
-        """In a channel that a rule names: the post begins a thread, in which it is updated later."""
+        """Begins a thread with the post in a channel that a rule names; it is updated there later."""
         opened = await show_or_words(shown[0], partial(self._connector.open_thread, location))
         thread = replace(location, conversation=opened.conversation)
         return await self._post_rest(post, thread, shown, [opened.activity_id])
@@ -167,7 +167,7 @@ class TeamsPostSender:
         return told if told is not None else await self._say_what_to_do(view, location)
 
     async def _say_what_to_do(self, view: SignInView, location: TeamsLocation) -> Mapping[str, Any]:
-        """For everybody there to read, so without the link."""
+        """Says publicly what to do, so without the link."""
         try:
             note = await post_part(self._connector, location, open_a_chat_first(view.owner))
         except CallFailed as failure:

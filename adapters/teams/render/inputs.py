@@ -239,7 +239,7 @@ def _plain(value: Any) -> str | int | float | bool | None:
 
 
 def _date_and_time(day: Any, clock: Any) -> Any:
-    """In one, as far as it was given: half of it is for the form's reader to refuse."""
+    """Returns date and time as one value, as far as they were given: half of it is for the form's reader to refuse."""
     if day is None or clock is None:
         return day if clock is None else clock
     return f"{day}T{clock}"

@@ -30,7 +30,7 @@ from adapters.teams.render.elements import escape_line_starts, escape_message, w
 from bot.safe_text import cut_lines, cut_text, link_host, visible, visible_passage
 
 MOST_CITATIONS = 20
-"""In a message; Teams refuses more."""
+"""Citations in a message; Teams refuses more."""
 _NAME = 80
 _ABSTRACT = 160
 _LONGEST_HOST = 50
@@ -206,7 +206,7 @@ class AnswerPart:
     is_code: bool = False
 
     def torn(self, longest: int) -> Iterator[AnswerPart]:
-        """In parts of about `longest` characters."""
+        """Yields parts of about `longest` characters."""
         if self.is_code:
             yield from map(_code, cut_lines(self.plain, longest))
         else:

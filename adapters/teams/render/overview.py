@@ -194,7 +194,7 @@ def connections_card(connections: Sequence[ConnectionView]) -> Element:
 
 
 def connections_summary(connections: Sequence[ConnectionView]) -> str:
-    """It in a sentence."""
+    """Returns the overview in a sentence."""
     if not connections:
         return NONE
     return f"You have connected {len(connections):,} {'account' if len(connections) == 1 else 'accounts'}."

@@ -171,7 +171,7 @@ def _posted_card(content: _Card, audience: Audience) -> Element:
 
 
 def _refresh(view: ApprovalView, user_ids: Sequence[str]) -> Element:
-    """For whom Teams is to ask what they see of the card, and with what; empty: for nobody."""
+    """Returns whose view of the card Teams asks for (`refresh`), and with which action; empty: nobody's."""
     users = list(dict.fromkeys(user_ids))[:MOST_REFRESHED]
     if not users or view.status != "pending":
         return {}

@@ -50,7 +50,7 @@ def clarification_card(view: ClarificationView, *, mine: bool) -> Element:
 
 
 def question_summary(view: ClarificationView) -> str:
-    """It in a sentence, for notifications."""
+    """Returns the question in a sentence, for notifications."""
     return f"{_title(view, WHOLE)}: {WHOLE.line(view.question, _MESSAGE)}"
 
 
@@ -139,7 +139,7 @@ def outcome_card(view: OutcomeView, *, mine: bool) -> Element:
 
 
 def outcome_summary(view: OutcomeView) -> str:
-    """It in a sentence."""
+    """Returns the card in a sentence."""
     return f"{WHOLE.line(call_name(view.server, view.tool), wording.HEADING)}: {wording.outcome_sentence(view)}"
 
 
@@ -198,7 +198,7 @@ def sign_in_card(view: SignInView, *, mine: bool) -> Element:
 
 
 def sign_in_summary(view: SignInView) -> str:
-    """It in a sentence."""
+    """Returns the card in a sentence."""
     return _sentence(view, WHOLE)
 
 

@@ -34,7 +34,7 @@ async function start() {
 
 function showDoor(message) {
   view?.close();
-  byId("house").hidden = true;
+  byId("app").hidden = true;
   byId("door").hidden = false;
   byId("door").classList.remove("offline");
   byId("door-error").textContent = message;
@@ -43,7 +43,7 @@ function showDoor(message) {
 
 function enter(session) {
   byId("door").hidden = true;
-  byId("house").hidden = false;
+  byId("app").hidden = false;
   if (view) view.session = session;
   else view = new ThreadView({ session, sessionChanged: start, refused: checkSession });
   drawHeader(session, { become, refresh: api.session });

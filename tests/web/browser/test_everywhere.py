@@ -27,7 +27,7 @@ CONTRAST = """() => {
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const poor = [];
-  for (const element of document.querySelectorAll("#house *")) {
+  for (const element of document.querySelectorAll("#app *")) {
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
     if (!text || !element.checkVisibility() || element.closest(".hidden-label, option")) continue;
     const grounds = [];
