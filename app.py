@@ -23,10 +23,10 @@ from dotenv import dotenv_values
 
 from adapters.accounts import AccountsConfig, AccountsError, account_routes, accounts_config, open_accounts
 from adapters.platforms import PlatformSetup, Receivers, make_receivers, make_senders
-from adapters.shared.serving import health_check, limits_for, listening, raise_open_files_limit
+from adapters.shared.serving import health_check, limits_for, raise_open_files_limit, started_server
 from adapters.tool_servers.config import ConfigError, ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, look_up
-from bot.accounts.opening import make_accounts
+from bot.accounts.account_services import make_accounts
 from bot.accounts.sign_ins import Address, SignInLinks, SignIns
 from bot.approvals.decisions import Approvals
 from bot.approvals.directory import PeopleDirectory
@@ -49,7 +49,7 @@ from bot.questions import Questions
 from bot.records import connections as connection_rows
 from bot.records import deliveries
 from bot.records.database import Database
-from bot.records.opening import DamagedFileError, NewerSchemaError, Records, open_records
+from bot.records.startup import DamagedFileError, NewerSchemaError, Records, open_records
 from bot.services import Services
 from bot.settings import DEMO, Settings, SettingsError, load_settings
 from bot.turns.engine import EmbeddedEngine
@@ -314,7 +314,7 @@ async def serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         application = await stack.enter_async_context(running(settings))
         await stack.enter_async_context(application[POLICY].reloading_whenever(reloading))
-        server = listening(application, settings.host, settings.port, limits)
+        server = started_server(application, settings.host, settings.port, limits)
         try:
             host, port = await stack.enter_async_context(server)
         except OSError as error:

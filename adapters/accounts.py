@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from adapters.tool_servers.config import HttpTransport, ToolServersConfig
+from bot.accounts.account_services import AccountServices
 from bot.accounts.flow import SignInFlow
-from bot.accounts.opening import AccountServices
 from bot.accounts.tokens import CatalogueStore, ClientStore, Safe, TokenStore
 from bot.crypto import Sealer
 from bot.domain import Clock

@@ -21,7 +21,7 @@ from bench.client import visiting
 from bench.contestants import Contestant, Contestants
 from bench.figures import Figure, Limit, median_ms
 from bench.measures import Fifth, Sizes
-from bot.records.opening import upgrade_sqlite
+from bot.records.startup import upgrade_sqlite
 from policies.judging import judge
 from policies.model import Ask, Call, Facts, Mode, Tool
 from policies.policy_file import parse_policy

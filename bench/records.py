@@ -21,7 +21,7 @@ from bench.figures import Figure, Limit
 from bench.measures import Sizes
 from bot.records import tables  # noqa: F401  # its tables stand in the same metadata
 from bot.records.database import Transaction, Values
-from bot.records.opening import upgrade_sqlite
+from bot.records.startup import upgrade_sqlite
 from bot.records.tables import metadata
 from tests.support.record_calls import RecordCall, record_calls
 

@@ -33,7 +33,7 @@ from policies.secret_shapes import IN_LOGS, any_of, without_guessed
 
 _SHORTEST_SECRET = 6
 """Characters; shorter values would turn ordinary words into asterisks."""
-MOST_LOOKED_THROUGH = 12_000
+MOST_MASKED = 12_000
 """Characters of a line in which secrets are looked for; of a longer one the beginning and the end are logged. Looking
 happens where it is logged, and takes up to 4 ms of CPU for a thousand characters that somebody has made for it."""
 _END = 2_000
@@ -201,7 +201,7 @@ def _renderer(form: Literal["console", "json"], mask: Mask, *, colors: bool) -> 
         ]
     # The plain traceback: the pretty ones show the local variables.
     console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
-    return [console, lambda _logger, _method, line: mask(_shortened(str(line), MOST_LOOKED_THROUGH))]
+    return [console, lambda _logger, _method, line: mask(_shortened(str(line), MOST_MASKED))]
 
 
 class _LineMask:
@@ -209,7 +209,7 @@ class _LineMask:
 
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
-        self._space_left = MOST_LOOKED_THROUGH
+        self._space_left = MOST_MASKED
 
     def within(self, value: Any) -> Any:
         """The value without secrets, and without what exceeds the line's limit."""

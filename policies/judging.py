@@ -1,4 +1,5 @@
-"""A policy, and its judgement of one tool call: what the rules say, the tool's floor, and the mode's ceiling.
+"""A policy, and its judgement of one tool call: what the rules say, what the tool's server requires, and the mode's
+ceiling.
 
 A policy is rules in the order in which they were written, each a match and a prepared verdict.
 """
@@ -139,8 +140,8 @@ def _about(match: Match) -> Callable[[str, str], bool]:
 def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     """Whether a call may run, must be asked about, or may not run. Pure; raises nothing.
 
-    The first rule that fits decides; when none does, the requester is asked. `Tool.requires_approval` is a floor: an
-    allow becomes an ask. `facts.mode` is the effective mode and a ceiling:
+    The first rule that fits decides; when none does, the requester is asked. With
+    `Tool.requires_approval` an allow becomes an ask. `facts.mode` is the effective mode and a ceiling:
 
     - `readOnly`: only calls that are known to read: a rule says so (`reads: true`), the operator's list, a trusted
       server, or the command;
@@ -150,7 +151,7 @@ def judge(policy: Policy, call: Call, facts: Facts) -> Allow | Ask | Deny:
     """
     subject = Subject(call, facts)
     rule, verdict = by_rules(policy, subject)
-    return under_ceiling(policy, above_floor(verdict, call.tool), rule, subject)
+    return under_ceiling(policy, as_server_requires(verdict, call.tool), rule, subject)
 
 
 def by_rules(policy: Policy, subject: Subject) -> tuple[Rule | None, Verdict]:
@@ -179,7 +180,7 @@ def could_not_find_out(rule: Rule, subject: Subject) -> Deny:
     )
 
 
-def above_floor(verdict: Verdict, tool: Tool) -> Verdict:
+def as_server_requires(verdict: Verdict, tool: Tool) -> Verdict:
     """An allow becomes an ask where the tool's server requires approval."""
     if isinstance(verdict, Allow) and tool.requires_approval:
         return Ask(
@@ -257,7 +258,7 @@ class Explanation:
     """The rules in order, down to the one that decided."""
     decided_by: str
     """Name of the rule that decides; empty when none fits."""
-    floor: str
+    server_requirement: str
     """What the tool's server requires beyond the rules, in a sentence; empty when that changed nothing."""
     ceiling: str
     """What the mode took away, in a sentence; empty when that changed nothing."""
@@ -269,14 +270,16 @@ def explain(policy: Policy, call: Call, facts: Facts) -> Explanation:
     """The judgement of a call, step by step. Pure; raises nothing."""
     subject = Subject(call, facts)
     rule, said = by_rules(policy, subject)
-    raised = above_floor(said, call.tool)
+    raised = as_server_requires(said, call.tool)
     verdict = under_ceiling(policy, raised, rule, subject)
     down_to = len(policy.rules) if rule is None else policy.rules.index(rule) + 1
     return Explanation(
         verdict=verdict,
         tried=tuple(_tried(each, subject) for each in policy.rules[:down_to]),
         decided_by=rule.name if rule else "",
-        floor="" if raised is said else f"{call.tool.server} requires approval for {call.tool.name}: allow became ask.",
+        server_requirement=""
+        if raised is said
+        else f"{call.tool.server} requires approval for {call.tool.name}: allow became ask.",
         ceiling=f"Mode {facts.mode}: {verdict.reason}" if verdict is not raised and isinstance(verdict, Deny) else "",
         approvers=_approvers(verdict, facts.requester) if isinstance(verdict, Ask) else "",
     )

@@ -205,7 +205,7 @@ async def dialog_for(
             others are none of theirs.
     """
     number = 0
-    if action in (actions.PAGE, actions.LOOK_PAGE):
+    if action in (actions.PAGE, actions.SHOW_HIDDEN_PAGE):
         digits, _, subject = subject.partition(":")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
             return NOT_KNOWN.text
@@ -219,7 +219,7 @@ async def dialog_for(
             if not isinstance(form, Form):
                 return form.text
             return draw.answer(form, await asking_server(services.queries, subject, within))
-        case actions.LOOK | actions.LOOK_PAGE:
+        case actions.SHOW_HIDDEN | actions.SHOW_HIDDEN_PAGE:
             hidden = await services.approvals.reveal(subject, person)
             return draw.hidden(hidden, number) if isinstance(hidden, Hidden) else hidden.text
         case actions.APPROVE_ALL:

@@ -66,7 +66,9 @@ def limits_for(open_files: int) -> Limits:
 
 
 @asynccontextmanager
-async def listening(application: web.Application, host: str, port: int, limits: Limits) -> AsyncIterator[HostAndPort]:
+async def started_server(
+    application: web.Application, host: str, port: int, limits: Limits
+) -> AsyncIterator[HostAndPort]:
     """Serve `application` within `limits`. Gives host and port as they are; for port 0 the system chooses one.
 
     Raises `OSError`: it cannot listen there.

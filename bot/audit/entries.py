@@ -25,7 +25,7 @@ OUTPUT_BYTES = 4_096
 """Bytes of the output that its hash covers."""
 LONGEST_SECRET = 4_000
 """Characters of a text that are looked through for secrets, where a call has much of it."""
-LOOKED_THROUGH = 10_000
+MOST_SEARCHED = 10_000
 """Characters of a call that are looked through, more than twice as many as are kept. It is done where the entry is
 written, and a thousand characters that somebody has made for it take up to 4 ms of CPU."""
 LOOKED = "looked"
@@ -85,7 +85,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
     judged = end.judged or {}
     verdict = judged.get("verdict", {})
     whole = dict(end.arguments)
-    beginning = _beginning_of(whole) if exceeds(whole, LOOKED_THROUGH) else whole
+    beginning = _beginning_of(whole) if exceeds(whole, MOST_SEARCHED) else whole
     arguments = masker.for_audit(beginning).value
     kept, cut = _bounded(arguments)
     cut = cut or beginning is not whole
@@ -185,7 +185,7 @@ def _texts_cut(value: Any) -> Any:
             return value
 
 
-def _beginning_of(value: Any, space_left: int = LOOKED_THROUGH) -> Any:
+def _beginning_of(value: Any, space_left: int = MOST_SEARCHED) -> Any:
     """The part of a large value that may be kept: the beginnings of its texts, long enough for a secret that begins in
     what is kept of them to be seen whole; nothing after the limit."""
     left = space_left

@@ -95,8 +95,8 @@ def _lines(policy: Policy, call: Call, facts: Facts, why: Explanation, *, known:
     yield f"{verdict.verdict.upper()}: {decided_by} ({policy.source}, version {policy.version})"
     if isinstance(verdict, Deny):
         yield f"  what people are told: {verdict.reason}"
-    if why.floor:
-        yield f"  {why.floor}"
+    if why.server_requirement:
+        yield f"  {why.server_requirement}"
     if why.ceiling:
         yield f"  {why.ceiling}"
     if why.approvers:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from bot.accounts.account_services import AccountServices
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
-from bot.accounts.opening import AccountServices
 from bot.accounts.tokens import Safe, TokenStore
 from bot.crypto import NewId, Sealer
 from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView

@@ -11,7 +11,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from bot.records.opening import alembic_config, upgrade_sqlite
+from bot.records.startup import alembic_config, upgrade_sqlite
 from bot.records.tables import metadata
 
 QUESTION = (

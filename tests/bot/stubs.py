@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from bot.accounts.account_services import AccountServices, make_accounts
 from bot.accounts.codes import Codes
 from bot.accounts.connections import Changed
 from bot.accounts.flow import SignInFlow
-from bot.accounts.opening import AccountServices, make_accounts
 from bot.accounts.sign_ins import SignInLinks, SignIns
 from bot.approvals.decisions import Approvals, FindTool
 from bot.approvals.directory import PeopleDirectory

@@ -14,7 +14,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.logs import MOST_LOOKED_THROUGH, Mask, configure_logs, log_context
+from bot.logs import MOST_MASKED, Mask, configure_logs, log_context
 from policies.masking import Masker
 
 SECRET = 'p"ass/wörd\\1'
@@ -237,5 +237,5 @@ def test_of_a_long_text_the_beginning_and_the_end_are_logged_without_half_a_secr
     assert line["text"].endswith(f"{word} last words")
     assert "characters left out" in line["text"]
     assert {len(each) for each in line["text"].split() if set(each) == {"x"}} == {40}
-    assert len(line["text"]) < MOST_LOOKED_THROUGH + 100
+    assert len(line["text"]) < MOST_MASKED + 100
     assert (line["message"], line["level"]) == ("said", "info")

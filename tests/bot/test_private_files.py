@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from bot.crypto import kept_key
 from bot.data_folder import folder_lock, private_folder
-from bot.records.opening import open_records
+from bot.records.startup import open_records
 
 
 @pytest.fixture(params=[0o022, 0o000, 0o077])

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.records.database import Transaction
-from bot.records.opening import upgrade_sqlite
+from bot.records.startup import upgrade_sqlite
 from tests.support.query_plans import Executed, plan, recording, scans, sorts
 from tests.support.record_calls import RecordCall, record_calls
 

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from bot.domain import Person
 from bot.records import approvals, attempts, posts, threads, waiting
 from bot.records.database import sqlite_database
-from bot.records.opening import HEAD, alembic_config, upgrade, upgrade_sqlite
+from bot.records.startup import HEAD, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
 
 
@@ -187,7 +187,7 @@ async def test_what_waits_and_was_voted_on_before_there_were_policies_is_kept(fi
 def test_a_process_that_knows_nothing_but_the_schema_makes_every_table(tmp_path: Path) -> None:
     made, migrated = tmp_path / "made.db", tmp_path / "migrated.db"
     code = (
-        "import sys, pathlib; from bot.records.opening import upgrade_sqlite; upgrade_sqlite(pathlib.Path(sys.argv[1]))"
+        "import sys, pathlib; from bot.records.startup import upgrade_sqlite; upgrade_sqlite(pathlib.Path(sys.argv[1]))"
     )
     subprocess.run([sys.executable, "-c", code, str(made)], check=True, timeout=60)  # ours
     engine = sa.create_engine(f"sqlite:///{migrated}")

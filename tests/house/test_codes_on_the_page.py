@@ -14,7 +14,7 @@ from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
 from bot.records.authorizations import AuthorizationRow
-from bot.records.opening import open_records
+from bot.records.startup import open_records
 from tests.fakes.openai_server import FakeOpenAI
 from tests.support.house import HouseFolder, house_here
 from tests.support.planted import files_of

@@ -30,7 +30,7 @@ def test_each_rule_is_tried_in_order_down_to_the_one_that_decides() -> None:
         Tried("r2", "test:4", Fit.NO, ("args.count is 3; wanted: at least 10",)),
         Tried("r3", "test:5", Fit.YES),
     )
-    assert (explained.decided_by, explained.floor, explained.ceiling) == ("r3", "", "")
+    assert (explained.decided_by, explained.server_requirement, explained.ceiling) == ("r3", "", "")
     assert explained.approvers == "anyone but web:ana"
     assert isinstance(explained.verdict, Ask)
 
@@ -49,12 +49,12 @@ def test_without_a_rule_the_requester_is_asked() -> None:
     assert (explained.decided_by, explained.approvers) == ("", "web:ana")
 
 
-def test_the_floor_that_applied_is_named() -> None:
+def test_what_the_server_requires_is_named() -> None:
     policy = a_policy("match: {}, decide: allow")
     explained = explain(policy, a_call(a_tool(requires_approval=True)), facts())
-    assert explained.floor == "calendar requires approval for create_event: allow became ask."
+    assert explained.server_requirement == "calendar requires approval for create_event: allow became ask."
     assert explained.approvers == "web:ana"
-    assert explain(policy, a_call(), facts()).floor == ""
+    assert explain(policy, a_call(), facts()).server_requirement == ""
 
 
 def test_the_ceiling_that_applied_is_named() -> None:

@@ -1,4 +1,4 @@
-"""How rules, floors and ceilings make a verdict."""
+"""How rules, requirements of servers and ceilings of modes make a verdict."""
 
 from __future__ import annotations
 

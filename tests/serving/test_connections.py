@@ -19,7 +19,7 @@ import pytest
 from aiohttp import web
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
-from adapters.shared.serving import Limits, limits_for, listening
+from adapters.shared.serving import Limits, limits_for, started_server
 
 ROOT = Path(__file__).parents[2]
 SHORT = Limits(header_seconds=0.05, body_seconds=0.05)
@@ -86,7 +86,7 @@ async def serving(limits: Limits) -> AsyncIterator[Callable[[], Awaitable[Connec
     application = web.Application()
     application.add_routes([web.get("/hello", hello), web.post("/echo", echo), web.get("/stream", stream)])
     writers: list[asyncio.StreamWriter] = []
-    async with listening(application, "127.0.0.1", 0, limits) as (host, port):
+    async with started_server(application, "127.0.0.1", 0, limits) as (host, port):
 
         async def connect() -> Connection:
             reader, writer = await asyncio.open_connection(host, port)
@@ -241,7 +241,7 @@ async def test_event_streams_give_way_only_when_nothing_rests() -> None:
 SERVER = """
 import asyncio, resource, sys
 from aiohttp import web
-from adapters.shared.serving import Limits, limits_for, listening, raise_open_files_limit
+from adapters.shared.serving import Limits, limits_for, raise_open_files_limit, started_server
 
 async def hello(_):
     return web.json_response({"open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]})
@@ -252,7 +252,7 @@ async def main():
         limits = Limits(connections=10_000)
     application = web.Application()
     application.add_routes([web.get("/hello", hello)])
-    async with listening(application, "127.0.0.1", 0, limits) as (_, port):
+    async with started_server(application, "127.0.0.1", 0, limits) as (_, port):
         print(port, flush=True)
         await asyncio.Event().wait()
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from adapters.shared.serving import Limits, health_check, listening
+from adapters.shared.serving import Limits, health_check, started_server
 
 TOKEN = "a-long-health-token"
 
@@ -21,7 +21,7 @@ async def asked(headers: Mapping[str, str], *, token: str | None = TOKEN) -> tup
 
     application = web.Application()
     application.router.add_get("/health-check", health_check(details, token))
-    async with listening(application, "127.0.0.1", 0, Limits()) as (host, port), aiohttp.ClientSession() as http:
+    async with started_server(application, "127.0.0.1", 0, Limits()) as (host, port), aiohttp.ClientSession() as http:
         url = URL.build(scheme="http", host=host, port=port, path="/health-check")
         async with http.get(url, headers=headers) as response:
             return response.status, await response.json()

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bot.records.opening import upgrade_sqlite
+from bot.records.startup import upgrade_sqlite
 
 
 def empty_database(path: Path) -> None:

@@ -92,7 +92,14 @@ DECIDING = frozenset(
 SHOWING = frozenset(
     {
         *(actions.REJECT, actions.EDIT, actions.ALWAYS, actions.HAND_OVER, actions.APPROVE_ALL, actions.ANSWER),
-        *(actions.SHOW_ALL, actions.PAGE, actions.LOOK, actions.LOOK_PAGE, actions.ENTER_CODE, actions.GET_LINK),
+        *(
+            actions.SHOW_ALL,
+            actions.PAGE,
+            actions.SHOW_HIDDEN,
+            actions.SHOW_HIDDEN_PAGE,
+            actions.ENTER_CODE,
+            actions.GET_LINK,
+        ),
     }
 )
 TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
@@ -168,7 +175,7 @@ class SlackClickHandler:
                 await self._open(click, person)
 
     async def _open(self, click: SlackClick, person: Person) -> None:
-        turns = click.action in (actions.PAGE, actions.LOOK_PAGE)
+        turns = click.action in (actions.PAGE, actions.SHOW_HIDDEN_PAGE)
         origin = origin_of_view(click.view) if turns else origin_of(click)
         modal = NOT_KNOWN.text if origin is None else await self._modal(click, person, origin)
         if isinstance(modal, str):

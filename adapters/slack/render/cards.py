@@ -73,13 +73,13 @@ def rarer_buttons(view: ApprovalView) -> list[Block]:
     """What else whoever may decide can do."""
     always = [button("Always allow…", actions.ALWAYS, view.approval_id)] if view.always_offered else []
     hand_over = [button("Ask somebody else…", actions.HAND_OVER, view.approval_id)] if view.handing_offered else []
-    return [*always, *hand_over, *look_button(view)]
+    return [*always, *hand_over, *show_hidden_button(view)]
 
 
-def look_button(view: ApprovalView) -> list[Block]:
+def show_hidden_button(view: ApprovalView) -> list[Block]:
     """Returns a button for whoever may decide, where something is hidden; others see it too, and are refused."""
     waits = view.status == "pending"
-    return [button("Look at what is hidden…", actions.LOOK, view.approval_id)] if view.masks and waits else []
+    return [button("Look at what is hidden…", actions.SHOW_HIDDEN, view.approval_id)] if view.masks and waits else []
 
 
 def take_back_button(view: ApprovalView) -> Block:

@@ -158,7 +158,7 @@ def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     """What is behind the masks of a call, for one person who may decide it. `page` as for `arguments_modal`."""
     told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
-    blocks = _paged(name, told, hidden.secrets, page, action=actions.LOOK_PAGE, approval_id=hidden.approval_id)
+    blocks = _paged(name, told, hidden.secrets, page, action=actions.SHOW_HIDDEN_PAGE, approval_id=hidden.approval_id)
     return _modal("What is hidden", blocks, NOTE, origin)
 
 

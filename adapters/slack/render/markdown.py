@@ -55,7 +55,7 @@ def joined(elements: Iterable[Block]) -> Elements:
 
 def append(made: list[Block], elements: Iterable[Block]) -> None:
     """Add elements to joined ones."""
-    for _, group in groupby(filter(_text_of, elements), key=_look):
+    for _, group in groupby(filter(_text_of, elements), key=_kind_and_style):
         first, *rest = group
         if first["type"] != "text":
             made += (first, *rest)
@@ -71,7 +71,7 @@ def _text_of(element: Block) -> str:
     return str(element["text"])
 
 
-def _look(element: Block) -> tuple[str, Any]:
+def _kind_and_style(element: Block) -> tuple[str, Any]:
     return element["type"], element.get("style")
 
 

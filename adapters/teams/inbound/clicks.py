@@ -27,9 +27,9 @@ from adapters.teams.actions import (
     DISCONNECT_DIALOG,
     EDIT_DIALOG,
     HAND_OVER_DIALOG,
-    LOOK_DIALOG,
     REFRESH,
     REJECT_DIALOG,
+    SHOW_HIDDEN_DIALOG,
 )
 from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.activities import TeamsClick
@@ -48,7 +48,15 @@ SENT = "I am sending you the link in a message that only you can see."
 ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, REFRESH})
 _WINDOWS = frozenset(
     {
-        *(REJECT_DIALOG, EDIT_DIALOG, LOOK_DIALOG, APPROVE_ALL_DIALOG, ANSWER_DIALOG, ALWAYS_DIALOG, HAND_OVER_DIALOG),
+        *(
+            REJECT_DIALOG,
+            EDIT_DIALOG,
+            SHOW_HIDDEN_DIALOG,
+            APPROVE_ALL_DIALOG,
+            ANSWER_DIALOG,
+            ALWAYS_DIALOG,
+            HAND_OVER_DIALOG,
+        ),
         *(CODE_DIALOG, DISCONNECT_DIALOG, actions.SHOW_ALL),
     }
 )
@@ -84,7 +92,7 @@ class TeamsClickHandler:
             return told(await self._links.give(click, person))
         else:
             return told(NOT_KNOWN.text)
-        self._duplicates.look_at(click)
+        self._duplicates.check(click)
         return reply
 
     async def submitted(self, click: TeamsClick) -> None:
@@ -100,7 +108,7 @@ class TeamsClickHandler:
             self._answer(click, NEEDS_A_WINDOW)
         elif click.action != REFRESH:
             await self._settled(click, person)
-        self._duplicates.look_at(click)
+        self._duplicates.check(click)
 
     async def _settled(self, click: TeamsClick, person: Person) -> None:
         try:

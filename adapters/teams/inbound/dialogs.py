@@ -30,8 +30,8 @@ from adapters.teams.actions import (
     DISCONNECT_DIALOG,
     EDIT_DIALOG,
     HAND_OVER_DIALOG,
-    LOOK_DIALOG,
     REJECT_DIALOG,
+    SHOW_HIDDEN_DIALOG,
 )
 from adapters.teams.ids import TeamsLocation, is_object_id
 from adapters.teams.inbound.activities import TeamsClick
@@ -66,8 +66,8 @@ _SHOWS = {
     HAND_OVER_DIALOG: actions.HAND_OVER,
     APPROVE_ALL_DIALOG: actions.APPROVE_ALL,
     ANSWER_DIALOG: actions.ANSWER,
-    LOOK_DIALOG: actions.LOOK,
-    **{name: name for name in (actions.LOOK_PAGE, actions.SHOW_ALL, actions.PAGE)},
+    SHOW_HIDDEN_DIALOG: actions.SHOW_HIDDEN,
+    **{name: name for name in (actions.SHOW_HIDDEN_PAGE, actions.SHOW_ALL, actions.PAGE)},
 }
 """What each button opens that is no form about an account."""
 _TOLD = (actions.ENTER_CODE, actions.DISCONNECT)

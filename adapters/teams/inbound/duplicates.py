@@ -51,12 +51,12 @@ class Duplicates:
         self._background = background
         self._grace = grace
 
-    def look_at(self, click: TeamsClick) -> None:
+    def check(self, click: TeamsClick) -> None:
         """Remove the message that was clicked, later, unless it is one that is recorded."""
         if click.action in _ON_CARDS and click.visitor.message and click.subject:
-            self._background.start(self._look(click), "duplicate")
+            self._background.start(self._check(click), "duplicate")
 
-    async def _look(self, click: TeamsClick) -> None:
+    async def _check(self, click: TeamsClick) -> None:
         if not await self._is_unknown(click):
             return
         await asyncio.sleep(self._grace)

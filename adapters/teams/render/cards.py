@@ -14,8 +14,8 @@ from adapters.teams.actions import (
     APPROVE_ALL_DIALOG,
     EDIT_DIALOG,
     HAND_OVER_DIALOG,
-    LOOK_DIALOG,
     REJECT_DIALOG,
+    SHOW_HIDDEN_DIALOG,
     dialog_data,
 )
 from adapters.teams.render.elements import (
@@ -145,7 +145,7 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
         *in_more,
         *([opens_dialog("Always allow…", ALWAYS_DIALOG, approval)] if view.always_offered else []),
         *([opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval)] if view.handing_offered else []),
-        *([opens_dialog("Look at what is hidden…", LOOK_DIALOG, approval)] if view.masks else []),
+        *([opens_dialog("Look at what is hidden…", SHOW_HIDDEN_DIALOG, approval)] if view.masks else []),
         *([_withdraw(view)] if asked else []),
     ]
     more = [unfolds("More…", [small("What else you can do:")], rare)] if rare else []

@@ -10,7 +10,7 @@ from adapters.shared import actions, wording
 from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beginning_of, excerpts, page_of
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
-from adapters.teams.actions import CLOSE, LOOK_DIALOG
+from adapters.teams.actions import CLOSE, SHOW_HIDDEN_DIALOG
 from adapters.teams.render.cards import in_their_words, reason_input
 from adapters.teams.render.elements import (
     MAX_CARD_BYTES,
@@ -85,7 +85,7 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
         *_turns(page, pages, actions.PAGE, view.approval_id),
         *(_decision_buttons(view) if decides and is_open else [_close()]),
         *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open else []),
-        *(_look_button(view) if decides and is_open else []),
+        *(_show_hidden_button(view) if decides and is_open else []),
     ]
     quoted = in_their_words(view, WHOLE) if page == 0 else []
     unseen = unseen_in_words(view, "") or fingerprint_in_words(view)
@@ -99,7 +99,7 @@ def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
     shown, page, pages = argument_page(hidden.secrets, page)
     name = label(call_name(hidden.server, hidden.tool), _NAME)
     told = [small(wording.HIDDEN_MEANS), small(escape(fingerprint_in_words(hidden)))]
-    buttons = [*_turns(page, pages, actions.LOOK_PAGE, hidden.approval_id), _close()]
+    buttons = [*_turns(page, pages, actions.SHOW_HIDDEN_PAGE, hidden.approval_id), _close()]
     body = [rich(bold(wording.page_name(name, page, pages))), *told, *shown]
     return Dialog("What is hidden", card(body, buttons, summary="What is hidden"), "large", "large")
 
@@ -272,8 +272,8 @@ def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element
     return [*before, *after]
 
 
-def _look_button(view: ApprovalView) -> list[Element]:
-    look = submit("Look at what is hidden…", LOOK_DIALOG, view.approval_id, inputs="none")
+def _show_hidden_button(view: ApprovalView) -> list[Element]:
+    look = submit("Look at what is hidden…", SHOW_HIDDEN_DIALOG, view.approval_id, inputs="none")
     return [look] if view.masks else []
 
 

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that `bot.records.opening` hands over."""
+"""Alembic's entry: runs the migrations on the connection that `bot.records.startup` hands over."""
 
 from __future__ import annotations
 

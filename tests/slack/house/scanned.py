@@ -12,7 +12,7 @@ import structlog
 from bot.accounts.tokens import Safe
 from bot.crypto import Sealer, kept_key
 from bot.records import authorizations
-from bot.records.opening import open_records
+from bot.records.startup import open_records
 from tests.fakes.oauth import ProtectedServer
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.slack.calls import ApiCall

@@ -51,7 +51,6 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
 
 
 # ----------------------------------------------------------------------------------------- the schema
-
 log = structlog.get_logger(__name__)
 HEAD = "0008"
 """The newest revision in `migrations/versions`; a test keeps it true."""
@@ -134,7 +133,6 @@ def _revision(path: Path) -> str | None:
 
 
 # -------------------------------------------------------------------------------------- damaged files
-
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 

@@ -58,8 +58,6 @@ def make_accounts(
 
 
 # --------------------------------------------- what stands in while no tool server needs an account
-
-
 class NoServices:
     """Knows no service. Fills `OutsideServices`."""
 
