@@ -57,7 +57,7 @@ class AttemptLedger:
             if latest is None:
                 return beginning
             if latest.status == "started":
-                # Only one run at a time touches a thread, so whoever started it is no more: nobody knows what came of
+                # Only one run at a time touches a thread, so whoever started it has died: nobody knows what came of
                 # it, and only a person may say.
                 return await self._record_unknown(tx, latest, _NOTHING_KNOWN)
             return await self._known(tx, latest, repeatable=repeatable) or beginning
@@ -151,7 +151,7 @@ class AttemptLedger:
                 case "unknown", _:
                     return _attempt_unknown(latest)
                 case _:
-                    # Its card says what it waited for: it waits no more.
+                    # Its card says what it waited for, which is over.
                     await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
                     return None
 

@@ -272,7 +272,7 @@ class Ledger(Protocol):
         ...
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
-        """What became of a call that shall not be started, or go on, any more; `None`: it was never sent, or did
+        """What became of a call that is not to be started, or continued, any more; `None`: it was never sent, or did
         nothing."""
         ...
 

@@ -192,7 +192,7 @@ def preset(name: str, tenant: str = "") -> Provider:
     if name != "microsoft":
         return found
     tenant = tenant or "organizations"
-    # Only a single tenant's word about its own people counts for an address: in any other anybody can claim any.
+    # Only a single tenant vouches for the addresses of its own people: in any other anybody can claim any.
     email = "" if tenant in SHARED_AUTHORITIES else "email"
     return replace(
         found,

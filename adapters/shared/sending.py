@@ -31,7 +31,7 @@ class DraftPace:
     before: float = 0.7
     """Before anything is shown: an answer that is finished earlier is posted at once."""
     grace: float = 4.0
-    """After a turn has come to rest, until what no post has finished is ended."""
+    """Seconds after a turn is at rest until a draft that no post has finished is ended."""
 
 
 class GrowingText:

@@ -95,7 +95,7 @@ async def started_server(
 
 
 class HttpConnections:
-    """All open connections: those at work on a request, and those that rest."""
+    """All open connections: those with a request in progress, and idle ones."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -172,8 +172,8 @@ class HttpConnections:
             loop.default_exception_handler(context)
 
     def _close_longest_open(self, count: int, why: str) -> None:
-        """Close those that have rested for longest. When all are at work, the one that has worked for longest: that is
-        an event stream, and pages open theirs again."""
+        """Close those that have been idle for longest. When none is idle, the one whose request has taken longest: that
+        is an event stream, and pages open theirs again."""
         for _ in range(count):
             candidates = self._resting or self._working
             if not candidates:

@@ -17,7 +17,7 @@ class SlackLocation:
     """Where in Slack something is posted: a channel, and a thread of it or none."""
 
     team: str
-    """The workspace whose installation we speak as."""
+    """The workspace whose installation is used."""
     channel: str
     thread_ts: str = ""
     """Empty: in the channel itself, as in a direct message outside the agent container."""

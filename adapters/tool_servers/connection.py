@@ -426,7 +426,7 @@ async def _cancel(_context: object, _params: types.ElicitRequestParams) -> types
 
 class _MessageHandler:
     """Handles what a server sends that is no answer. Of what is no message either, only the first is logged: a server
-    may send a hundred of them in a second, for ever."""
+    may send a hundred of them in a second, endlessly."""
 
     def __init__(self, server: str, signals: Signals) -> None:
         self._server = server

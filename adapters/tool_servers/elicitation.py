@@ -428,7 +428,7 @@ def form_question(
 def link_question(
     server: str, message: str, url: str, elicitation_id: str, mask: MaskText
 ) -> SignInNeeded | QuestionRefused:
-    """A link that a person shall open."""
+    """A link that a person is asked to open."""
     if not is_web_link(url):
         return QuestionRefused(
             f"{server} wants somebody to open a link, but did not give a usable one, so nobody was asked."

@@ -251,7 +251,7 @@ class BoundedEvents(httpx.AsyncByteStream):
     `asked` takes the questions out: it gets the data of an event that may be one and returns whether it was. A stream
     whose events have ids is left alone when it breaks: the SDK takes it up again where it broke off. Once the real
     answer has come the SDK reads no further, so a substitute is seen only where the answer is missing. `silence`:
-    seconds without a word after which the stream is given up (`None`: it may be silent for ever); `patience`: the same
+    seconds of silence after which the stream is given up (`None`: it may be silent endlessly); `patience`: the same
     once the server has asked a person something.
     """
 

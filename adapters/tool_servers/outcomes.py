@@ -389,7 +389,7 @@ def _json(value: Any) -> str:
 
 
 def sign_in_link(rule: SignInRule, content: Sequence[Any], structured: Any) -> str | None:
-    """The link that a person shall sign in with; `None`: it is an ordinary result, or an ordinary error.
+    """The link with which a person signs in; `None`: it is an ordinary result, or an ordinary error.
 
     The first link to the rule's host, in the first text that its pattern is found in.
     """

@@ -1,4 +1,4 @@
-"""A server that is a program: started, spoken to line by line over its standard streams, and ended.
+"""A server that is a program: started, sent and read line by line over its standard streams, and ended.
 
 Not the SDK's `stdio_client`: it gathers a line for as long as it lasts, in time that grows with the square of its
 length, and reads as fast as the program writes.
@@ -162,7 +162,7 @@ def _message(line: bytes | TooLarge, faults: Faults) -> SessionMessage | Excepti
 
 
 async def _end(process: Process) -> None:
-    """As MCP wants it: its input ends, then it is told to end, then it is killed, with all that it started."""
+    """Ends it as MCP prescribes: its input is closed, then it is terminated, then killed, with all that it started."""
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
             with suppress(OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):

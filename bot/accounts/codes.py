@@ -48,7 +48,7 @@ class Codes:
         self._clock = clock
 
     async def taken(self, message: Message) -> bool | None:
-        """Take a message as a code; what came of it is told its author alone. False: it was taken before. `None`: it is
+        """Take a message as a code; only its author is told the outcome. False: it was taken before. `None`: it is
         no code, but a message like others."""
         if not codes_among(message.text):
             return None
@@ -243,4 +243,4 @@ def entered(text: str) -> str:
 
 
 _LONGEST = 60
-"""Characters of a message that may be a code: looking is for every message, so it has to cost nothing."""
+"""Characters of a message that may be a code: every message is searched, so this has to be cheap."""

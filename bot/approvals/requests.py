@@ -211,7 +211,7 @@ def timers_of(approval_id: str, thread_id: str, ask: Ask, now: float) -> Sequenc
 
 
 def timer_kind(timer: Delivery) -> TimerKind:
-    """Returns what a timer of an approval is for. Raises `ValueError` when it is for nothing of this."""
+    """Returns what a timer of an approval is for. Raises `ValueError` for any other timer."""
     match timer.key.partition(":")[0]:
         case ("remind" | "escalate" | "expire") as kind:
             return kind

@@ -25,7 +25,7 @@ class AuditLog:
         self._masker = masker
 
     async def not_made(self, call: Unmade) -> None:
-        """Write down a call that ended without having been made, once however often it is told."""
+        """Write down a call that ended without having been made, once however often this is called."""
         async with self._database.writing() as tx:
             approval = None
             if call.approval_round is not None:

@@ -130,12 +130,12 @@ async def is_busy(tx: Transaction, thread_id: str) -> bool:
 
 
 async def drop(tx: Transaction, keys: Sequence[str]) -> None:
-    """These messages shall not be handled any more: their author took them back."""
+    """Drops messages that their author took back, so that they are not handled."""
     await tx.run(_dropped().where(deliveries.c.key.in_(keys)))
 
 
 async def drop_resumes(tx: Transaction, thread_id: str) -> None:
-    """Whatever was to be resumed in a thread shall not be any more: its turn was ended."""
+    """Drops the resumes of a thread whose turn was ended."""
     resumes = _dropped().where(deliveries.c.thread_id == thread_id, deliveries.c.kind != TIMER)
     await tx.run(resumes.where(deliveries.c.kind == "resume"))
 

@@ -50,7 +50,7 @@ class ToldToWait:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """People talking to each other."""
+    """People write to each other."""
 
 
 Meaning = NewTurn | AnswersClarification | Supersedes | ToldToWait | Ignored
@@ -74,7 +74,7 @@ def meaning(author: str, *, addressed: bool, requester: str | None, waiting: Wai
 
 
 def _waits_only_for(requester: str, waiting: Waiting) -> bool:
-    """Whether nobody but the requester could be spoken to with a plain reply."""
+    """Whether a plain reply can be meant for nobody but the bot."""
     return all(
         {*row.asked.ask.approvers, *row.asked.ask.escalate_to} <= {"requester", requester}
         and isinstance(judge_decider(row.asked.ask, Decider(requester, row.asked.requesters)), Permitted)

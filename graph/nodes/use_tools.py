@@ -250,7 +250,7 @@ def _question(put: QuestionPut) -> Command[str]:
 
 def elicitation_needed(ports: Ports) -> BranchNode:
     """The node that stops until the requester has answered what a tool asked in the middle of its call; the same call
-    then goes on. A no is told to the tool too: what it does without an answer is its own affair."""
+    then goes on. The tool is told of a refusal too, and decides what it does without an answer."""
 
     async def elicitation_needed(state: ToolCallState) -> Command[str]:
         question = state["question"]

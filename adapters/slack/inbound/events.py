@@ -126,7 +126,7 @@ def _changed(
         return None  # a link was unfurled, a file was looked at
     if not (direct or speaks_to_us or spoke_to_us or slack_ts(now, "thread_ts")):
         return None
-    # In a direct chat it was spoken to us from the beginning; without its former self we cannot tell.
+    # In a direct chat it was for the bot from the beginning; without its former text nobody can tell.
     as_good_as_new = speaks_to_us and not spoke_to_us and not direct and bool(before)
     message = _message(now, recipient, known_name, channel, direct=direct) if as_good_as_new else None
     return SlackMessageEdited(message_key(recipient.team, channel, ts), text, message)

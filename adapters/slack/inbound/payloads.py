@@ -25,7 +25,7 @@ class SlackVisitor:
     """Who does something, where, and by which ways they can be answered."""
 
     team: str
-    """The workspace whose installation we speak as."""
+    """The workspace whose installation is used."""
     user: str
     home_team: str = ""
     """The workspace they belong to; empty: Slack does not say."""

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 TEXT_LIMIT = 50
 """Characters: more does not fit beside the bot's name."""
 MOST_TRIES = 5
-"""Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would stay for ever."""
+"""Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would never go away."""
 MOST_MET = 1_000
 """Threads older than this process of which is known that we have set something there; in others it is set once more."""
 CLOSING = 3.0

@@ -94,7 +94,7 @@ class SlackStream:
     async def stop(self, ending: Ending | None) -> bool:
         """End the stream; whether the message now is what the post is to be. Raises `CallFailed`."""
         if ending is None:
-            # Nothing replaces it, so that a call which still seems to run would seem so for ever.
+            # Nothing replaces it, so that a call shown as running would stay so.
             broken = {name: TaskCard(t.title, "failed") for name, t in self._tasks.items() if t.state == "running"}
             await stop_stream(self._api, self._location, self.ts, chunks=list(starmap(_task_chunk, broken.items())))
             return False

@@ -160,7 +160,7 @@ def _nameless(view: ApprovalView, team: str) -> list[tuple[str, Block]]:
 
 
 def _small_print(view: ApprovalView, team: str) -> list[Block]:
-    """Mentions, so that those who may decide hear of it, and the deadline."""
+    """Mentions, which notify those who may decide, and the deadline."""
     told = [made for approver in view.approvers[:_MOST_MENTIONS] if (made := mention(approver, team))]
     words = [f"For {' '.join(dict.fromkeys(told))}"] if told else []
     words += wording.deadlines(view, reader_time)

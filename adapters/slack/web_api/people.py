@@ -67,7 +67,7 @@ class SlackPeople:
         """The person, when they may use the bot in this workspace.
 
         `home_team`: the workspace or organisation they come from, where the event says so. Raises `CallFailed` when it
-        cannot be found out: who cannot be judged is not let in. Their address is Slack's word for who they are, which
+        cannot be found out: who cannot be judged is not let in. Slack says by their address who they are, which
         counts only where the workspace's own company gives out the accounts.
         """
         if user == _SLACKBOT:

@@ -102,7 +102,7 @@ def _fingerprint(activity: Activity) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ bodies
-# Checked as far as everything else takes it for granted.
+# Checked as far as the rest of the code relies on it.
 
 MAX_DEPTH = 64
 """How deep an activity may nest. Teams' own stay below 20."""

@@ -118,7 +118,7 @@ class TeamsClickHandler:
             self._answer(click, WENT_WRONG)
             raise
         if isinstance(result, Settled):
-            if not result.final:  # the card shows it too, so that nobody else has to hear of it
+            if not result.final:  # the card shows it too, so that nobody else has to be told
                 self._start(self._answers.say(click.visitor, result.text, to_others=""), click)
         else:
             self._answer(click, said_of(result))

@@ -54,7 +54,7 @@ def listed_deciders(view: ApprovalView, tenant: str) -> tuple[str, ...] | None:
 
 
 def named_others(view: ApprovalView, tenant: str) -> tuple[str, ...]:
-    """Person ids of this tenant's people who are named as approvers: they are to hear of the card. The requester has
+    """Person ids of this tenant's people who are named as approvers: they are notified of the card. The requester has
     just asked for it and knows."""
     named = [each for each in view.approvers if ":" in each and not is_group(each)]
     return _here([person for person in named if person not in view.requester_ids], tenant)[:MOST_MENTIONED]

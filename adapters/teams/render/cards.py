@@ -59,7 +59,7 @@ def approval_card(
     """An approval as one person sees it.
 
     `decides`: they have the buttons. `asked`: they asked for it, and may withdraw it. `hint`: what stands where the
-    buttons are not. `refresh`: that property of the card. `mentions`: who is to hear of it, while it waits.
+    buttons are not. `refresh`: that property of the card. `mentions`: who is notified of it, while it waits.
     """
     arguments = excerpts_of_approval(view)
 
@@ -201,7 +201,7 @@ def _decision(view: ApprovalView, space: Space) -> Iterator[Element]:
 
 
 # ------------------------------------------------------------------------------------------------ mentions
-# So that those who may decide hear of a card. Built from ids and names that Teams gave us.
+# They notify those who may decide. Built from ids and names that Teams gave us.
 
 MOST_MENTIONED = 20
 """People who are mentioned on one card; who else may decide stands in its words."""
@@ -211,7 +211,7 @@ _IN_NAMES = frozenset(" .,'-")
 
 @dataclass(frozen=True, slots=True)
 class CardMention:
-    """Somebody who is to hear of a card."""
+    """Somebody who is notified of a card."""
 
     address: str
     """`29:…`."""

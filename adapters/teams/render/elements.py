@@ -68,7 +68,7 @@ def loses_characters(text: str) -> bool:
 
 
 # ----------------------------------------------------------- one function for each element and action
-# They build. That the whole fits into a card is seen to by `fitted`.
+# They build parts; `fitted` makes the whole fit into a card.
 
 
 Element = dict[str, Any]

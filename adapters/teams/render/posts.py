@@ -66,7 +66,7 @@ class Audience:
     asked: bool = False
     """Whether the one person of a direct chat has asked for it."""
     mentions: tuple[CardMention, ...] = ()
-    """Those who are named as approvers and are in the conversation: they are to hear of it."""
+    """Those who are named as approvers and are in the conversation: they are notified."""
 
 
 def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
