@@ -32,7 +32,7 @@ test: .venv/.for-working ## Run all tests, with a few of the random kills and ex
 # The rules and the platforms: what needs neither the whole product nor a browser, and hardly any other process.
 FAST := tests/policies tests/graph tests/bot tests/models tests/rendering tests/slack tests/teams
 test-fast: .venv/.for-working ## Run what needs neither the whole product nor a browser: the inner loop
-	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not waits" $(FAST) $(foreach each,slack/house slack/local teams/house teams/local,--ignore=tests/$(each))
+	$(IN_VENV) -m pytest $(IN_PARALLEL) -m "not waits" $(FAST) $(foreach each,slack/product slack/local teams/product teams/local,--ignore=tests/$(each))
 
 # Another seed each time; the one that is printed repeats a failure: make test-long SEED=… ROUNDS=1. A round of kills
 # takes some minutes.

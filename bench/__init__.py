@@ -1,1 +1,1 @@
-"""How fast the house is, beside a bare agent measured in the same run. `python -m bench` prints the table."""
+"""How fast the product is, beside a bare agent measured in the same run. `python -m bench` prints the table."""

@@ -15,11 +15,11 @@ from bench.measures import FULL, SMOKE
 from bench.run import measure
 
 CAPTION = """\
-*House*: Countersign as it is, everything durable (a commit with fsync before a message is acknowledged, checkpoints
+*Product*: Countersign as it is, everything durable (a commit with fsync before a message is acknowledged, checkpoints
 and ledger at every step). *Baseline*: what one writes in an afternoon, `bench/baseline.py`: aiohttp, LangGraph's loop,
 AsyncSqliteSaver and ChatOpenAI with their defaults but streaming, nothing kept before the acknowledgement, no Slack
 library. Both are driven by the same client over HTTP and ask the same scripted model server, which streams its answer
-at once. The house's tool is a real MCP server over stdio; the baseline's is a function in its own process."""
+at once. The product's tool is a real MCP server over stdio; the baseline's is a function in its own process."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A Bolt app that only acknowledges: beside it the house's acknowledgement is measured. `python -m bench.bare_bolt`."""
+"""A Bolt app that only acknowledges: what ours is measured beside. `python -m bench.bare_bolt`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make(api_url: str, token: str, signing_secret: str) -> AsyncApp:
 
 
 async def main() -> None:
-    """Serve until killed; says where in the form of the house's log."""
+    """Serve until killed; says where in the form of the product's log."""
     app = make(os.environ["SLACK_API_URL"], os.environ["SLACK_BOT_TOKEN"], os.environ["SLACK_SIGNING_SECRET"])
 
     async def events(request: web.Request) -> web.Response:

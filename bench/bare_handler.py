@@ -1,4 +1,4 @@
-"""An aiohttp handler that only answers: beside it the house's answers to invokes are measured.
+"""An aiohttp handler that only answers: beside it the product's answers to invokes are measured.
 `python -m bench.bare_handler`."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def health(_: web.Request) -> web.Response:
 
 
 async def main() -> None:
-    """Serve until killed; says where in the form of the house's log."""
+    """Serve until killed; says where in the form of the product's log."""
     application = web.Application()
     application.add_routes([web.post("/api/messages", answer), web.get("/health-check", health)])
     await serve(application)

@@ -1,9 +1,9 @@
-"""The bare agent beside which the house is measured: what one writes in an afternoon.
+"""The bare agent beside which the product is measured: what one writes in an afternoon.
 
 One aiohttp application, LangGraph's loop with `AsyncSqliteSaver` and `ChatOpenAI` as they come, two tools in the
 process. It verifies nothing, keeps nothing before it acknowledges, asks nobody twice, and carries the whole
 conversation. It offers the few addresses of the page that the bench uses, so that one client measures both.
-`python -m bench.baseline`, with the variables of the house (`OPENAI_BASE_URL`, `PORT`…) and `BASELINE_DB`.
+`python -m bench.baseline`, with the variables of the product (`OPENAI_BASE_URL`, `PORT`…) and `BASELINE_DB`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _event(name: str, data: Mapping[str, Any]) -> bytes:
 
 
 async def main() -> None:
-    """Serve until killed; says where in the form of the house's log."""
+    """Serve until killed; says where in the form of the product's log."""
     async with AsyncSqliteSaver.from_conn_string(os.environ["BASELINE_DB"]) as saver:
         application = web.Application()
         application.add_routes(Baseline(build(saver)).routes())

@@ -66,7 +66,7 @@ class Surroundings:
 
 Opening = AbstractAsyncContextManager[Contestant]
 Prepare = Callable[[Path], None]
-"""Puts records into the folder of a house."""
+"""Puts records into the folder of the product."""
 
 
 class Contestants(Protocol):
@@ -77,12 +77,12 @@ class Contestants(Protocol):
         """What all of them talk to."""
         ...
 
-    def house(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
+    def product(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
         """The bot with the bench's model and tool server. `chat`: the variables of a chat platform, instead of the
         page; `prepare`: called with its folder."""
         ...
 
-    def house_as_made(self) -> Opening:
+    def product_as_made(self) -> Opening:
         """The bot exactly as `make run` starts it."""
         ...
 
@@ -105,13 +105,13 @@ class Fresh:
 
     around: Surroundings
 
-    def house(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
+    def product(self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None) -> Opening:
         """With `prepare` called before it starts."""
-        return _house(self.around.model_url, chat=chat, prepare=prepare)
+        return _product(self.around.model_url, chat=chat, prepare=prepare)
 
-    def house_as_made(self) -> Opening:
+    def product_as_made(self) -> Opening:
         """With the model that is built in."""
-        return _house(None)
+        return _product(None)
 
     def baseline(self, *, pinned: bool = True) -> Opening:
         """The bare agent."""
@@ -127,7 +127,7 @@ class Fresh:
 
 
 class Shared:
-    """One house, with the page and both chat platforms, and one of each other contestant for all measures: for a smoke,
+    """One product with the page and both chat platforms, and one of each other contestant, for all measures of a smoke,
     where starting thirty processes would take minutes and say nothing."""
 
     def __init__(self, around: Surroundings, running: Mapping[str, Contestant]) -> None:
@@ -135,17 +135,17 @@ class Shared:
         self._running = running
 
     @asynccontextmanager
-    async def house(
+    async def product(
         self, *, chat: Mapping[str, str] | None = None, prepare: Prepare | None = None
     ) -> AsyncIterator[Contestant]:
         """With `prepare` called while it runs. It is connected to each `chat` already."""
         if prepare is not None:
-            await asyncio.to_thread(prepare, self._running["house"].folder)
-        yield self._running["house"]
+            await asyncio.to_thread(prepare, self._running["product"].folder)
+        yield self._running["product"]
 
-    def house_as_made(self) -> Opening:
-        """The same house."""
-        return self.house()
+    def product_as_made(self) -> Opening:
+        """The same product."""
+        return self.product()
 
     @asynccontextmanager
     async def baseline(self, *, pinned: bool = True) -> AsyncIterator[Contestant]:
@@ -169,7 +169,7 @@ async def shared() -> AsyncIterator[Shared]:
     async with surroundings() as around, AsyncExitStack() as stack:
         everywhere = {**around.slack.variables(), **around.teams.variables(), "WEB_ENABLED": "true"}
         openings = {
-            "house": _house(around.model_url, chat=everywhere, pinned=False),
+            "product": _product(around.model_url, chat=everywhere, pinned=False),
             "baseline": _baseline(around.model_url, pinned=False),
             "bolt": _bare("bench.bare_bolt", around.slack.variables(), pinned=False),
             "handler": _bare("bench.bare_handler", {}, pinned=False),
@@ -186,7 +186,7 @@ async def surroundings() -> AsyncIterator[Surroundings]:
 
 
 @asynccontextmanager
-async def _house(
+async def _product(
     model_url: str | None,
     *,
     chat: Mapping[str, str] | None = None,
@@ -255,7 +255,7 @@ async def _running(
 ) -> AsyncIterator[Contestant]:
     log = folder / "log"
     environment = {**os.environ, "HOST": "127.0.0.1", "PORT": "0", **variables}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed house has its bytecode
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed product has its bytecode
     began = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -21,28 +21,28 @@ class Figure:
     """One line of the table."""
 
     what: str
-    house: float
+    product: float
     unit: str
     baseline: float | None = None
     limit: Limit | None = None
 
     @property
     def ratio(self) -> float | None:
-        """House by baseline."""
-        return self.house / self.baseline if self.baseline else None
+        """Product by baseline."""
+        return self.product / self.baseline if self.baseline else None
 
     @property
     def met(self) -> bool | None:
         """Whether the limit is kept; `None`: there is none."""
         if self.limit is None:
             return None
-        value = self.ratio if self.limit.times_baseline else self.house
+        value = self.ratio if self.limit.times_baseline else self.product
         return value is not None and value <= self.limit.most
 
 
 def table(figures: Sequence[Figure]) -> str:
     """The figures in Markdown."""
-    lines = ["| measure | house | baseline | ratio | at most | met |", "|---|--:|--:|--:|--:|---|"]
+    lines = ["| measure | product | baseline | ratio | at most | met |", "|---|--:|--:|--:|--:|---|"]
     return "\n".join([*lines, *(_line(f) for f in figures)])
 
 
@@ -53,7 +53,7 @@ def _line(f: Figure) -> str:
     if f.limit is not None:
         limit = f"{f.limit.most:g} ×" if f.limit.times_baseline else _amount(f.limit.most, f.unit)
         met = "yes" if f.met else "**no**"
-    return f"| {f.what} | {_amount(f.house, f.unit)} | {baseline} | {ratio} | {limit} | {met} |"
+    return f"| {f.what} | {_amount(f.product, f.unit)} | {baseline} | {ratio} | {limit} | {met} |"
 
 
 def _amount(value: float, unit: str) -> str:

@@ -24,7 +24,7 @@ def answer(request: Request) -> Reply:
 
 
 def _full_name(request: Request, tool: str) -> str:
-    """What the contestant calls this tool: the house puts the server's name before it."""
+    """What the contestant calls this tool: the product puts the server's name before it."""
     names = [t["function"]["name"] for t in request.get("tools", ())]
     return next((n for n in names if n.endswith(tool)), tool)
 

@@ -1,4 +1,4 @@
-"""What rules and waiting approvals cost: judging against a thousand rules, and a house in which ten thousand wait."""
+"""What rules and waiting approvals cost: judging against a thousand rules, and ten thousand approvals that wait."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def _judged(matches: list[str], sizes: Sizes) -> float:
 
 
 async def many_pending(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Turns and idling in a house where many approvals wait, beside one where none does; taken in turns from both."""
+    """Turns and idling where many approvals wait, beside where none does; taken in turns from both."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
-        full = await stack.enter_async_context(contestants.house(prepare=partial(keep_pending, sizes.pending)))
-        empty = await stack.enter_async_context(contestants.house())
+        full = await stack.enter_async_context(contestants.product(prepare=partial(keep_pending, sizes.pending)))
+        empty = await stack.enter_async_context(contestants.product())
         at_full = await stack.enter_async_context(visiting(full.url))
         at_empty = await stack.enter_async_context(visiting(empty.url))
         for number in range(sizes.warm_ups + sizes.conversations):

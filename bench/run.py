@@ -1,4 +1,4 @@
-"""One run: every measure for the house and for the baseline, taken in turns so that both meet the same machine."""
+"""One run: every measure for the product and for the baseline, taken in turns so that both meet the same machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Open = Callable[[], Opening]
 
 async def measure(contestants: Contestants, sizes: Sizes, say: Callable[[str], None]) -> list[Figure]:
     """All figures. `say` is told what is going on."""
-    ours, theirs = contestants.house, contestants.baseline
+    ours, theirs = contestants.product, contestants.baseline
     say("short conversations")
     figures = await _short(ours, theirs, sizes)
     say(f"a conversation of {sizes.turns} turns")
@@ -122,8 +122,8 @@ async def _load(ours: Open, theirs: Open, sizes: Sizes) -> Figure:
 
 async def _starting(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     theirs = await _starts(partial(contestants.baseline, pinned=False), sizes)
-    plain = await _starts(contestants.house_as_made, sizes)
-    remote = await _starts(contestants.house, sizes)
+    plain = await _starts(contestants.product_as_made, sizes)
+    remote = await _starts(contestants.product, sizes)
     seconds, memory = Limit(2.5), Limit(160)
     return [
         Figure("start, as `make run`: median", plain[0], "s", theirs[0], seconds),

@@ -1,4 +1,4 @@
-"""How a contestant of the bench serves: until it is killed, after saying where in the form of the house's log."""
+"""How a contestant of the bench serves: until it is killed, after saying where in the form of the product's log."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from bench.slack_client import SlackApi, SlackClient, in_slack
 
 
 async def in_slack_and_at_the_page(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Turns and clicks, taken in turns from two houses."""
+    """Turns and clicks, taken in turns from two products."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
         api = contestants.around.slack
-        page = await stack.enter_async_context(contestants.house())
-        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
+        page = await stack.enter_async_context(contestants.product())
+        there = await stack.enter_async_context(contestants.product(chat=api.variables()))
         at_page = await stack.enter_async_context(visiting(page.url))
         by_mention = await stack.enter_async_context(in_slack(there.url, api))
         for number in range(sizes.warm_ups + sizes.conversations):
@@ -43,7 +43,7 @@ async def beside_bolt(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """Acknowledgements under load."""
     acks: list[Sequence[float]] = []
     api = contestants.around.slack
-    for opening in (contestants.house(chat=api.variables()), contestants.bare_bolt()):
+    for opening in (contestants.product(chat=api.variables()), contestants.bare_bolt()):
         async with opening as contestant, _warm(contestant, api) as client:
             acks.append(await measures.load(client, sizes))
     what = f"Slack: accept a mention, {sizes.load_rate} a second for {sizes.load_seconds:g} s (baseline: bare Bolt)"

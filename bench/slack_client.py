@@ -36,7 +36,7 @@ class SlackApi:
         self._cards: dict[str, str] = {}
 
     def variables(self) -> Mapping[str, str]:
-        """What a house, or a Bolt app, has to be told to find it."""
+        """What the product, or a Bolt app, has to be told to find it."""
         return {"SLACK_API_URL": self.base_url, "SLACK_BOT_TOKEN": TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
 
     async def handle(self, request: web.Request) -> web.Response:

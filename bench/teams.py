@@ -20,12 +20,12 @@ ANSWER_WITHIN = 5_000.0
 
 
 async def in_teams_and_at_the_page(contestants: Contestants, sizes: Sizes) -> list[Figure]:
-    """Turns and clicks, taken in turns from two houses."""
+    """Turns and clicks, taken in turns from two products."""
     pairs: list[tuple[Fifth, Fifth]] = []
     async with AsyncExitStack() as stack:
         api = contestants.around.teams
-        page = await stack.enter_async_context(contestants.house())
-        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
+        page = await stack.enter_async_context(contestants.product())
+        there = await stack.enter_async_context(contestants.product(chat=api.variables()))
         at_page = await stack.enter_async_context(visiting(page.url))
         by_mention = await stack.enter_async_context(in_teams(there.url, api))
         for number in range(sizes.warm_ups + sizes.conversations):
@@ -49,7 +49,7 @@ async def invokes(contestants: Contestants, sizes: Sizes) -> list[Figure]:
     """How soon Teams has the answer to an invoke."""
     async with AsyncExitStack() as stack:
         api = contestants.around.teams
-        there = await stack.enter_async_context(contestants.house(chat=api.variables()))
+        there = await stack.enter_async_context(contestants.product(chat=api.variables()))
         bare = await stack.enter_async_context(contestants.bare_handler())
         person = await stack.enter_async_context(in_teams(there.url, api))
         at_the_bare = await stack.enter_async_context(in_teams(bare.url, api))

@@ -38,7 +38,7 @@ class TeamsApi:
         self._cards: dict[str, str] = {}
 
     def variables(self) -> Mapping[str, str]:
-        """What a house has to be told to find it."""
+        """What the product has to be told to find it."""
         return {
             "MICROSOFT_APP_ID": APP,
             "MICROSOFT_APP_PASSWORD": SECRET,

@@ -30,7 +30,7 @@ from bot.domain import OutcomeView
 from bot.settings import Settings
 from tests.fakes.openai_server import fake_openai
 from tests.support.brain import obedient
-from tests.support.house import GivenSettings, HouseFolder, house_here
+from tests.support.product import GivenSettings, ProductFolder, product_here
 from tests.support.tools import Workshop, entry, workshop
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -149,13 +149,13 @@ class Product:
 
     lines: LinesService
     shop: Workshop
-    home: HouseFolder
+    home: ProductFolder
     kind: type[GivenSettings]
     url: str = ""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start(self) -> None:
-        self.url = await self._stack.enter_async_context(house_here(self.home, self.kind))
+        self.url = await self._stack.enter_async_context(product_here(self.home, self.kind))
 
     async def stop(self) -> None:
         await self._stack.aclose()
@@ -221,7 +221,7 @@ class Room:
 async def product(
     tmp_path_factory: pytest.TempPathFactory, settings_with_it: type[GivenSettings]
 ) -> AsyncIterator[Product]:
-    lines, home = LinesService(), HouseFolder(tmp_path_factory.mktemp("data"))
+    lines, home = LinesService(), ProductFolder(tmp_path_factory.mktemp("data"))
     async with lines.running(), workshop() as shop, fake_openai(obedient) as model:
         home.tool_servers({"workshop": entry(shop)})
         home.policy(POLICY)

@@ -161,12 +161,12 @@ def test_a_file_that_holds_no_log_is_said_to(
 
 def test_a_log_that_is_being_written_can_be_verified(command: Command, records: Path) -> None:
     keep(records, chain(ended(1)))
-    with closing(sqlite3.connect(records, isolation_level=None)) as house:
-        house.execute("PRAGMA journal_mode = WAL")
-        house.execute("BEGIN IMMEDIATE")
-        house.execute("UPDATE audit SET entry = 'half written'")
+    with closing(sqlite3.connect(records, isolation_level=None)) as product:
+        product.execute("PRAGMA journal_mode = WAL")
+        product.execute("BEGIN IMMEDIATE")
+        product.execute("UPDATE audit SET entry = 'half written'")
         assert command("audit", "verify")[0] == 0
-        house.execute("ROLLBACK")
+        product.execute("ROLLBACK")
 
 
 # ---------------------------------------------------------------------------------------------- audit export

@@ -46,7 +46,7 @@ async def test_each_measure_of_the_bench_runs() -> None:
     output, _ = await bench.communicate()
     assert bench.returncode == 0
     lines = [line for line in output.decode().splitlines() if line.startswith("| ")]
-    assert lines[0] == "| measure | house | baseline | ratio | at most | met |"
+    assert lines[0] == "| measure | product | baseline | ratio | at most | met |"
     assert [line.split("|")[1].strip().split(":")[0] for line in lines[1:4]] == [
         "accept a message, idle",
         "message → answer, turn 5",

@@ -1,4 +1,4 @@
-"""The migrations make exactly the schema that the rest of the house works with."""
+"""The migrations make exactly the schema that the rest of the product works with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slack and Teams on loopback, and one house between them."""
+"""Slack and Teams on loopback, and one product between them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pytest
 from tests.fakes.openai_server import fake_openai
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.fakes.teams.server import BEN, FakeTeams, fake_teams
-from tests.slack.house import conftest as in_slack
-from tests.slack.house.talk import Talk as SlackTalk
+from tests.slack.product import conftest as in_slack
+from tests.slack.product.talk import Talk as SlackTalk
 from tests.support.brain import obedient
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.support.slack_doors import HttpDoor as SlackDoor
 from tests.support.slack_people import SlackPerson
 from tests.support.teams_doors import HttpDoor as TeamsDoor
 from tests.support.teams_people import TeamsPerson
 from tests.support.tools import Workshop, entry, workshop
-from tests.teams.house import conftest as in_teams
-from tests.teams.house.talk import Talk as TeamsTalk
+from tests.teams.product import conftest as in_teams
+from tests.teams.product.talk import Talk as TeamsTalk
 
 ROUTED = """
 version: 1
@@ -37,12 +37,12 @@ rules:
 
 @dataclass
 class Both:
-    """Slack, Teams, and the house between them."""
+    """Slack, Teams, and the product between them."""
 
     slack: FakeSlack
     teams: FakeTeams
     shop: Workshop
-    home: HouseFolder
+    home: ProductFolder
 
     def policy(self, place: str) -> None:
         """Calls of `make` are routed there."""
@@ -50,18 +50,18 @@ class Both:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[tuple[SlackTalk, TeamsTalk]]:
-        """The house, with Ana in Slack and Ben in Teams."""
-        async with house_here(self.home) as url:
+        """The product, with Ana in Slack and Ben in Teams."""
+        async with product_here(self.home) as url:
             yield self.at(url)
 
     def at(self, url: str) -> tuple[SlackTalk, TeamsTalk]:
-        """Ana in Slack and Ben in Teams, at a house."""
+        """Ana in Slack and Ben in Teams, at the product."""
         slack, teams = self.doors(url)
         ana, ben = SlackPerson(self.slack, "T1", "U1", slack), TeamsPerson(self.teams, BEN, teams)
         return SlackTalk(self.slack, ana, "C1"), TeamsTalk(self.teams, ben, self.teams.group)
 
     def doors(self, url: str) -> tuple[SlackDoor, TeamsDoor]:
-        """Where a house takes what Slack and Teams send."""
+        """Where the product takes what Slack and Teams send."""
         slack = SlackDoor(f"{url}/slack/events", in_slack.SECRET)
         return slack, TeamsDoor(f"{url}/api/messages", self.teams)
 
@@ -69,8 +69,8 @@ class Both:
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Both]:
     async with fake_slack() as slack, fake_teams() as teams, workshop() as shop, fake_openai(obedient) as model:
-        home = HouseFolder(tmp_path, in_slack.connected(slack) | in_teams.connected(teams))
+        home = ProductFolder(tmp_path, in_slack.connected(slack) | in_teams.connected(teams))
         home.tool_servers({"workshop": entry(shop)})
         home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-nobody", "LLM_MODEL": "any"}
         yield Both(slack, teams, shop, home)
-        assert slack.house_mistakes + teams.house_mistakes == []
+        assert slack.product_mistakes + teams.product_mistakes == []

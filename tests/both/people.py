@@ -8,13 +8,13 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from tests.fakes.teams.server import TENANT
-from tests.slack.house.talk import Talk as SlackTalk
-from tests.slack.house.talk import buttons as slack_buttons
-from tests.slack.house.talk import words as slack_words
+from tests.slack.product.talk import Talk as SlackTalk
+from tests.slack.product.talk import buttons as slack_buttons
+from tests.slack.product.talk import words as slack_words
 from tests.support.visitor import Thread
-from tests.teams.house.talk import Talk as TeamsTalk
-from tests.teams.house.talk import buttons as teams_buttons
-from tests.teams.house.talk import words as teams_words
+from tests.teams.product.talk import Talk as TeamsTalk
+from tests.teams.product.talk import buttons as teams_buttons
+from tests.teams.product.talk import words as teams_words
 
 Json = dict[str, Any]
 ENDS = {"void": "No longer valid"}
@@ -28,7 +28,7 @@ class Someone(Protocol):
 
     @property
     def person_id(self) -> str:
-        """As the house calls them."""
+        """As the product calls them."""
         ...
 
     async def asks(self, text: str) -> None:

@@ -16,12 +16,12 @@ import pytest
 from tests.both.conftest import Both
 from tests.both.people import InSlack, InTeams, OnPage, Someone
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
-from tests.slack.house.talk import Talk as SlackTalk
-from tests.support.house import house_here
+from tests.slack.product.talk import Talk as SlackTalk
+from tests.support.product import product_here
 from tests.support.slack_people import SlackPerson
 from tests.support.teams_people import TeamsPerson
 from tests.support.visitor import new_thread, visiting
-from tests.teams.house.talk import Talk as TeamsTalk
+from tests.teams.product.talk import Talk as TeamsTalk
 
 PEOPLE = {
     "slack": ("slack:T1:U1", "slack:T1:U2", "slack:T1:U3"),
@@ -56,8 +56,8 @@ class Scene:
         self.both.home.policy(text)
 
     async def open(self) -> tuple[Someone, Someone, Someone]:
-        """Start the house: Ana, Ben and Chloe."""
-        url = await self.stack.enter_async_context(house_here(self.both.home))
+        """Start the product: Ana, Ben and Chloe."""
+        url = await self.stack.enter_async_context(product_here(self.both.home))
         slack, teams = self.both.doors(url)
         match self.name:
             case "slack":

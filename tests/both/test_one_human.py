@@ -6,12 +6,12 @@ import pytest
 
 from tests.both.conftest import Both
 from tests.fakes.teams.server import ANA, BEN, TENANT
-from tests.slack.house.talk import Talk as SlackTalk
-from tests.slack.house.talk import words as slack_words
+from tests.slack.product.talk import Talk as SlackTalk
+from tests.slack.product.talk import words as slack_words
 from tests.support.slack_people import SlackPerson
 from tests.support.teams_people import TeamsPerson
-from tests.teams.house.talk import Talk as TeamsTalk
-from tests.teams.house.talk import words as teams_words
+from tests.teams.product.talk import Talk as TeamsTalk
+from tests.teams.product.talk import words as teams_words
 
 HERS = "ana.alvarez@example.com"
 """Ana's address in Teams."""

@@ -6,14 +6,14 @@ import asyncio
 
 from tests.both.conftest import Both
 from tests.fakes.teams.server import ANA, TENANT
-from tests.slack.house.talk import buttons as slack_buttons
-from tests.slack.house.talk import words as slack_words
-from tests.support.house import HouseProcess
+from tests.slack.product.talk import buttons as slack_buttons
+from tests.slack.product.talk import words as slack_words
+from tests.support.product import ProductProcess
 from tests.support.slack_people import SlackPerson
 from tests.support.teams_people import TeamsPerson
-from tests.teams.house.talk import Talk as TeamsTalk
-from tests.teams.house.talk import buttons as teams_buttons
-from tests.teams.house.talk import words as teams_words
+from tests.teams.product.talk import Talk as TeamsTalk
+from tests.teams.product.talk import buttons as teams_buttons
+from tests.teams.product.talk import words as teams_words
 
 
 async def test_asked_in_slack_and_decided_in_teams(both: Both) -> None:
@@ -110,7 +110,7 @@ async def test_one_platform_that_is_down_holds_up_nobody_on_the_other(both: Both
 
 async def test_killed_after_the_click_both_cards_change_all_the_same(both: Both) -> None:
     both.policy(f"teams:{TENANT}:{both.teams.group}")
-    process = HouseProcess(both.home)
+    process = ProductProcess(both.home)
     try:
         slack, teams = both.at(await process.start())
         await slack.mentions("use make what=lamp")

@@ -8,13 +8,13 @@ from contextlib import closing
 
 from tests.both.conftest import Both
 from tests.fakes.teams.server import TENANT
-from tests.slack.house.talk import buttons as slack_buttons
-from tests.slack.house.talk import words as slack_words
-from tests.support.house import HouseProcess, house_here
+from tests.slack.product.talk import buttons as slack_buttons
+from tests.slack.product.talk import words as slack_words
+from tests.support.product import ProductProcess, product_here
 from tests.support.visitor import visiting
-from tests.teams.house.talk import Json
-from tests.teams.house.talk import buttons as teams_buttons
-from tests.teams.house.talk import words as teams_words
+from tests.teams.product.talk import Json
+from tests.teams.product.talk import buttons as teams_buttons
+from tests.teams.product.talk import words as teams_words
 
 ONE_OF_TWO = """
 version: 1
@@ -33,7 +33,7 @@ rules:
 
 async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicked(both: Both) -> None:
     both.policy(f"teams:{TENANT}:{both.teams.channel}")
-    process = HouseProcess(both.home)
+    process = ProductProcess(both.home)
     try:
         slack, teams = both.at(await process.start())
         teams.conversation = both.teams.channel
@@ -60,7 +60,7 @@ async def test_in_slack_the_card_of_a_dead_process_is_found_again_in_direct_mess
     both: Both,
 ) -> None:
     both.home.policy(ONE_OF_TWO.format(place='slack:T1:U2", "slack:T1:C1'))
-    process = HouseProcess(both.home)
+    process = ProductProcess(both.home)
     try:
         _, teams = both.at(await process.start())
         both.slack.fail("chat.postMessage", drop=True, times=2)
@@ -106,7 +106,7 @@ async def test_a_routed_card_shows_and_offers_nothing_else_that_waits_in_its_thr
 async def test_what_was_asked_on_the_web_page_is_decided_where_it_was_routed_to(both: Both) -> None:
     both.home.policy(ONE_OF_TWO.format(place=f'slack:T1:C1", "teams:{TENANT}:{both.teams.group}'))
     both.home.variables["WEB_ENABLED"] = "true"
-    async with house_here(both.home) as url, visiting(url) as visitor, visitor.thread() as page:
+    async with product_here(both.home) as url, visiting(url) as visitor, visitor.thread() as page:
         _, teams = both.at(url)
         await page.send("use make what=lamp")
         [card] = await page.waiting()

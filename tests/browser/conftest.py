@@ -1,4 +1,4 @@
-"""One real browser, and for each test a whole house of its own."""
+"""One real browser, and for each test a whole product of its own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest_asyncio
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page
 
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, Window, chromium, tab_of, window_in
 
 
 @dataclass
 class Served:
-    """Where the house is."""
+    """Where the product is."""
 
     url: str
 
@@ -32,9 +32,9 @@ async def chrome() -> AsyncIterator[Chromium]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(tmp_path: Path, chrome: Chromium) -> AsyncIterator[Served]:
-    """A house with the demo model and the bundled tool servers."""
-    async with house_here(HouseFolder(tmp_path)) as url:
+async def product(tmp_path: Path, chrome: Chromium) -> AsyncIterator[Served]:
+    """The product with the demo model and the bundled tool servers."""
+    async with product_here(ProductFolder(tmp_path)) as url:
         yield Served(url)
 
 
@@ -46,7 +46,7 @@ async def tab(chrome: Chromium) -> AsyncIterator[Page]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def window(house: Served, tab: Page) -> AsyncIterator[Window]:
+async def window(product: Served, tab: Page) -> AsyncIterator[Window]:
     """Ana's window, open on the page."""
-    async with window_in(tab, house) as window:  # type: ignore[arg-type]
+    async with window_in(tab, product) as window:  # type: ignore[arg-type]
         yield window

@@ -1,4 +1,4 @@
-"""Takes the pictures for the docs: `python -m tests.browser.pictures`. A real house, a real browser, real clicks."""
+"""Takes the pictures for the docs: `python -m tests.browser.pictures`. A real product, a real browser, real clicks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import Served
 from tests.browser.test_conversations import approve, card, waiting
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.web.browsing import Window, chromium, window_of
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -24,9 +24,9 @@ PHONE = {"width": 390, "height": 844}
 
 
 @asynccontextmanager
-async def opened(house: Served, chrome: Chromium, **options: Any) -> AsyncIterator[Window]:
+async def opened(product: Served, chrome: Chromium, **options: Any) -> AsyncIterator[Window]:
     """A window as sharp as a good screen."""
-    async with window_of(house, chrome, **{"viewport": WIDE, **SHARP, **options}) as window:  # type: ignore[arg-type]
+    async with window_of(product, chrome, **{"viewport": WIDE, **SHARP, **options}) as window:  # type: ignore[arg-type]
         yield window
 
 
@@ -39,29 +39,29 @@ async def main() -> None:
     """Everything, in one conversation as far as it goes."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        async with house_here(HouseFolder(Path(folder))) as url, chromium() as chrome:
-            house = Served(url)
-            async with opened(house, chrome) as window:
+        async with product_here(ProductFolder(Path(folder))) as url, chromium() as chrome:
+            product = Served(url)
+            async with opened(product, chrome) as window:
                 await picture(window, "start")
-                await _two_events(window, house, chrome)
-            async with opened(house, chrome) as window:
+                await _two_events(window, product, chrome)
+            async with opened(product, chrome) as window:
                 await window.say("schedule something")
                 await window.button("Answer").click()
                 await picture(window, "form")
-            async with opened(house, chrome) as window:
-                await _deleting(window, house, chrome)
+            async with opened(product, chrome) as window:
+                await _deleting(window, product, chrome)
 
 
-async def _two_events(window: Window, house: Served, chrome: Chromium) -> None:
+async def _two_events(window: Window, product: Served, chrome: Chromium) -> None:
     await window.say("create 2 events: Team Meeting at 10am and Lunch with Bob at 12pm")
     await expect(waiting(window)).to_have_count(2)
     await picture(window, "approval")
     thread = await window.page.evaluate("decodeURIComponent(location.hash.slice(1))")
-    async with opened(house, chrome, color_scheme="dark") as dark:
+    async with opened(product, chrome, color_scheme="dark") as dark:
         await dark.open(thread)
         await expect(waiting(dark)).to_have_count(2)
         await picture(dark, "dark")
-    async with opened(house, chrome, viewport=PHONE) as phone:
+    async with opened(product, chrome, viewport=PHONE) as phone:
         await phone.open(thread)
         await expect(waiting(phone)).to_have_count(2)
         await picture(phone, "phone")
@@ -77,13 +77,13 @@ async def _two_events(window: Window, house: Served, chrome: Chromium) -> None:
     await picture(window, "conversation")
 
 
-async def _deleting(window: Window, house: Served, chrome: Chromium) -> None:
+async def _deleting(window: Window, product: Served, chrome: Chromium) -> None:
     await window.say("delete the event Team Meeting")
     await expect(card(window, "delete_event")).to_contain_text("anyone but Ana")
     await approve(window)
     await expect(window.page.get_by_text("somebody else has to decide")).to_be_visible()
     thread = await window.page.evaluate("decodeURIComponent(location.hash.slice(1))")
-    async with opened(house, chrome) as other:
+    async with opened(product, chrome) as other:
         await other.become("Ben")
         await other.open(thread)
         await picture(other, "two-people")

@@ -16,24 +16,24 @@ from tests.fakes.oauth import ProtectedServer, protected_server
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.support import everything as ev
 from tests.support.brain import obedient
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.web.browsing import Window, window_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @asynccontextmanager
-async def at_home(home: HouseFolder, model: FakeOpenAI, chrome: Chromium) -> AsyncIterator[Window]:
-    """Ana's window in that house."""
+async def at_home(home: ProductFolder, model: FakeOpenAI, chrome: Chromium) -> AsyncIterator[Window]:
+    """Ana's window in that product."""
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "x"}
-    async with house_here(home) as url, window_of(Served(url), chrome) as window:  # type: ignore[arg-type]
+    async with product_here(home) as url, window_of(Served(url), chrome) as window:  # type: ignore[arg-type]
         yield window
 
 
 @asynccontextmanager
 async def with_accounts(folder: Path, chrome: Chromium) -> AsyncIterator[tuple[Window, ProtectedServer, FakeOpenAI]]:
-    """A house with one server that demands an account."""
-    home = HouseFolder(folder)
+    """The product with one server that demands an account."""
+    home = ProductFolder(folder)
     async with protected_server() as server, fake_openai(obedient) as model:
         home.tool_servers({"notes": {"url": server.url, "auth": "oauth", "trustAnnotations": True}})
         home.policy("version: 1\nrules:\n  - name: free\n    match: {server: notes}\n    decide: allow\n")
@@ -43,8 +43,8 @@ async def with_accounts(folder: Path, chrome: Chromium) -> AsyncIterator[tuple[W
 
 @asynccontextmanager
 async def with_everything(folder: Path, chrome: Chromium) -> AsyncIterator[Window]:
-    """A house with the server that asks people."""
-    home = HouseFolder(folder)
+    """The product with the server that asks people."""
+    home = ProductFolder(folder)
     ev.everything(home)
     async with fake_openai(obedient) as model, at_home(home, model, chrome) as window:
         yield window
@@ -93,7 +93,7 @@ async def test_a_link_that_ben_was_sent_connects_nothing_of_his(tmp_path: Path, 
     async with with_accounts(tmp_path, chrome) as (window, server, _):
         await window.say("use notes__sign_in")
         tab = await opened_link(window)
-        async with window_of(window.house, chrome) as bens:
+        async with window_of(window.product, chrome) as bens:
             await bens.become("Ben")
             await bens.page.goto(tab.url)
             await bens.page.get_by_role("button", name="Continue").click()

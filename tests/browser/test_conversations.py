@@ -1,4 +1,4 @@
-"""The first conversations, held by a person with a mouse and a keyboard in a real browser, over the whole house."""
+"""The first conversations, held by a person with a mouse and a keyboard in a real browser, over the whole product."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_approve_all_and_edit(window: Window) -> None:
     await expect(card(window, "Dinner")).to_contain_text("Approved")
 
 
-async def test_deleting_needs_a_second_person(window: Window, house: Served, chrome: Chromium) -> None:
+async def test_deleting_needs_a_second_person(window: Window, product: Served, chrome: Chromium) -> None:
     await window.say("create a meeting called Standup tomorrow at 9am")
     await approve(window)
     await expect(window.log).to_contain_text(re.compile("done", re.IGNORECASE))
@@ -127,7 +127,7 @@ async def test_deleting_needs_a_second_person(window: Window, house: Served, chr
     await expect(card(window, "delete_event")).to_contain_text("anyone but Ana")
     await expect(card(window, "delete_event").get_by_role("button", name="Withdraw")).to_be_visible()
     await expect(card(window, "delete_event").get_by_role("button", name="Approve")).to_have_count(0)
-    async with window_of(house, chrome) as other:  # type: ignore[arg-type]
+    async with window_of(product, chrome) as other:  # type: ignore[arg-type]
         await other.become("Ben")
         await other.page.get_by_role("navigation").get_by_text("Standup").first.click()
         await approve(other)

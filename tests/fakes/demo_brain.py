@@ -1,4 +1,4 @@
-"""The demo model behind the OpenAI wire: whatever it can carry in the house, it can carry as a remote service too."""
+"""The demo model behind the OpenAI wire: whatever it can carry in the product, it can carry as a remote service too."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The house is killed, again and again, and nothing is lost and nothing happens twice."""
+"""The product is killed, again and again, and nothing is lost and nothing happens twice."""

@@ -1,4 +1,4 @@
-"""A house that can be killed, its tool server, and its model, for each test."""
+"""The product that can be killed, its tool server, and its model, for each test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.kills.brain import brain, wire_problems
-from tests.kills.mortal import MortalHouse, effects_server, mortal_house
-from tests.support.house import HouseFolder
+from tests.kills.mortal import MortalProduct, effects_server, mortal_product
+from tests.support.product import ProductFolder
 
 
 @pytest.fixture
@@ -22,16 +22,16 @@ async def model() -> AsyncIterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[HouseFolder]:
-    """What a house has on disk, with the tool server that outlives it."""
-    home = HouseFolder(tmp_path)
+async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[ProductFolder]:
+    """What the product has on disk, with the tool server that outlives it."""
+    home = ProductFolder(tmp_path)
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-secret-at-all", "LLM_MODEL": "scripted"}
     async with effects_server(home, seed="7"):
         yield home
 
 
 @pytest.fixture
-async def house(home: HouseFolder) -> AsyncIterator[MortalHouse]:
-    """The house; not started yet."""
-    async with mortal_house(home) as house:
-        yield house
+async def product(home: ProductFolder) -> AsyncIterator[MortalProduct]:
+    """The product; not started yet."""
+    async with mortal_product(home) as product:
+        yield product

@@ -24,7 +24,7 @@ WRITES: tuple[tuple[type[Any], str], ...] = (
 )
 """Every method that makes something durable."""
 DIED = 9
-"""Exit code of a house that reached its crash point."""
+"""Exit code of the product that reached its crash point."""
 
 COUNTDOWN = "KILLS_COUNTDOWN"
 """Variable of the file that counts down to the crash point."""
@@ -35,7 +35,7 @@ Write = Callable[..., Awaitable[Any]]
 def install(countdown: Path) -> None:
     """Count down the number in this file at every point, and end as `kill -9` would at the one where it is 0.
 
-    Without the file nothing happens; dying removes it, so that the next house lives.
+    Without the file nothing happens; dying removes it, so that the next product lives.
     """
 
     def pass_point() -> None:

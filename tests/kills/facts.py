@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from tests.kills.people import Sent
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 from tests.support.visitor import Json, visiting
 
 Row = dict[str, Any]
@@ -38,8 +38,8 @@ class Facts:
         return max((a for a in self.attempts if a["call_id"] == call_id), key=lambda a: a["number"], default=None)
 
 
-def read_facts(home: HouseFolder) -> Facts:
-    """Read them from the files; the house may run or not."""
+def read_facts(home: ProductFolder) -> Facts:
+    """Read them from the files; the product may run or not."""
     file = home.folder / "data" / "countersign.db"
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
         database.row_factory = sqlite3.Row

@@ -1,4 +1,4 @@
-"""A house that can be killed and started again in a moment, and the tool server that outlives it."""
+"""The product that can be killed and started again in a moment, and the tool server that outlives it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pathlib import Path
 import aiohttp
 
 from tests.support.forks import STARTS_WITHIN, Fork, forked, forked_with_output
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 
 PROGRAMS = Path(__file__).parent
 
 
-class MortalHouse:
-    """Houses, one after the other at the same address."""
+class MortalProduct:
+    """Products, one after the other at the same address."""
 
-    def __init__(self, home: HouseFolder, port: int) -> None:
+    def __init__(self, home: ProductFolder, port: int) -> None:
         self._home = home
         self._port = port
         self._process: Fork | None = None
         self.url = f"http://127.0.0.1:{port}"
 
     async def fork(self, *program: str, **variables: str) -> None:
-        """Begin to start a house, by this command line of Python when one is given."""
+        """Begin to start the product, by this command line of Python when one is given."""
         given = {**os.environ, **self._home.environment(), "PORT": str(self._port), "LOG_FORMAT": "json", **variables}
-        with (self._home.folder / "house.log").open("ab") as log:
+        with (self._home.folder / "product.log").open("ab") as log:
             command = program or ("app.py",)
             self._process = await forked(*command, environment=given, output=log.fileno(), errors=log.fileno())
 
@@ -48,10 +48,10 @@ class MortalHouse:
         return False
 
     async def start(self, *program: str, **variables: str) -> None:
-        """Start a house and wait until it listens."""
+        """Start the product and wait until it listens."""
         await self.fork(*program, **variables)
         if not await self.listening():
-            raise AssertionError(f"the house did not start:\n{self.log()[-3000:]}")
+            raise AssertionError(f"the product did not start:\n{self.log()[-3000:]}")
 
     async def kill(self) -> None:
         """kill -9; returns when it is gone."""
@@ -74,8 +74,8 @@ class MortalHouse:
         return await self._process.wait()
 
     def log(self) -> str:
-        """What all houses logged."""
-        path = self._home.folder / "house.log"
+        """What all products logged."""
+        path = self._home.folder / "product.log"
         return path.read_text() if path.exists() else ""
 
 
@@ -95,17 +95,17 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def mortal_house(home: HouseFolder) -> AsyncIterator[MortalHouse]:
-    """A house that has not been started yet; ended with the block."""
-    house = MortalHouse(home, free_port())
+async def mortal_product(home: ProductFolder) -> AsyncIterator[MortalProduct]:
+    """The product that has not been started yet; ended with the block."""
+    product = MortalProduct(home, free_port())
     try:
-        yield house
+        yield product
     finally:
-        await house.kill()
+        await product.kill()
 
 
 @asynccontextmanager
-async def effects_server(home: HouseFolder, seed: str) -> AsyncIterator[str]:
+async def effects_server(home: ProductFolder, seed: str) -> AsyncIterator[str]:
     """The tool server `effects`; its address. Also writes the `mcp.json` that names it."""
     server, said = await forked_with_output(PROGRAMS / "effects_server.py", home.folder, seed)
     with said:

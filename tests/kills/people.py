@@ -17,12 +17,12 @@ from tests.kills.brain import ACTS
 from tests.support.visitor import Answer, Json, Thread, Visitor
 
 PATIENCE = 100.0
-"""Seconds that anything may take while the house is being killed."""
+"""Seconds that anything may take while the product is being killed."""
 T = TypeVar("T")
 
 
 async def insisting(action: Callable[[], Awaitable[T]]) -> T:
-    """Do it until there is an answer, whatever happens to the house meanwhile."""
+    """Do it until there is an answer, whatever happens to the product meanwhile."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
@@ -33,7 +33,7 @@ async def insisting(action: Callable[[], Awaitable[T]]) -> T:
 
 @dataclass
 class Sent:
-    """A message that the house has accepted."""
+    """A message that the product has accepted."""
 
     thread_id: str
     text: str

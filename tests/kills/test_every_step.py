@@ -1,4 +1,4 @@
-"""The house dies at each durable write of a conversation in turn, and every time the conversation ends the same."""
+"""The product dies at each durable write of a conversation in turn, and every time the conversation ends the same."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from tests.kills.crash_points import COUNTDOWN, DIED, set_countdown
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
-from tests.kills.mortal import MortalHouse
+from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana, insisting, settling_outcomes
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
@@ -24,25 +24,25 @@ FEW_DEATHS, MANY_DEATHS = 12, 36
 FAR = 1_000_000
 
 
-async def test_a_conversation_ends_the_same_at_whichever_write_the_house_dies(
-    home: HouseFolder, house: MortalHouse, seed: int, tries: Callable[[int, int], int]
+async def test_a_conversation_ends_the_same_at_whichever_write_the_product_dies(
+    home: ProductFolder, product: MortalProduct, seed: int, tries: Callable[[int, int], int]
 ) -> None:
     deaths = tries(FEW_DEATHS, MANY_DEATHS)
     countdown = home.folder / "countdown"
     set_countdown(countdown, FAR)
-    await house.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
+    await product.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
     async with asyncio.TaskGroup() as group:
-        reviving = group.create_task(_revive(house, countdown))
-        told = [await _conversation(house, "whole", seed)]
+        reviving = group.create_task(_revive(product, countdown))
+        told = [await _conversation(product, "whole", seed)]
         points = FAR - int(countdown.read_text())
         assert points > 2 * MANY_DEATHS, "the conversation writes less than it should"
         for point in _spread(points, deaths, random.Random(seed)):
             set_countdown(countdown, point)
-            told.append(await _conversation(house, f"at{point}", seed))
+            told.append(await _conversation(product, f"at{point}", seed))
         countdown.unlink(missing_ok=True)
-        assert await house.listening()
-        entries = {ana.thread.thread_id: await opened_anew(house.url, ana.thread.thread_id) for ana in told}
-        house.ask_to_end()
+        assert await product.listening()
+        entries = {ana.thread.thread_id: await opened_anew(product.url, ana.thread.thread_id) for ana in told}
+        product.ask_to_end()
     assert reviving.result() > deaths * 0.8, "too few of the conversations were long enough"
 
     facts, sent = read_facts(home), [message for ana in told for message in ana.sent]
@@ -58,21 +58,21 @@ def _spread(points: int, deaths: int, rng: random.Random) -> list[int]:
     return [int((n + rng.random()) * stretch) for n in range(deaths)]
 
 
-async def _revive(house: MortalHouse, countdown: Path) -> int:
-    """Start the house again whenever it died at a crash point, until it ends well. How often it died."""
+async def _revive(product: MortalProduct, countdown: Path) -> int:
+    """Start the product again whenever it died at a crash point, until it ends well. How often it died."""
     deaths = 0
-    while (code := await house.wait()) == DIED:
+    while (code := await product.wait()) == DIED:
         deaths += 1
-        await house.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
-    assert code == 0, house.log()[-3000:]
+        await product.start("-m", "tests.kills.crash_points", **{COUNTDOWN: str(countdown)})
+    assert code == 0, product.log()[-3000:]
     return deaths
 
 
-async def _conversation(house: MortalHouse, name: str, seed: int) -> Ana:
+async def _conversation(product: MortalProduct, name: str, seed: int) -> Ana:
     """One act approved and one rejected; two given up for something new; a question answered in words."""
     async with AsyncExitStack() as stack:
         # The one before may have ended a moment before the process died.
-        browsers = [await insisting(lambda: stack.enter_async_context(visiting(house.url, "ana"))) for _ in range(2)]
+        browsers = [await insisting(lambda: stack.enter_async_context(visiting(product.url, "ana"))) for _ in range(2)]
         thread = await stack.enter_async_context(browsers[0].thread(within=PATIENCE))
         ana = Ana(thread, browsers[1], random.Random(f"{seed}:{name}"))
         await stack.enter_async_context(settling_outcomes(ana, ["skip", "it_was_done"]))

@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.kills.facts import check_calls, check_endings, check_inbox, check_shown, opened_anew, read_facts
-from tests.kills.mortal import MortalHouse
+from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana, Sent, settling_outcomes
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 from tests.support.visitor import Visitor, visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(400)]
@@ -22,34 +22,34 @@ FEW_KILLS, MANY_KILLS = 12, 60
 THREADS = 8
 LEAST_TURNS = 4
 MOST_SHOWN = 18
-"""Posts and changes of posts that a house gets to show before it is killed, at most."""
+"""Posts and changes of posts that the product gets to show before it is killed, at most."""
 LONGEST_MOMENT = 0.15
 """Seconds that it lives on after that, at most."""
 LONGEST_LIFE = 5.0
 """Seconds that it lives, at most, when nothing happens."""
 
 
-async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_house_is_killed(
-    home: HouseFolder,
-    house: MortalHouse,
+async def test_nothing_is_lost_and_nothing_runs_twice_however_often_the_product_is_killed(
+    home: ProductFolder,
+    product: MortalProduct,
     seed: int,
     tries: Callable[[int, int], int],
     record_property: Callable[[str, object], None],
 ) -> None:
     kills = tries(FEW_KILLS, MANY_KILLS)
-    await house.start()
+    await product.start()
     dying_is_over = asyncio.Event()
     async with AsyncExitStack() as stack:
-        browsers = [await stack.enter_async_context(visiting(house.url, "ana")) for _ in range(2)]
+        browsers = [await stack.enter_async_context(visiting(product.url, "ana")) for _ in range(2)]
         people = [await _ana(stack, browsers, number, seed) for number in range(THREADS)]
         async with asyncio.TaskGroup() as group:
             living = [group.create_task(_live(ana, dying_is_over)) for ana in people]
-            await _die_again_and_again(house, people, kills, random.Random(seed))
+            await _die_again_and_again(product, people, kills, random.Random(seed))
             dying_is_over.set()
         said = [text for ana in people for text in ana.thread.said]
     sent = [message for ana in people for message in ana.sent]
-    entries = {ana.thread.thread_id: await opened_anew(house.url, ana.thread.thread_id) for ana in people}
-    assert await house.terminate() == 0
+    entries = {ana.thread.thread_id: await opened_anew(product.url, ana.thread.thread_id) for ana in people}
+    assert await product.terminate() == 0
 
     facts = read_facts(home)
     check_inbox(facts, sent)
@@ -78,17 +78,17 @@ async def _ana(stack: AsyncExitStack, browsers: list[Visitor], number: int, seed
     return Ana(thread, second, random.Random(seed + 1 + number))
 
 
-async def _die_again_and_again(house: MortalHouse, people: Sequence[Ana], kills: int, rng: random.Random) -> None:
-    """Kill the house after so and so many things have been shown, and a moment more: whatever the machine's speed,
+async def _die_again_and_again(product: MortalProduct, people: Sequence[Ana], kills: int, rng: random.Random) -> None:
+    """Kill the product after so and so many things have been shown, and a moment more: whatever the machine's speed,
     conversations get on, and no delivery comes to be parked for having died too often."""
     for number in range(kills):
         if number % 6 != 5:  # each sixth hits it while it starts
-            assert await house.listening(), house.log()[-3000:]
+            assert await product.listening(), product.log()[-3000:]
             await _get_on(people, rng.randrange(MOST_SHOWN))
         await asyncio.sleep(rng.uniform(0, LONGEST_MOMENT))
-        await house.kill()
-        await house.fork()
-    assert await house.listening(), house.log()[-3000:]
+        await product.kill()
+        await product.fork()
+    assert await product.listening(), product.log()[-3000:]
 
 
 async def _get_on(people: Sequence[Ana], shown: int) -> None:
@@ -103,7 +103,7 @@ async def _get_on(people: Sequence[Ana], shown: int) -> None:
 
 
 async def _live(ana: Ana, dying_is_over: asyncio.Event) -> list[str]:
-    """Take turn after turn while the house is being killed, and then ask whether anybody is there. Returns the
+    """Take turn after turn while the product is being killed, and then ask whether anybody is there. Returns the
     outcomes that she had to settle."""
     turn = 0
     number = ana.thread.thread_id[-6:]

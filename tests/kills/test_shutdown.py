@@ -14,9 +14,9 @@ import pytest
 from tests.fakes.openai_server import FakeOpenAI, Reply, Request, fake_openai
 from tests.kills.brain import brain
 from tests.kills.facts import check_calls, check_inbox, read_facts
-from tests.kills.mortal import MortalHouse
+from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana, next_outcome
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
@@ -50,67 +50,67 @@ async def model(held: Held) -> AsyncIterator[FakeOpenAI]:
 
 
 @asynccontextmanager
-async def _ana(house: MortalHouse, thread_id: str | None = None) -> AsyncIterator[Ana]:
-    async with visiting(house.url) as browser, browser.thread(thread_id, within=PATIENCE) as thread:
+async def _ana(product: MortalProduct, thread_id: str | None = None) -> AsyncIterator[Ana]:
+    async with visiting(product.url) as browser, browser.thread(thread_id, within=PATIENCE) as thread:
         yield Ana(thread, browser, random.Random(0))
 
 
-async def test_a_turn_that_ends_in_time_is_finished_before_the_house_ends_and_nothing_new_is_taken(
-    house: MortalHouse, model: FakeOpenAI, held: Held
+async def test_a_turn_that_ends_in_time_is_finished_before_the_product_ends_and_nothing_new_is_taken(
+    product: MortalProduct, model: FakeOpenAI, held: Held
 ) -> None:
-    await house.start()
-    async with _ana(house) as ana:
+    await product.start()
+    async with _ana(product) as ana:
         await ana.say("hey hold-1")
         await model.asked(1, within=PATIENCE)
-        ending = asyncio.create_task(house.terminate())
-        await _refuses(house)
+        ending = asyncio.create_task(product.terminate())
+        await _refuses(product)
         assert not ending.done()
         held.go_on.set()
         assert await ending == 0
         thread_id = ana.thread.thread_id
-    await house.start()
-    async with _ana(house, thread_id) as ana:
+    await product.start()
+    async with _ana(product, thread_id) as ana:
         assert ana.thread.said == ["hello hold-1"]
     assert len(model.requests) == 1, "it was finished, so nothing was taken up again"
 
 
 async def test_a_turn_that_does_not_end_in_time_is_taken_up_again_at_the_next_start(
-    house: MortalHouse, model: FakeOpenAI, held: Held
+    product: MortalProduct, model: FakeOpenAI, held: Held
 ) -> None:
-    await house.start()
-    async with _ana(house) as ana:
+    await product.start()
+    async with _ana(product) as ana:
         await ana.say("hey hold-2")
         await model.asked(1, within=PATIENCE)
         began = time.monotonic()
-        assert await house.terminate() == 0
+        assert await product.terminate() == 0
         assert time.monotonic() - began < LIMIT
         held.go_on.set()
-        await house.start()
+        await product.start()
         await ana.hears("hello hold-2")
         assert ana.thread.said == ["hello hold-2"]
 
 
 async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterwards(
-    home: HouseFolder, house: MortalHouse
+    home: ProductFolder, product: MortalProduct
 ) -> None:
-    await house.start()
-    async with _ana(house) as ana:
+    await product.start()
+    async with _ana(product) as ana:
         await ana.say("do hang-3")
         first, second = await ana.cards("hang-3")
         await ana.click(ana.other, [second], "reject")
         await ana.click(ana.other, [first], "approve")
         await _took_effect(home, 1)
         began = time.monotonic()
-        assert await house.terminate() == 0
+        assert await product.terminate() == 0
         assert time.monotonic() - began < LIMIT
 
-        await house.start()
+        await product.start()
         outcome = await asyncio.wait_for(next_outcome(ana.thread, set()), PATIENCE)
         assert "done hang-3" not in ana.thread.said
         await ana.choose(outcome["id"], "it_was_done")
         await ana.hears("done hang-3")
         await ana.thread.card(first, "approved", result="as Ana confirmed")
-        assert await house.terminate() == 0
+        assert await product.terminate() == 0
     facts = read_facts(home)
     check_inbox(facts, ana.sent)
     check_calls(facts, ana.sent)
@@ -118,46 +118,46 @@ async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterward
 
 
 async def test_trying_again_after_an_unknown_outcome_has_exactly_one_more_effect(
-    home: HouseFolder, house: MortalHouse
+    home: ProductFolder, product: MortalProduct
 ) -> None:
-    await house.start()
-    async with _ana(house) as ana:
+    await product.start()
+    async with _ana(product) as ana:
         await ana.say("do hang-4")
         first, second = await ana.cards("hang-4")
         await ana.click(ana.other, [second], "reject")
         await ana.click(ana.other, [first], "approve")
         await _took_effect(home, 1)
-        await house.kill()
-        await house.start()
+        await product.kill()
+        await product.start()
         outcome = await asyncio.wait_for(next_outcome(ana.thread, set()), PATIENCE)
         clicks = (ana.choose(outcome["id"], "try_again"), ana.choose(outcome["id"], "try_again"))
         assert sorted([a.status for a in await asyncio.gather(*clicks)]) == [200, 409]
         await _took_effect(home, 2)
 
         # This one hangs as well: it is killed too, and left at that.
-        await house.kill()
-        await house.start()
+        await product.kill()
+        await product.start()
         outcome = await asyncio.wait_for(next_outcome(ana.thread, {outcome["id"]}), PATIENCE)
         await ana.choose(outcome["id"], "skip")
         await ana.hears("done hang-4")
-        assert await house.terminate() == 0
+        assert await product.terminate() == 0
     facts = read_facts(home)
     assert facts.effects == {"hang-4/0": 2}
     assert [(a["number"], a["choice"]) for a in facts.acts()] == [(1, "try_again"), (2, "skip")]
 
 
-async def _refuses(house: MortalHouse) -> None:
+async def _refuses(product: MortalProduct) -> None:
     """Wait until nobody can connect any more."""
     async with asyncio.timeout(LIMIT), aiohttp.ClientSession() as http:
         while True:
             try:
-                async with http.get(f"{house.url}/health-check"):
+                async with http.get(f"{product.url}/health-check"):
                     await asyncio.sleep(0.02)
             except aiohttp.ClientConnectorError:
                 return
 
 
-async def _took_effect(home: HouseFolder, times: int) -> None:
+async def _took_effect(home: ProductFolder, times: int) -> None:
     """Wait until acts have taken effect so many times."""
     async with asyncio.timeout(PATIENCE):
         while read_facts(home).effects.total() < times:

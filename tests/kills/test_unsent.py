@@ -14,9 +14,9 @@ import pytest
 
 from tests.fakes.openai_server import FakeOpenAI
 from tests.kills.facts import check_calls, check_inbox, lines_of, read_facts
-from tests.kills.mortal import MortalHouse
+from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
@@ -25,9 +25,9 @@ FEW_TIMES, MANY_TIMES = 2, 5
 
 
 @pytest.fixture
-async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[HouseFolder]:
+async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[ProductFolder]:
     """What is on disk, with a tool server that can be kept from coming up."""
-    home = HouseFolder(tmp_path)
+    home = ProductFolder(tmp_path)
     home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "no-secret-at-all", "LLM_MODEL": "scripted"}
     program = Path(__file__).with_name("held_server.py")
     entry = {"command": sys.executable, "args": [str(program), str(home.folder)], "trustAnnotations": True}
@@ -36,12 +36,12 @@ async def home(tmp_path: Path, model: FakeOpenAI) -> AsyncIterator[HouseFolder]:
 
 
 async def test_no_outcome_is_unknown_of_writes_that_were_waiting_for_their_server_when_the_process_died(
-    home: HouseFolder, house: MortalHouse, tries: Callable[[int, int], int]
+    home: ProductFolder, product: MortalProduct, tries: Callable[[int, int], int]
 ) -> None:
     times = tries(FEW_TIMES, MANY_TIMES)
     hold, starts = home.folder / "hold", home.folder / "starts"
-    await house.start()
-    async with visiting(house.url) as browser, browser.thread(within=PATIENCE) as thread:
+    await product.start()
+    async with visiting(product.url) as browser, browser.thread(within=PATIENCE) as thread:
         ana = Ana(thread, browser, random.Random(0))
         for number in range(times):
             await ana.say(f"do held-{number}")
@@ -55,12 +55,12 @@ async def test_no_outcome_is_unknown_of_writes_that_were_waiting_for_their_serve
             async with asyncio.timeout(PATIENCE):
                 while not any("Using effects" in said for said in thread.statuses):
                     await asyncio.sleep(0.01)
-            await house.kill()
+            await product.kill()
             hold.unlink()
-            await house.start()
+            await product.start()
             await ana.hears(f"done held-{number}")
         sent = ana.sent
-    assert await house.terminate() == 0
+    assert await product.terminate() == 0
     facts = read_facts(home)
     check_inbox(facts, sent)
     check_calls(facts, sent)

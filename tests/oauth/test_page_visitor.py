@@ -42,7 +42,7 @@ def test_no_session_proves_nothing() -> None:
 
 
 def test_a_session_of_another_key_proves_nothing() -> None:
-    other = replace(CONFIG, secret=b"another-secret-of-another-house!")
+    other = replace(CONFIG, secret=b"another-secret-of-another-product!")
     assert proven(CONFIG, request_of(other, session_of(other))) is None
 
 

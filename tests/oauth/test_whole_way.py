@@ -29,7 +29,7 @@ NEEDED = AccountNeeded("notes", "Bearer")
 
 
 @dataclass
-class House:
+class Product:
     """The stage with the real outside."""
 
     stage: Stage
@@ -55,7 +55,7 @@ class House:
 
 
 @pytest.fixture
-async def house(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def product(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Product]:
     async with protected_server() as server, identity_provider(USERS) as slack, serving(stage) as base:
         monkeypatch.setattr(stages, "BASE", base)
         kept = Kept()
@@ -66,7 +66,7 @@ async def house(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         async with stage.database.writing() as tx:
             for person in (SLACK_ANA, SLACK_EVE):
                 await threads.remember(tx, person, stage.clock())
-        yield House(stage, server, slack, base)
+        yield Product(stage, server, slack, base)
 
 
 @asynccontextmanager
@@ -88,137 +88,137 @@ async def serving(stage: Stage) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def not_in(house: House, secrets: Sequence[str]) -> bool:
-    everything = house.stage.everything()
+def not_in(product: Product, secrets: Sequence[str]) -> bool:
+    everything = product.stage.everything()
     return not [secret for secret in secrets if secret in everything]
 
 
-async def test_without_proof_the_code_in_the_chat_connects(house: House) -> None:
-    sign_in_id, link = await house.link(ANA)
+async def test_without_proof_the_code_in_the_chat_connects(product: Product) -> None:
+    sign_in_id, link = await product.link(ANA)
     async with Browser("ana") as browser:
         shown = await browser.press(await browser.open(link))
     assert shown.status == 200, shown.words
-    assert await house.whose(ANA) is None
+    assert await product.whose(ANA) is None
     token, code = link.partition("?s=")[2], shown.query["code"]
-    assert not_in(house, [token, code, shown.query["state"], shown.code, *house.server.tokens])
-    await house.stage.tells(ANA, shown.code)
-    assert await house.whose(ANA) == "ana"
-    assert await house.stage.status(sign_in_id) == "done"
-    assert len(await house.stage.resumes()) == 1
-    assert not_in(house, [token, *house.server.tokens, *house.server.refresh_tokens])
+    assert not_in(product, [token, code, shown.query["state"], shown.code, *product.server.tokens])
+    await product.stage.tells(ANA, shown.code)
+    assert await product.whose(ANA) == "ana"
+    assert await product.stage.status(sign_in_id) == "done"
+    assert len(await product.stage.resumes()) == 1
+    assert not_in(product, [token, *product.server.tokens, *product.server.refresh_tokens])
 
 
-async def test_with_proof_the_way_ends_connected(house: House) -> None:
-    sign_in_id, link = await house.link(SLACK_ANA)
+async def test_with_proof_the_way_ends_connected(product: Product) -> None:
+    sign_in_id, link = await product.link(SLACK_ANA)
     async with Browser("ana") as browser:
         page = await browser.open(link)
         assert "Slack confirms that you are Ana" in page.words
         shown = await browser.press(page)
     assert "is connected" in shown.words
-    assert shown.visited[1].startswith(house.slack.base)
-    assert await house.whose(SLACK_ANA) == "ana"
-    assert await house.stage.status(sign_in_id) == "done"
+    assert shown.visited[1].startswith(product.slack.base)
+    assert await product.whose(SLACK_ANA) == "ana"
+    assert await product.stage.status(sign_in_id) == "done"
 
 
-async def test_the_attackers_link_in_the_victims_browser_ends_before_the_service(house: House) -> None:
-    sign_in_id, link = await house.link(SLACK_EVE)
+async def test_the_attackers_link_in_the_victims_browser_ends_before_the_service(product: Product) -> None:
+    sign_in_id, link = await product.link(SLACK_EVE)
     async with Browser("ana") as victim:
         shown = await victim.press(await victim.open(link))
     assert shown.status == 403, shown.words
-    assert house.server.asked == []
-    assert house.server.tokens == {}
-    assert await house.whose(SLACK_EVE) is None
-    assert await house.stage.status(sign_in_id) == "open"
+    assert product.server.asked == []
+    assert product.server.tokens == {}
+    assert await product.whose(SLACK_EVE) is None
+    assert await product.stage.status(sign_in_id) == "open"
 
 
-async def test_the_attackers_link_without_proof_connects_nothing_by_itself(house: House) -> None:
-    _, link = await house.link(BEN)
+async def test_the_attackers_link_without_proof_connects_nothing_by_itself(product: Product) -> None:
+    _, link = await product.link(BEN)
     async with Browser("ana") as victim:
         shown = await victim.press(await victim.open(link))
     assert len(shown.code) == 9
-    assert await house.whose(BEN) is None
-    await house.stage.tells(ANA, shown.code)  # the victim's own chat account is not the link's
-    assert await house.whose(BEN) is None
-    assert await house.whose(ANA) is None
+    assert await product.whose(BEN) is None
+    await product.stage.tells(ANA, shown.code)  # the victim's own chat account is not the link's
+    assert await product.whose(BEN) is None
+    assert await product.whose(ANA) is None
 
 
-async def test_a_restart_between_the_link_and_the_callback_changes_nothing(house: House) -> None:
-    _, link = await house.link(SLACK_ANA)
-    async with Browser("ana", stop_at=f"{house.base}/oauth/callback") as browser:
+async def test_a_restart_between_the_link_and_the_callback_changes_nothing(product: Product) -> None:
+    _, link = await product.link(SLACK_ANA)
+    async with Browser("ana", stop_at=f"{product.base}/oauth/callback") as browser:
         stopped = await browser.press(await browser.open(link))
-        house.stage.restart()
+        product.stage.restart()
         browser.stop_at = ""
         shown = await browser.open(stopped.url)
     assert "is connected" in shown.words
-    assert await house.whose(SLACK_ANA) == "ana"
+    assert await product.whose(SLACK_ANA) == "ana"
 
 
-async def test_a_second_browser_cannot_bring_the_answer_back(house: House) -> None:
-    _, link = await house.link(ANA)
-    async with Browser("ana", stop_at=f"{house.base}/oauth/callback") as first, Browser("eve") as second:
+async def test_a_second_browser_cannot_bring_the_answer_back(product: Product) -> None:
+    _, link = await product.link(ANA)
+    async with Browser("ana", stop_at=f"{product.base}/oauth/callback") as first, Browser("eve") as second:
         stopped = await first.press(await first.open(link))
-        before = house.records()
+        before = product.records()
         assert (await second.open(stopped.url)).status == 403
-        assert house.records() == before
+        assert product.records() == before
         first.stop_at = ""
         assert (await first.open(stopped.url)).status == 200
 
 
 @pytest.mark.parametrize("change", [("state", "forged"), ("iss", "https://evil.example"), ("code", "forged")])
-async def test_a_forged_answer_connects_nothing(house: House, change: tuple[str, str]) -> None:
-    _, link = await house.link(ANA)
-    async with Browser("ana", stop_at=f"{house.base}/oauth/callback") as browser:
+async def test_a_forged_answer_connects_nothing(product: Product, change: tuple[str, str]) -> None:
+    _, link = await product.link(ANA)
+    async with Browser("ana", stop_at=f"{product.base}/oauth/callback") as browser:
         stopped = await browser.press(await browser.open(link))
         browser.stop_at = ""
-        before = house.records()
+        before = product.records()
         async with browser.session.get(
-            f"{house.base}/oauth/callback/notes", params=stopped.query | dict([change])
+            f"{product.base}/oauth/callback/notes", params=stopped.query | dict([change])
         ) as response:
             assert response.status >= 400
-        assert house.records() == before
-    assert await house.whose(ANA) is None
+        assert product.records() == before
+    assert await product.whose(ANA) is None
 
 
-async def test_an_answer_counts_once(house: House) -> None:
-    _, link = await house.link(SLACK_ANA)
+async def test_an_answer_counts_once(product: Product) -> None:
+    _, link = await product.link(SLACK_ANA)
     async with Browser("ana") as browser:
         shown = await browser.press(await browser.open(link))
-        before = house.records()
+        before = product.records()
         again = await browser.open(shown.url)
         assert again.status in (404, 409)
         assert (await browser.open(link)).status in (404, 409)
-        assert house.records() == before
+        assert product.records() == before
 
 
-async def test_a_no_at_the_service_is_told_and_changes_nothing(house: House) -> None:
-    _, link = await house.link(ANA)
-    house.server.denying = True
+async def test_a_no_at_the_service_is_told_and_changes_nothing(product: Product) -> None:
+    _, link = await product.link(ANA)
+    product.server.denying = True
     async with Browser("ana") as browser:
         shown = await browser.press(await browser.open(link))
         assert (shown.status, "Nothing was connected" in shown.words) == (403, True)
-        house.server.denying = False
+        product.server.denying = False
         assert len((await browser.press(await browser.open(link))).code) == 9
 
 
-async def test_previews_of_the_link_use_nothing_up(house: House) -> None:
-    _, link = await house.link(ANA)
-    before = house.records()
+async def test_previews_of_the_link_use_nothing_up(product: Product) -> None:
+    _, link = await product.link(ANA)
+    before = product.records()
     async with Browser() as preview:
         for _ in range(5):
             assert (await preview.open(link)).status == 200
-    assert house.records() == before
-    assert house.server.log == []
+    assert product.records() == before
+    assert product.server.log == []
 
 
-async def test_expired_tokens_are_renewed_and_a_refused_renewal_asks_again(house: House) -> None:
-    _, link = await house.link(SLACK_ANA)
+async def test_expired_tokens_are_renewed_and_a_refused_renewal_asks_again(product: Product) -> None:
+    _, link = await product.link(SLACK_ANA)
     async with Browser("ana") as browser:
         await browser.press(await browser.open(link))
-    house.stage.clock.now += 3601
-    first = await house.tokens(SLACK_ANA)
+    product.stage.clock.now += 3601
+    first = await product.tokens(SLACK_ANA)
     assert first is not None
-    assert house.server.count("POST /token") == 2
-    assert house.server.who(first.access_token) == "ana"
-    house.server.forget("ana")
-    assert await house.stage.tokens.refused(SLACK_ANA.person_id, "notes", first) is None
-    assert await house.stage.ask(SLACK_ANA, "m2.0.0", HERE, NEEDED) != ""
+    assert product.server.count("POST /token") == 2
+    assert product.server.who(first.access_token) == "ana"
+    product.server.forget("ana")
+    assert await product.stage.tokens.refused(SLACK_ANA.person_id, "notes", first) is None
+    assert await product.stage.ask(SLACK_ANA, "m2.0.0", HERE, NEEDED) != ""

@@ -130,15 +130,15 @@ async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> Async
             await receiver.start()
             opened = SocketDoor(slack) if door is SocketDoor else HttpDoor(url, SECRET)
             yield Served(slack, services, sender, receiver, opened, url)
-            assert slack.house_mistakes == []
+            assert slack.product_mistakes == []
         finally:
             await receiver.stop()
             await sender.close()
             await runner.cleanup()
 
 
-async def a_card(house: Served, **changes: Any) -> Json:
+async def a_card(product: Served, **changes: Any) -> Json:
     """The card of an approval that waits."""
     view = an_approval(**changes)
-    house.services.approvals[view.approval_id] = view
-    return await house.card(view)
+    product.services.approvals[view.approval_id] = view
+    return await product.card(view)

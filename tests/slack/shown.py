@@ -79,7 +79,7 @@ def a_tools_question(**changes: Any) -> ClarificationView:
 
 
 def an_account_wanted(**changes: Any) -> SignInView:
-    """A sign-in that connects an account, by a link of the house's own."""
+    """A sign-in that connects an account, by a link of the product's own."""
     values: dict[str, Any] = {"server": "calendar", "host": "bot.example.com", "message": "", "service": "Google"}
     return a_sign_in(**(values | changes))
 

@@ -90,7 +90,7 @@ async def staged(pace: SlackPace = QUICK, status_pace: StatusPace | None = None)
         stage = Stage(slack, api, pace, status_pace or StatusPace(0.05, 0.1), human_says(slack, "C1", "<@UBOT> hi"))
         try:
             yield stage
-            assert slack.house_mistakes == []
+            assert slack.product_mistakes == []
         finally:
             await stage.drafts.close()
             await api.close()

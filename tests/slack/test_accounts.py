@@ -33,11 +33,11 @@ def buttons(blocks: Any) -> dict[str, str]:
     return {b["text"]["text"]: f"{b['action_id']} {b.get('value', b.get('url'))}" for row in rows for b in row}
 
 
-async def a_code_wanted(house: Served, **changes: Any) -> Json:
+async def a_code_wanted(product: Served, **changes: Any) -> Json:
     """The card of a sign-in of Ana's whose browser shows a code."""
     view = an_account_wanted(code_wanted=True, **changes)
-    house.services.sign_ins["s1"] = (view, LINK)
-    return await house.card(view)
+    product.services.sign_ins["s1"] = (view, LINK)
+    return await product.card(view)
 
 
 # ------------------------------------------------------------------------------------------------ cards of sign-ins
@@ -60,7 +60,7 @@ def test_a_card_that_waits_for_a_code_has_a_button_for_it() -> None:
     assert buttons(piece.blocks) == {"Enter code…": "enter_code s1", "Get my link": "get_link s1"}
 
 
-def test_nobody_says_that_they_have_signed_in_where_the_house_knows() -> None:
+def test_nobody_says_that_they_have_signed_in_where_the_product_knows() -> None:
     piece = sign_in_piece(an_account_wanted(), LINK)
     assert buttons(piece.blocks) == {"Open the sign-in page": f"open_link {LINK}", "Not now": "not_now s1"}
     assert "only-for-ana" not in piece.text
@@ -73,81 +73,81 @@ def test_nobody_says_that_they_have_signed_in_where_the_house_knows() -> None:
 
 
 async def test_a_code_is_entered_in_a_form() -> None:
-    async with serving() as house:
-        ana = house.person()
-        await ana.clicks(await a_code_wanted(house), "enter_code")
-        submitted = await ana.submits(await house.modal(), {"code": " k7qm 3dzp"})
+    async with serving() as product:
+        ana = product.person()
+        await ana.clicks(await a_code_wanted(product), "enter_code")
+        submitted = await ana.submits(await product.modal(), {"code": " k7qm 3dzp"})
         assert "not the code" in str(submitted.errors)
-        submitted = await ana.submits(await house.modal(), {"code": "K7QM-3DZP"})
+        submitted = await ana.submits(await product.modal(), {"code": "K7QM-3DZP"})
         assert "is connected" in json.dumps(submitted.view)
-        assert [(entry.sign_in_id, entry.person.person_id) for entry in house.services.codes] == [
+        assert [(entry.sign_in_id, entry.person.person_id) for entry in product.services.codes] == [
             ("s1", "slack:T1:U1")
         ] * 2
-        assert "K7QM" not in str(house.slack.messages("C1")) + str(house.told())
+        assert "K7QM" not in str(product.slack.messages("C1")) + str(product.told())
 
 
 async def test_each_try_in_the_same_form_counts_and_the_same_try_delivered_twice_does_not() -> None:
-    async with serving() as house:
-        ana = house.person()
-        await ana.clicks(await a_code_wanted(house), "enter_code")
-        modal = await house.modal()
+    async with serving() as product:
+        ana = product.person()
+        await ana.clicks(await a_code_wanted(product), "enter_code")
+        modal = await product.modal()
         first = await ana.submits(modal, {"code": "CCCC-CCCC"})
         await ana.submits_again(first)
         second = await ana.submits(modal, {"code": "CCCC-CCCD"})
         assert first.payload["view"]["hash"] == second.payload["view"]["hash"]
-        keys = [entry.key for entry in house.services.codes]
+        keys = [entry.key for entry in product.services.codes]
         assert keys[0] == keys[1] != keys[2]
         assert "CCCC" not in str(keys)
 
 
 async def test_nobody_else_gets_the_form_of_a_code() -> None:
-    async with serving() as house:
-        await house.person("U2").clicks(await a_code_wanted(house), "enter_code")
-        await house.hears("Only the person whose sign-in this is", "U2")
-        assert house.slack.views("U2") == []
+    async with serving() as product:
+        await product.person("U2").clicks(await a_code_wanted(product), "enter_code")
+        await product.hears("Only the person whose sign-in this is", "U2")
+        assert product.slack.views("U2") == []
 
 
 @pytest.mark.parametrize("changes", [{"code_wanted": False}, {"status": "done", "code_wanted": False}])
 async def test_a_card_that_is_out_of_date_opens_no_form(changes: Any) -> None:
-    async with serving() as house:
-        card = await a_code_wanted(house)
-        house.services.sign_ins["s1"] = (an_account_wanted(**changes), LINK)
-        await house.person().clicks(card, "enter_code")
-        await house.hears("No code is waited for here")
+    async with serving() as product:
+        card = await a_code_wanted(product)
+        product.services.sign_ins["s1"] = (an_account_wanted(**changes), LINK)
+        await product.person().clicks(card, "enter_code")
+        await product.hears("No code is waited for here")
 
 
 @pytest.mark.parametrize("text", ["K7QM-3DZP", "ask K7QM-3DZP", " `k7qm-3dzp` "])
 async def test_a_code_after_the_command_is_taken_and_not_posted(text: str) -> None:
-    async with serving() as house:
-        await house.person().commands(text, "C1")
-        await house.hears("is connected")
-        assert [entry.code for entry in house.services.codes] == ["K7QM-3DZP"]
-        assert house.slack.messages("C1") == []
-        assert house.services.messages == []
+    async with serving() as product:
+        await product.person().commands(text, "C1")
+        await product.hears("is connected")
+        assert [entry.code for entry in product.services.codes] == ["K7QM-3DZP"]
+        assert product.slack.messages("C1") == []
+        assert product.services.messages == []
 
 
 async def test_a_code_in_the_form_of_the_shortcut_is_taken_and_not_posted() -> None:
-    async with serving() as house:
-        card = await a_code_wanted(house)
-        before = len(house.slack.messages("C1"))
-        await house.person().asks_about(card)
-        submitted = await house.person().submits(await house.modal(), {"question": "K7QM-3DZP"})
+    async with serving() as product:
+        card = await a_code_wanted(product)
+        before = len(product.slack.messages("C1"))
+        await product.person().asks_about(card)
+        submitted = await product.person().submits(await product.modal(), {"question": "K7QM-3DZP"})
         assert "is connected" in json.dumps(submitted.view)
-        assert len(house.slack.messages("C1")) == before
-        assert house.services.messages == []
+        assert len(product.slack.messages("C1")) == before
+        assert product.services.messages == []
 
 
 async def test_a_message_that_is_a_code_is_quoted_to_nobody() -> None:
-    async with serving() as house:
-        ana, ben = house.person(), house.person("U2")
+    async with serving() as product:
+        ana, ben = product.person(), product.person("U2")
         said = await ana.says("C1", f"{ana.bot} K7QM-3DZP")
         await ben.asks_about(said.message)
-        modal = await house.modal("U2")
+        modal = await product.modal("U2")
         await ben.submits(modal, {"question": "what is this?"})
-        await house.slack.until(lambda: len(house.services.messages) == 2)
+        await product.slack.until(lambda: len(product.services.messages) == 2)
         assert "K7QM" not in json.dumps(modal)
-        assert "K7QM" not in house.services.messages[1].text
-        assert "K7QM" not in str([m for m in house.slack.messages("C1") if m.get("bot_id")])
+        assert "K7QM" not in product.services.messages[1].text
+        assert "K7QM" not in str([m for m in product.slack.messages("C1") if m.get("bot_id")])
 
 
 def test_the_form_of_a_code_names_the_service() -> None:
@@ -158,43 +158,45 @@ def test_the_form_of_a_code_names_the_service() -> None:
 
 
 async def test_the_command_lists_my_accounts_with_a_button_that_asks_back() -> None:
-    async with serving() as house:
-        house.services.accounts = {"c1": ("slack:T1:U1", a_connection()), "c2": ("slack:T1:U2", a_connection())}
-        await house.person().commands("connections", "C1")
-        [listed] = house.slack.ephemerals("U1")
+    async with serving() as product:
+        product.services.accounts = {"c1": ("slack:T1:U1", a_connection()), "c2": ("slack:T1:U2", a_connection())}
+        await product.person().commands("connections", "C1")
+        [listed] = product.slack.ephemerals("U1")
         assert "ana@example.com" in json.dumps(listed["blocks"])
         assert buttons(listed["blocks"]) == {"Disconnect": "disconnect c1"}
         assert "confirm" in listed["blocks"][-1]["elements"][0]
-        await house.person().clicks(listed, "disconnect")
-        await house.hears("Your account at Google is disconnected.")
-        assert list(house.services.accounts) == ["c2"]
-        await house.person().commands("connections", "C1")
-        await house.hears("No account of yours is connected")
+        await product.person().clicks(listed, "disconnect")
+        await product.hears("Your account at Google is disconnected.")
+        assert list(product.services.accounts) == ["c2"]
+        await product.person().commands("connections", "C1")
+        await product.hears("No account of yours is connected")
 
 
 async def test_somebody_elses_account_is_not_disconnected() -> None:
-    async with serving() as house:
-        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
-        await house.person().commands("connections", "C1")
-        [listed] = house.slack.ephemerals("U1")
-        clicked = await house.person().clicks(listed, "disconnect")
-        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
+    async with serving() as product:
+        product.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
+        await product.person().commands("connections", "C1")
+        [listed] = product.slack.ephemerals("U1")
+        clicked = await product.person().clicks(listed, "disconnect")
+        product.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
         payload = {**clicked.payload, "user": {**clicked.payload["user"], "id": "U2"}}
-        await house.door.interaction(payload)
-        await house.slack.until(lambda: "Only the person whose account this is" in str(house.slack.world.ephemerals))
-        assert "c1" in house.services.accounts
+        await product.door.interaction(payload)
+        await product.slack.until(
+            lambda: "Only the person whose account this is" in str(product.slack.world.ephemerals)
+        )
+        assert "c1" in product.services.accounts
 
 
 async def test_the_home_lists_them_and_is_made_anew_afterwards() -> None:
-    async with serving() as house:
-        house.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
-        ana = house.person()
+    async with serving() as product:
+        product.services.accounts = {"c1": ("slack:T1:U1", a_connection())}
+        ana = product.person()
         await ana.opens_home()
-        home = await house.slack.until(lambda: house.slack.home("U1"))
+        home = await product.slack.until(lambda: product.slack.home("U1"))
         assert "Your connected accounts" in json.dumps(home)
         await ana.clicks(home, "disconnect")
-        assert "is disconnected" in json.dumps(await house.modal())
-        await house.slack.until(lambda: "disconnect" not in json.dumps(house.slack.home("U1")))
+        assert "is disconnected" in json.dumps(await product.modal())
+        await product.slack.until(lambda: "disconnect" not in json.dumps(product.slack.home("U1")))
 
 
 def test_an_account_that_does_not_work_says_what_happens_next() -> None:
@@ -234,65 +236,65 @@ def test_a_question_that_got_no_answer_says_so(status: str, word: str) -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_declining_and_cancelling_are_recorded_at_once(action: str) -> None:
-    async with serving() as house:
+    async with serving() as product:
         view = a_tools_question()
-        house.services.questions["q1"] = ("slack:T1:U1", Form(view.question, view.fields, {}))
-        card = await house.card(view)
-        await house.person("U2").clicks(card, action)
-        await house.hears("for somebody else", "U2")
-        clicked = await house.person().clicks(card, action)
+        product.services.questions["q1"] = ("slack:T1:U1", Form(view.question, view.fields, {}))
+        card = await product.card(view)
+        await product.person("U2").clicks(card, action)
+        await product.hears("for somebody else", "U2")
+        clicked = await product.person().clicks(card, action)
         assert clicked.status == 200
-        dismissal = house.services.dismissals[-1]
+        dismissal = product.services.dismissals[-1]
         assert (dismissal.clarification_id, dismissal.action) == ("q1", action)
         assert dismissal.person.person_id == "slack:T1:U1"
 
 
 async def test_its_form_names_the_server_and_is_typed_by_its_fields() -> None:
-    async with serving() as house:
+    async with serving() as product:
         fields = (
             FormField(name="seats", type=FieldType.INTEGER),
             FormField(name="snacks", type=FieldType.JSON, options=("popcorn", "nachos"), default='["nachos"]'),
             FormField(name="films", type=FieldType.JSON, options=tuple(f"Film {n}" for n in range(12)), required=False),
         )
         view = ClarificationView("q1", "open", "What?", "", fields, "Ana", "slack:T1:U1", server="cinema")
-        house.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {"snacks": '["nachos"]'}))
-        house.services.cards["q1"] = view
-        await house.person().clicks(await house.card(view), "answer")
-        modal = await house.modal()
+        product.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {"snacks": '["nachos"]'}))
+        product.services.cards["q1"] = view
+        await product.person().clicks(await product.card(view), "answer")
+        modal = await product.modal()
         assert "The tool server cinema asks" in json.dumps(modal)
         kinds = [block["element"]["type"] for block in modal["blocks"] if block["type"] == "input"]
         assert kinds == ["number_input", "checkboxes", "multi_static_select"]
-        submitted = await house.person().submits(modal, {"seats": 2, "films": ["Film 3", "Film 11"]})
+        submitted = await product.person().submits(modal, {"seats": 2, "films": ["Film 3", "Film 11"]})
         assert submitted.view is None
-        (answer,) = house.services.answers
+        (answer,) = product.services.answers
         assert dict(answer.values) == {"seats": "2", "snacks": ["nachos"], "films": ["Film 3", "Film 11"]}
 
 
 async def test_nothing_ticked_is_an_empty_list_or_no_answer() -> None:
-    async with serving() as house:
+    async with serving() as product:
         fields = tuple(
             FormField(name=name, type=FieldType.JSON, options=("a", "b"), required=name == "needed")
             for name in ("needed", "free")
         )
         view = a_tools_question(fields=fields)
-        house.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {}))
-        await house.person().clicks(await house.card(view), "answer")
-        await house.person().submits(await house.modal(), {})
-        (answer,) = house.services.answers
+        product.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {}))
+        await product.person().clicks(await product.card(view), "answer")
+        await product.person().submits(await product.modal(), {})
+        (answer,) = product.services.answers
         assert dict(answer.values) == {"needed": [], "free": None}
 
 
 async def test_a_question_without_fields_is_accepted() -> None:
-    async with serving() as house:
+    async with serving() as product:
         view = a_tools_question(fields=())
-        house.services.questions["q1"] = ("slack:T1:U1", Form("Book it?", (), {}))
-        house.services.cards["q1"] = view
+        product.services.questions["q1"] = ("slack:T1:U1", Form("Book it?", (), {}))
+        product.services.cards["q1"] = view
         assert "Accept…" in buttons(shown(view).blocks)
-        await house.person().clicks(await house.card(view), "answer")
-        modal = await house.modal()
+        await product.person().clicks(await product.card(view), "answer")
+        modal = await product.modal()
         assert modal["submit"]["text"] == "Accept"
-        assert (await house.person().submits(modal, {})).view is None
-        assert dict(house.services.answers[0].values) == {}
+        assert (await product.person().submits(modal, {})).view is None
+        assert dict(product.services.answers[0].values) == {}
 
 
 @pytest.mark.parametrize("value", ['["b", "a"]', '["c"]', '{"a": 1}', "not json", '["a", "a"]'])

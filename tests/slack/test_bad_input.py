@@ -27,18 +27,18 @@ FINE = frozenset({200, 400})
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Served]:
-    async with serving() as house:
-        yield house
+async def product() -> AsyncIterator[Served]:
+    async with serving() as product:
+        yield product
 
 
-async def test_slack_checks_the_address(house: Served) -> None:
-    answer = await house.http.post(json.dumps({"type": "url_verification", "token": "x", "challenge": "abc"}), JSON)
+async def test_slack_checks_the_address(product: Served) -> None:
+    answer = await product.http.post(json.dumps({"type": "url_verification", "token": "x", "challenge": "abc"}), JSON)
     assert (answer.status, answer.json) == (200, {"challenge": "abc"})
 
 
-async def test_slack_checks_the_certificate(house: Served) -> None:
-    assert (await house.http.post("ssl_check=1&token=x", FORM)).status == 200
+async def test_slack_checks_the_certificate(product: Served) -> None:
+    assert (await product.http.post("ssl_check=1&token=x", FORM)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -55,33 +55,36 @@ async def test_slack_checks_the_certificate(house: Served) -> None:
         {"X-Slack-Request-Timestamp": "١٢٣"},
     ],
 )
-async def test_what_slack_has_not_signed_is_refused(house: Served, headers: dict[str, str]) -> None:
-    said = await house.person().says("C1", "hi")
-    answer = await house.http.post(json.dumps({"type": "event_callback", "event": said.message}), JSON, headers)
+async def test_what_slack_has_not_signed_is_refused(product: Served, headers: dict[str, str]) -> None:
+    said = await product.person().says("C1", "hi")
+    answer = await product.http.post(json.dumps({"type": "event_callback", "event": said.message}), JSON, headers)
     assert answer.status == 401
     assert answer.json["error"]
 
 
-async def test_what_was_signed_with_another_secret_is_refused(house: Served) -> None:
-    answer = await HttpDoor(house.url, "another secret").post('{"type": "url_verification", "challenge": "a"}', JSON)
+async def test_what_was_signed_with_another_secret_is_refused(product: Served) -> None:
+    answer = await HttpDoor(product.url, "another secret").post('{"type": "url_verification", "challenge": "a"}', JSON)
     assert answer.status == 401
 
 
-async def test_a_signature_is_good_for_five_minutes(house: Served) -> None:
+async def test_a_signature_is_good_for_five_minutes(product: Served) -> None:
     for age, status in ((290, 200), (310, 401)):
         signed_at = time.time() - age
-        door = HttpDoor(house.url, SECRET, lambda signed_at=signed_at: signed_at)  # type: ignore[misc]  # one per round
+        door = HttpDoor(product.url, SECRET, lambda signed_at=signed_at: signed_at)  # type: ignore[misc]  # one per round
         assert (await door.post('{"type": "url_verification", "challenge": "a"}', JSON)).status == status
 
 
-async def test_a_body_of_more_than_a_megabyte_is_refused(house: Served) -> None:
+async def test_a_body_of_more_than_a_megabyte_is_refused(product: Served) -> None:
     for body in ("x" * 1_000_001, "x" * 3_000_000):
-        assert (await house.http.post(body, FORM)).status == 413
+        assert (await product.http.post(body, FORM)).status == 413
 
 
-async def test_a_body_that_is_no_utf8_is_refused(house: Served) -> None:
+async def test_a_body_that_is_no_utf8_is_refused(product: Served) -> None:
     headers = {"X-Slack-Request-Timestamp": "1", "X-Slack-Signature": "v0=1", "Content-Type": JSON}
-    async with aiohttp.ClientSession() as session, session.post(house.url, data=b"\xff\xfe", headers=headers) as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(product.url, data=b"\xff\xfe", headers=headers) as answer,
+    ):
         assert answer.status == 401
 
 
@@ -116,13 +119,13 @@ async def test_a_body_that_is_no_utf8_is_refused(house: Served) -> None:
         (json.dumps({"type": ["event_callback"]}), JSON),
     ],
 )
-async def test_what_is_malformed_is_said_to_be(house: Served, body: str, content_type: str) -> None:
-    answer = await house.http.post(body, content_type)
+async def test_what_is_malformed_is_said_to_be(product: Served, body: str, content_type: str) -> None:
+    answer = await product.http.post(body, content_type)
     assert answer.status == 400
     assert answer.json["error"].startswith("The request is malformed")
 
 
-async def test_what_is_not_known_yet_is_acknowledged(house: Served) -> None:
+async def test_what_is_not_known_yet_is_acknowledged(product: Served) -> None:
     who = {"user": {"id": "U1"}, "team": {"id": "T1"}}
     for payload in (
         {"type": "event_callback", "team_id": "T1", "event": {"type": "moon_landed", "user": "U1"}},
@@ -131,14 +134,14 @@ async def test_what_is_not_known_yet_is_acknowledged(house: Served) -> None:
         {"type": "view_closed", "view": {"type": "modal", "callback_id": "x"}, **who},
         {"type": "block_suggestion", "action_id": "x", **who},
     ):
-        assert (await house.http.post(json.dumps(payload), JSON)).status == 200
-    assert (await house.http.post("command=/other&user_id=U1&channel_id=C1&team_id=T1", FORM)).status == 200
+        assert (await product.http.post(json.dumps(payload), JSON)).status == 200
+    assert (await product.http.post("command=/other&user_id=U1&channel_id=C1&team_id=T1", FORM)).status == 200
 
 
-async def test_nul_and_half_characters_do_not_reach_the_services(house: Served) -> None:
-    said = await house.person().says("C1", "<@UBOT> a\0b\ud83d")
+async def test_nul_and_half_characters_do_not_reach_the_services(product: Served) -> None:
+    said = await product.person().says("C1", "<@UBOT> a\0b\ud83d")
     assert said.status == 200
-    assert [m.text for m in house.services.messages] == ["ab?"]
+    assert [m.text for m in product.services.messages] == ["ab?"]
 
 
 # ------------------------------------------------------------------------------------------------ properties
@@ -248,17 +251,17 @@ USUAL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, Hea
 
 @USUAL
 @given(payload=PAYLOADS | EVENTS | CLICKS)
-async def test_no_payload_makes_a_500(house: Served, payload: dict[str, Any]) -> None:
-    as_json = await house.http.post(json.dumps(payload), JSON)
-    as_form = await house.http.post("payload=" + quote(json.dumps(payload)), FORM)
+async def test_no_payload_makes_a_500(product: Served, payload: dict[str, Any]) -> None:
+    as_json = await product.http.post(json.dumps(payload), JSON)
+    as_form = await product.http.post("payload=" + quote(json.dumps(payload)), FORM)
     assert {as_json.status, as_form.status} <= FINE
 
 
 @USUAL
 @given(fields=st.dictionaries(NAMES, st.text(max_size=10) | IDS | KINDS, max_size=8))
-async def test_no_form_makes_a_500(house: Served, fields: dict[str, str]) -> None:
+async def test_no_form_makes_a_500(product: Served, fields: dict[str, str]) -> None:
     encoded = urlencode(fields, errors="replace")
-    assert (await house.http.post(encoded, FORM)).status in FINE
+    assert (await product.http.post(encoded, FORM)).status in FINE
 
 
 @settings(max_examples=examples(65))

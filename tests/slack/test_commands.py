@@ -51,14 +51,14 @@ def test_a_channel_is_not_mistaken_for_one_whose_id_begins_like_it() -> None:
 
 
 async def test_ask_begins_a_thread_with_our_own_post() -> None:
-    async with serving() as house:
-        asked = await house.person().commands("ask who of <@U2|ben> &amp; me is free?", "C1")
+    async with serving() as product:
+        asked = await product.person().commands("ask who of <@U2|ben> &amp; me is free?", "C1")
         assert asked.status == 200
-        assert house.told() == []
-        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+        assert product.told() == []
+        (opening,) = [m for m in product.slack.messages("C1") if m.get("bot_id")]
         assert "thread_ts" not in opening
         assert "Ana" in opening["text"]
-        (message,) = house.services.messages
+        (message,) = product.services.messages
         assert message.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.has_threads
@@ -68,17 +68,17 @@ async def test_ask_begins_a_thread_with_our_own_post() -> None:
 
 
 async def test_ask_in_a_direct_chat_begins_a_thread_there() -> None:
-    async with serving() as house:
-        await house.person().commands("what is new?", "D1")
-        (message,) = house.services.messages
+    async with serving() as product:
+        await product.person().commands("what is new?", "D1")
+        (message,) = product.services.messages
         assert message.place.direct
-        assert message.place.key == f"slack:T1:{house.person().dm}:{message.key.rsplit(':', 1)[1]}"
+        assert message.place.key == f"slack:T1:{product.person().dm}:{message.key.rsplit(':', 1)[1]}"
 
 
 async def test_what_is_asked_cannot_ping_anybody() -> None:
-    async with serving() as house:
-        await house.person().commands("ask &lt;!channel&gt; hi <!here>", "C1")
-        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+    async with serving() as product:
+        await product.person().commands("ask &lt;!channel&gt; hi <!here>", "C1")
+        (opening,) = [m for m in product.slack.messages("C1") if m.get("bot_id")]
         assert "<!" not in opening["text"]
 
 
@@ -86,69 +86,69 @@ async def test_what_is_asked_cannot_ping_anybody() -> None:
     ("channel", "error"), [("C2", ""), ("C1", "channel_not_found"), ("C1", "is_archived"), ("C1", "restricted_action")]
 )
 async def test_where_we_cannot_post_the_person_is_told_what_to_do(channel: str, error: str) -> None:
-    async with serving() as house:
+    async with serving() as product:
         if error:
-            house.slack.fail("chat.postMessage", error=error)
-        asked = await house.person().commands("ask hello", channel)
+            product.slack.fail("chat.postMessage", error=error)
+        asked = await product.person().commands("ask hello", channel)
         assert asked.status == 200
-        await house.hears("/invite" if error in ("", "channel_not_found") else "")
-        assert house.services.messages == []
+        await product.hears("/invite" if error in ("", "channel_not_found") else "")
+        assert product.services.messages == []
 
 
 @pytest.mark.waits
 async def test_a_slack_that_does_not_answer_is_said_to_be_unsure() -> None:
-    async with serving() as house:
-        house.slack.fail("chat.postMessage", drop=True)
-        assert (await house.person().commands("ask hello", "C1")).status == 200
-        await house.hears("look whether your question was posted")
-        assert house.services.messages == []
+    async with serving() as product:
+        product.slack.fail("chat.postMessage", drop=True)
+        assert (await product.person().commands("ask hello", "C1")).status == 200
+        await product.hears("look whether your question was posted")
+        assert product.services.messages == []
 
 
 async def test_approvals_lists_what_waits_with_links() -> None:
-    async with serving() as house:
-        house.services.approvals["call-1.1"] = an_approval()
-        await house.person().commands("approvals", "C1")
-        (told,) = house.slack.ephemerals("U1")
+    async with serving() as product:
+        product.services.approvals["call-1.1"] = an_approval()
+        await product.person().commands("approvals", "C1")
+        (told,) = product.slack.ephemerals("U1")
         assert "create_event" in str(told["blocks"])
         assert "acme.slack.com/archives/C1/p1700000000000200" in str(told["blocks"])
 
 
 async def test_stop_ends_this_persons_turns_in_this_channel_only() -> None:
-    async with serving() as house:
+    async with serving() as product:
         here = ["slack:T1:C1:1700000000.000100", "slack:T1:C1:1700000000.000200"]
         elsewhere = ["slack:T1:C12:1700000000.000100", "slack:T1:C2:1700000000.000100"]
-        house.services.turns = dict.fromkeys([*here, *elsewhere], "slack:T1:U1")
-        await house.person().commands("stop", "C1")
-        assert [thread for thread, _ in house.services.stopped] == here
-        assert house.told() == ["Stopped 2 conversations."]
+        product.services.turns = dict.fromkeys([*here, *elsewhere], "slack:T1:U1")
+        await product.person().commands("stop", "C1")
+        assert [thread for thread, _ in product.services.stopped] == here
+        assert product.told() == ["Stopped 2 conversations."]
 
 
 async def test_stop_where_nothing_runs_says_so() -> None:
-    async with serving() as house:
-        house.services.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U2"}
-        await house.person().commands("stop", "C1")
-        assert house.told() == ["Nothing of yours is running in this channel."]
+    async with serving() as product:
+        product.services.turns = {"slack:T1:C1:1700000000.000100": "slack:T1:U2"}
+        await product.person().commands("stop", "C1")
+        assert product.told() == ["Nothing of yours is running in this channel."]
 
 
 async def test_help_says_how() -> None:
-    async with serving() as house:
-        await house.person().commands("", "C1")
-        assert "/countersign" in str(house.slack.ephemerals("U1"))
+    async with serving() as product:
+        await product.person().commands("", "C1")
+        assert "/countersign" in str(product.slack.ephemerals("U1"))
 
 
 @pytest.mark.parametrize("facts", [{"is_ultra_restricted": True}, {"deleted": True}])
 async def test_whoever_is_not_welcome_is_told_so(facts: dict[str, Any]) -> None:
-    async with serving() as house:
-        house.slack.add_user("U7", name="Gus", **facts)
-        house.slack.world.channels["C1"].members.add("U7")
-        await house.person("U7").commands("ask hello", "C1")
-        assert len(house.told("U7")) == 1
-        assert house.services.messages == []
+    async with serving() as product:
+        product.slack.add_user("U7", name="Gus", **facts)
+        product.slack.world.channels["C1"].members.add("U7")
+        await product.person("U7").commands("ask hello", "C1")
+        assert len(product.told("U7")) == 1
+        assert product.services.messages == []
 
 
 async def test_when_the_question_cannot_be_kept_slack_says_that_it_did_not_work() -> None:
-    async with serving() as house:
-        house.services.broken = RuntimeError("the disk is full")
-        assert (await house.person().commands("ask hello", "C1")).status == 503
-        await house.slack.until(lambda: house.slack.calls_of("chat.delete"))
-        await house.slack.until(lambda: not [m for m in house.slack.messages("C1") if m.get("bot_id")])
+    async with serving() as product:
+        product.services.broken = RuntimeError("the disk is full")
+        assert (await product.person().commands("ask hello", "C1")).status == 503
+        await product.slack.until(lambda: product.slack.calls_of("chat.delete"))
+        await product.slack.until(lambda: not [m for m in product.slack.messages("C1") if m.get("bot_id")])

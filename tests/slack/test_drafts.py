@@ -103,7 +103,7 @@ async def test_nobody_is_pinged_while_an_answer_is_written(stage: Stage) -> None
     [message] = stage.answers()
     assert "<" not in message["text"]
     assert "@here" not in message["text"]
-    assert stage.slack.house_mistakes == []
+    assert stage.slack.product_mistakes == []
 
 
 async def test_tool_calls_open_a_message_that_the_answer_continues(stage: Stage) -> None:

@@ -77,15 +77,15 @@ async def test_a_rotated_token_expires_and_is_refreshed_once(slack: FakeSlack) -
 # ------------------------------------------------------------------------------------------- messages
 
 
-async def test_it_keeps_what_is_posted_and_notes_what_the_house_forbids(
+async def test_it_keeps_what_is_posted_and_notes_what_the_product_forbids(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     ts = await posted(client, metadata=METADATA)
     [message] = slack.messages("C1")
     assert (message["ts"], message["text"], message["metadata"], message["streaming"]) == (ts, "hi", METADATA, False)
-    assert slack.house_mistakes == []
+    assert slack.product_mistakes == []
     await client.chat_postMessage(channel="C1", text="a < b")
-    assert len(slack.house_mistakes) == 3  # two unfurls and a raw <
+    assert len(slack.product_mistakes) == 3  # two unfurls and a raw <
 
 
 async def test_it_posts_only_where_the_bot_is(slack: FakeSlack, client: AsyncWebClient) -> None:
@@ -217,7 +217,7 @@ async def test_arguments_arrive_in_forms_too(slack: FakeSlack, client: AsyncWebC
         data={"channel": "C1", "text": "x", "blocks": '[{"type": "divider"}]', **dict.fromkeys(QUIET, "false")},
     )
     assert slack.messages("C1")[0]["blocks"][0]["type"] == "divider"
-    assert slack.house_mistakes == []
+    assert slack.product_mistakes == []
     assert (
         await refusal(client.api_call("chat.postMessage", data={"channel": "C1", "blocks": "["}))
         == "invalid_blocks_format"

@@ -43,7 +43,7 @@ async def test_a_stream_grows_and_ends_with_blocks_and_metadata(slack: FakeSlack
     assert (message["text"], message["streaming"], message["metadata"]) == ("Hello world", False, METADATA)
     assert [b["type"] for b in message["blocks"]] == ["markdown", "task_card", "markdown", "divider"]
     assert (message["blocks"][1]["status"], message["blocks"][1]["details"]) == ("complete", "one two")
-    assert slack.house_mistakes == []
+    assert slack.product_mistakes == []
 
 
 async def test_a_stream_needs_a_thread_and_in_channels_a_recipient(client: AsyncWebClient) -> None:

@@ -109,7 +109,7 @@ async def office(
 
 
 @pytest.fixture
-async def house(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[Office]:
+async def product(slack: FakeSlack, tmp_path: Path) -> AsyncIterator[Office]:
     async with office(slack, tmp_path / "records.db") as opened:
         yield opened
 
@@ -131,10 +131,10 @@ def installation(team: str | None, token: str, *, enterprise: str | None = None,
 # -------------------------------------------------------------------------------------------------- installing
 
 
-async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(house: Office) -> None:
-    page = await house.get(INSTALL)
-    asked, cookie = await house.begin()
-    assert page.headers["Location"].startswith(f"{house.slack.world.base_url}/oauth/v2/authorize?")
+async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(product: Office) -> None:
+    page = await product.get(INSTALL)
+    asked, cookie = await product.begin()
+    assert page.headers["Location"].startswith(f"{product.slack.world.base_url}/oauth/v2/authorize?")
     assert asked["client_id"] == "CLIENT"
     assert asked["scope"].split(",") == list(SCOPES)
     assert asked["redirect_uri"] == "https://bot.example/slack/oauth_redirect"
@@ -142,168 +142,168 @@ async def test_slack_is_asked_for_our_scopes_and_sends_people_back_to_us(house: 
     assert {"Secure", "HttpOnly"} <= {part.strip() for part in page.headers["Set-Cookie"].split(";")}
 
 
-async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(house: Office) -> None:
-    assert await house.records.token("T2", "") is None
-    page = await house.install()
+async def test_whoever_installs_us_is_told_so_and_we_speak_there_at_once(product: Office) -> None:
+    assert await product.records.token("T2", "") is None
+    page = await product.install()
     assert page.status == 200
     assert "Countersign is installed in Beta &amp; &lt;Sons&gt;" in page.text
-    workspaces = Workspaces(house.records, house.slack.api_url)
+    workspaces = Workspaces(product.records, product.slack.api_url)
     bot = await workspaces.bot("T2")
     assert [connected.name for connected in await workspaces.connect()] == ["Beta & <Sons>"]
     await workspaces.close()
     assert (bot.team, bot.bot_user, bot.bot_id) == ("T2", "UBOT2", "BBOT2")
-    assert house.slack.world.tokens[bot.token].team == "T2"
+    assert product.slack.world.tokens[bot.token].team == "T2"
 
 
-async def test_installing_again_replaces_the_token(house: Office) -> None:
-    await house.install()
-    before = await house.records.token("T2", "")
-    await house.install()
-    assert await house.records.token("T2", "") not in (before, None)
+async def test_installing_again_replaces_the_token(product: Office) -> None:
+    await product.install()
+    before = await product.records.token("T2", "")
+    await product.install()
+    assert await product.records.token("T2", "") not in (before, None)
 
 
 async def test_tokens_are_sealed_at_rest_and_known_after_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as house:
-        await house.install(rotating=True)
-        token = await house.records.token("T2", "")
+    async with office(slack, path) as product:
+        await product.install(rotating=True)
+        token = await product.records.token("T2", "")
         refresh_token = next(iter(slack.world.refresh_tokens))
     whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert token is not None
     assert token.encode() not in whole
     assert refresh_token.encode() not in whole
-    async with office(slack, path) as house:
-        assert await house.records.token("T2", "") == token
+    async with office(slack, path) as product:
+        assert await product.records.token("T2", "") == token
 
 
 async def test_tokens_sealed_with_another_key_are_as_good_as_none(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as house:
-        await house.install()
-    async with office(slack, path, key=Fernet.generate_key()) as house:
+    async with office(slack, path) as product:
+        await product.install()
+    async with office(slack, path, key=Fernet.generate_key()) as product:
         with structlog.testing.capture_logs() as logged:
-            assert await house.records.token("T2", "") is None
+            assert await product.records.token("T2", "") is None
     assert [entry["event"] for entry in logged] == ["slack_token_unreadable"]
 
 
 async def test_after_a_change_of_keys_the_old_one_can_be_retired(slack: FakeSlack, tmp_path: Path) -> None:
     path, new = tmp_path / "records.db", Fernet.generate_key()
-    async with office(slack, path) as house:
-        await house.install()
-        token = await house.records.token("T2", "")
+    async with office(slack, path) as product:
+        await product.install()
+        token = await product.records.token("T2", "")
     async with office(slack, path, key=new + b"," + KEY):
         pass
-    async with office(slack, path, key=new) as house:
-        assert await house.records.token("T2", "") == token
-        (kept,) = house.rows("slack_bots")
+    async with office(slack, path, key=new) as product:
+        assert await product.records.token("T2", "") == token
+        (kept,) = product.rows("slack_bots")
         assert Sealer(new).unseal(kept["bot_token"]) == token
 
 
 # -------------------------------------------------------------------------------------------------- going wrong
 
 
-async def nothing_was_installed(house: Office, page: Page, status: int) -> None:
+async def nothing_was_installed(product: Office, page: Page, status: int) -> None:
     assert page.status == status, page.text
     assert "Nothing was installed" in page.text
-    assert house.rows() == house.rows("slack_bots") == []
-    assert await house.records.token("T2", "") is None
+    assert product.rows() == product.rows("slack_bots") == []
+    assert await product.records.token("T2", "") is None
 
 
-async def test_who_cancels_in_slack_is_told_that_nothing_happened(house: Office) -> None:
-    asked, cookie = await house.begin()
-    page = await house.get(f"{REDIRECT}?error=access_denied&state={asked['state']}", cookie)
-    await nothing_was_installed(house, page, 403)
+async def test_who_cancels_in_slack_is_told_that_nothing_happened(product: Office) -> None:
+    asked, cookie = await product.begin()
+    page = await product.get(f"{REDIRECT}?error=access_denied&state={asked['state']}", cookie)
+    await nothing_was_installed(product, page, 403)
 
 
-async def test_a_link_opened_in_another_browser_installs_nothing(house: Office) -> None:
-    asked, _ = await house.begin()
-    page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}")
-    await nothing_was_installed(house, page, 400)
+async def test_a_link_opened_in_another_browser_installs_nothing(product: Office) -> None:
+    asked, _ = await product.begin()
+    page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}")
+    await nothing_was_installed(product, page, 400)
 
 
-async def test_a_state_that_we_did_not_issue_installs_nothing(house: Office) -> None:
-    _, cookie = await house.begin()
+async def test_a_state_that_we_did_not_issue_installs_nothing(product: Office) -> None:
+    _, cookie = await product.begin()
     forged = f"{cookie.partition('=')[0]}=forged"
-    page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state=forged", forged)
-    await nothing_was_installed(house, page, 400)
+    page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state=forged", forged)
+    await nothing_was_installed(product, page, 400)
 
 
 async def test_a_state_that_has_run_out_installs_nothing(slack: FakeSlack, tmp_path: Path) -> None:
-    async with office(slack, tmp_path / "records.db", state_seconds=0) as house:
-        await nothing_was_installed(house, await house.install(), 400)
+    async with office(slack, tmp_path / "records.db", state_seconds=0) as product:
+        await nothing_was_installed(product, await product.install(), 400)
 
 
-async def test_a_state_is_good_for_one_install(house: Office) -> None:
-    asked, cookie = await house.begin()
+async def test_a_state_is_good_for_one_install(product: Office) -> None:
+    asked, cookie = await product.begin()
     address = f"{REDIRECT}?state={asked['state']}&code="
-    assert (await house.get(address + house.slack.issue_code("T2"), cookie)).status == 200
-    again = await house.get(address + house.slack.issue_code("T1"), cookie)
+    assert (await product.get(address + product.slack.issue_code("T2"), cookie)).status == 200
+    again = await product.get(address + product.slack.issue_code("T1"), cookie)
     assert again.status == 400
-    assert [row["team_id"] for row in house.rows()] == ["T2"]
+    assert [row["team_id"] for row in product.rows()] == ["T2"]
 
 
 async def test_states_that_have_run_out_do_not_pile_up(slack: FakeSlack, tmp_path: Path) -> None:
-    async with office(slack, tmp_path / "records.db", state_seconds=0) as house:
+    async with office(slack, tmp_path / "records.db", state_seconds=0) as product:
         for _ in range(3):
-            await house.begin()
-        assert len(house.rows("slack_oauth_states")) == 1
+            await product.begin()
+        assert len(product.rows("slack_oauth_states")) == 1
 
 
 @pytest.mark.parametrize("query", ["", "&code=forged", "&code=", "&error=<script>alert(1)</script>"])
-async def test_a_return_without_a_good_code_installs_nothing(house: Office, query: str) -> None:
-    asked, cookie = await house.begin()
-    page = await house.get(f"{REDIRECT}?state={asked['state']}{query}", cookie)
+async def test_a_return_without_a_good_code_installs_nothing(product: Office, query: str) -> None:
+    asked, cookie = await product.begin()
+    page = await product.get(f"{REDIRECT}?state={asked['state']}{query}", cookie)
     assert 400 <= page.status < 600
     assert "script" not in page.text
-    await nothing_was_installed(house, page, page.status)
+    await nothing_was_installed(product, page, page.status)
 
 
-async def test_slack_not_answering_installs_nothing(house: Office) -> None:
-    house.slack.fail("oauth.v2.access", drop=True)
-    await nothing_was_installed(house, await house.install(), 502)
+async def test_slack_not_answering_installs_nothing(product: Office) -> None:
+    product.slack.fail("oauth.v2.access", drop=True)
+    await nothing_was_installed(product, await product.install(), 502)
 
 
-async def test_slack_failing_installs_nothing(house: Office) -> None:
-    house.slack.fail("oauth.v2.access", status=500)
-    await nothing_was_installed(house, await house.install(), 502)
+async def test_slack_failing_installs_nothing(product: Office) -> None:
+    product.slack.fail("oauth.v2.access", status=500)
+    await nothing_was_installed(product, await product.install(), 502)
 
 
-async def test_records_that_fail_are_said_to(house: Office) -> None:
-    asked, cookie = await house.begin()
-    with sqlite3.connect(house.path) as connection:
+async def test_records_that_fail_are_said_to(product: Office) -> None:
+    asked, cookie = await product.begin()
+    with sqlite3.connect(product.path) as connection:
         connection.execute("DROP TABLE slack_installations")
     with structlog.testing.capture_logs() as logged:
-        page = await house.get(f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}", cookie)
+        page = await product.get(f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}", cookie)
     assert page.status == 500
     assert [entry["reason"] for entry in logged] == ["storage_error"]
 
 
-async def test_a_look_without_a_visit_uses_nothing_up(house: Office) -> None:
-    asked, cookie = await house.begin()
-    address = f"{REDIRECT}?code={house.slack.issue_code('T2')}&state={asked['state']}"
-    assert (await house.get(address, cookie, "HEAD")).status == 405
-    assert (await house.get(address, cookie)).status == 200
+async def test_a_look_without_a_visit_uses_nothing_up(product: Office) -> None:
+    asked, cookie = await product.begin()
+    address = f"{REDIRECT}?code={product.slack.issue_code('T2')}&state={asked['state']}"
+    assert (await product.get(address, cookie, "HEAD")).status == 405
+    assert (await product.get(address, cookie)).status == 200
 
 
-async def test_only_a_workspace_can_be_named_beforehand(house: Office) -> None:
-    asked, _ = await house.begin(f"{INSTALL}?team=T2")
+async def test_only_a_workspace_can_be_named_beforehand(product: Office) -> None:
+    asked, _ = await product.begin(f"{INSTALL}?team=T2")
     assert asked["team"] == "T2"
-    asked, _ = await house.begin(f"{INSTALL}?team=T2%26redirect_uri=https://evil.example%0d%0aX:1")
+    asked, _ = await product.begin(f"{INSTALL}?team=T2%26redirect_uri=https://evil.example%0d%0aX:1")
     assert "team" not in asked
     assert asked["redirect_uri"].startswith(PUBLIC_URL)
 
 
 async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
-    house: Office, caplog: pytest.LogCaptureFixture
+    product: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     caplog.set_level("WARNING", "aiosqlite")  # as bot.logs does: it tells every parameter of every statement
     with structlog.testing.capture_logs() as logged:
-        asked, cookie = await house.begin()
-        good, bad = house.slack.issue_code("T2"), "a-bad-code"
-        pages = [await house.get(f"{REDIRECT}?code={good}&state={asked['state']}", cookie)]
-        asked_again, cookie = await house.begin()
-        pages.append(await house.get(f"{REDIRECT}?code={bad}&state={asked_again['state']}", cookie))
+        asked, cookie = await product.begin()
+        good, bad = product.slack.issue_code("T2"), "a-bad-code"
+        pages = [await product.get(f"{REDIRECT}?code={good}&state={asked['state']}", cookie)]
+        asked_again, cookie = await product.begin()
+        pages.append(await product.get(f"{REDIRECT}?code={bad}&state={asked_again['state']}", cookie))
     whole = f"{logged} {caplog.text} {[page.text for page in pages]}"
     assert [page.status for page in pages] == [200, 502]
     for secret in (good, bad, asked["state"], asked_again["state"], "xoxb-", "client-secret"):
@@ -314,12 +314,12 @@ async def test_codes_states_and_tokens_are_in_no_log_and_on_no_page(
 # -------------------------------------------------------------------------------------------------- who may
 
 
-async def turned_away(house: Office, page: Page) -> None:
+async def turned_away(product: Office, page: Page) -> None:
     """Nothing is kept, and nobody has a token of it any more."""
-    await nothing_was_installed(house, page, 403)
+    await nothing_was_installed(product, page, 403)
     assert "for certain workspaces only" in page.text
     assert "Try again" not in page.text
-    granted = [token for name, token in house.slack.world.tokens.items() if name and token.team == "T2"]
+    granted = [token for name, token in product.slack.world.tokens.items() if name and token.team == "T2"]
     assert granted
     assert all(token.revoked for token in granted)
 
@@ -328,11 +328,11 @@ async def test_a_workspace_that_is_not_listed_installs_nothing_and_its_token_is_
     slack: FakeSlack, tmp_path: Path
 ) -> None:
     """Rule 9: whoever finds the address of the install page gets no bot that works with the tools behind it."""
-    async with office(slack, tmp_path / "records.db", teams=["T1", "E1"]) as house:
+    async with office(slack, tmp_path / "records.db", teams=["T1", "E1"]) as product:
         with structlog.testing.capture_logs() as logged:
-            await turned_away(house, await house.install(rotating=True))
-        assert (await house.install("T1")).status == 200
-        assert [row["team_id"] for row in house.rows()] == ["T1"]
+            await turned_away(product, await product.install(rotating=True))
+        assert (await product.install("T1")).status == 200
+        assert [row["team_id"] for row in product.rows()] == ["T1"]
     refused = [entry for entry in logged if entry["log_level"] == "warning"]
     assert [(entry["reason"], entry["team"]) for entry in refused] == [("not_allowed", "T2")]
 
@@ -347,9 +347,9 @@ async def test_a_token_that_cannot_be_revoked_is_said_once_and_holds_nobody_up(
         slack.fail("auth.revoke", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     else:
         slack.hold("auth.revoke")
-    async with office(slack, tmp_path / "records.db", teams=["T1"]) as house:
+    async with office(slack, tmp_path / "records.db", teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
-            await nothing_was_installed(house, await house.install(), 403)
+            await nothing_was_installed(product, await product.install(), 403)
     assert [entry["event"] for entry in logged] == ["slack_install_failed", "slack_token_not_revoked"]
     assert "xox" not in str(logged)
 
@@ -359,12 +359,12 @@ async def test_where_no_workspace_is_listed_the_page_says_what_to_set(slack: Fak
     path = tmp_path / "records.db"
     async with office(slack, path) as open_to_all:
         asked, cookie = await open_to_all.begin()
-    async with office(slack, path, teams=[]) as house:
-        page = await house.get(INSTALL)
+    async with office(slack, path, teams=[]) as product:
+        page = await product.get(INSTALL)
         assert page.status == 403
         assert "SLACK_INSTALL_TEAMS" in page.text
         code = slack.issue_code("T2", redirect_uri=PUBLIC_URL + REDIRECT)
-        await turned_away(house, await house.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie))
+        await turned_away(product, await product.get(f"{REDIRECT}?code={code}&state={asked['state']}", cookie))
 
 
 @pytest.mark.parametrize(
@@ -392,150 +392,150 @@ def test_an_organisation_stands_for_its_workspaces_and_not_the_other_way_round(
 async def test_what_was_installed_before_is_served_only_where_it_is_listed(slack: FakeSlack, tmp_path: Path) -> None:
     """Rule 9: who installed it while everybody could is out as well, and back once listed."""
     path = tmp_path / "records.db"
-    async with office(slack, path) as house:
+    async with office(slack, path) as product:
         for team in ("T1", "T2"):
-            await house.install(team)
-    async with office(slack, path, teams=["T1"]) as house:
+            await product.install(team)
+    async with office(slack, path, teams=["T1"]) as product:
         with structlog.testing.capture_logs() as logged:
-            assert await house.records.installed() == [("T1", "")]
+            assert await product.records.installed() == [("T1", "")]
         assert [entry["teams"] for entry in logged] == [["T2"]]
-        assert await house.records.token("T1", "") is not None
-        assert await house.records.token("T2", "") is None
-    async with office(slack, path, teams=["T1", "T2"]) as house:
-        assert await house.records.token("T2", "") is not None
+        assert await product.records.token("T1", "") is not None
+        assert await product.records.token("T2", "") is None
+    async with office(slack, path, teams=["T1", "T2"]) as product:
+        assert await product.records.token("T2", "") is not None
 
 
 # -------------------------------------------------------------------------------------------------- whose it is
 
 
-async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(house: Office) -> None:
-    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
-    assert await house.records.token("T5", "") is None
-    assert await house.records.token("T5", "E1") == "xoxb-org"
-    assert await house.records.token("T5", "") == "xoxb-org"
-    assert await house.records.token("T6", "E2") is None
+async def test_an_installation_of_a_whole_organisation_speaks_in_its_workspaces(product: Office) -> None:
+    await product.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
+    assert await product.records.token("T5", "") is None
+    assert await product.records.token("T5", "E1") == "xoxb-org"
+    assert await product.records.token("T5", "") == "xoxb-org"
+    assert await product.records.token("T6", "E2") is None
 
 
-async def test_a_workspaces_own_installation_goes_before_its_organisations(house: Office) -> None:
-    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1", at=2_000.0))
-    await house.records.async_save(installation("T5", "xoxb-own", enterprise="E1"))
-    assert await house.records.token("T5", "E1") == "xoxb-own"
-    assert await house.records.token("T5", "") == "xoxb-own"
-    assert sorted(await house.records.installed()) == [("", "E1"), ("T5", "E1")]
+async def test_a_workspaces_own_installation_goes_before_its_organisations(product: Office) -> None:
+    await product.records.async_save(installation(None, "xoxb-org", enterprise="E1", at=2_000.0))
+    await product.records.async_save(installation("T5", "xoxb-own", enterprise="E1"))
+    assert await product.records.token("T5", "E1") == "xoxb-own"
+    assert await product.records.token("T5", "") == "xoxb-own"
+    assert sorted(await product.records.installed()) == [("", "E1"), ("T5", "E1")]
 
 
-async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(house: Office) -> None:
+async def test_an_uninstall_deletes_every_token_of_the_workspace_and_of_no_other(product: Office) -> None:
     for team in ("T1", "T2", "T2"):
-        await house.install(team)
-    await house.records.forget("T2", "", time.time())
-    assert [row["team_id"] for row in house.rows() + house.rows("slack_bots")] == ["T1", "T1"]
-    assert await house.records.token("T2", "") is None
-    assert await house.records.token("T1", "") is not None
+        await product.install(team)
+    await product.records.forget("T2", "", time.time())
+    assert [row["team_id"] for row in product.rows() + product.rows("slack_bots")] == ["T1", "T1"]
+    assert await product.records.token("T2", "") is None
+    assert await product.records.token("T1", "") is not None
 
 
-async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(house: Office) -> None:
+async def test_news_of_an_uninstall_that_come_late_do_not_undo_the_next_install(product: Office) -> None:
     uninstalled_at = time.time() - 60
-    await house.install()
-    await house.records.forget("T2", "", uninstalled_at)
-    assert await house.records.token("T2", "") is not None
+    await product.install()
+    await product.records.forget("T2", "", uninstalled_at)
+    assert await product.records.token("T2", "") is not None
 
 
-async def test_an_uninstall_in_the_second_of_the_install_counts(house: Office) -> None:
-    await house.install()
-    workspaces = Workspaces(house.records, house.slack.api_url)
+async def test_an_uninstall_in_the_second_of_the_install_counts(product: Office) -> None:
+    await product.install()
+    workspaces = Workspaces(product.records, product.slack.api_url)
     await workspaces.forget("T2", at=float(int(time.time())))
     await workspaces.close()
-    assert await house.records.token("T2", "") is None
+    assert await product.records.token("T2", "") is None
 
 
-async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(house: Office) -> None:
-    await house.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
-    assert await house.records.token("T5", "E1") == "xoxb-org"
-    await house.records.forget("T5", "E1", time.time())
-    assert await house.records.token("T5", "E1") is None
-    assert house.rows() == []
+async def test_an_uninstall_from_an_organisation_is_one_from_all_of_it(product: Office) -> None:
+    await product.records.async_save(installation(None, "xoxb-org", enterprise="E1"))
+    assert await product.records.token("T5", "E1") == "xoxb-org"
+    await product.records.forget("T5", "E1", time.time())
+    assert await product.records.token("T5", "E1") is None
+    assert product.rows() == []
 
 
 # -------------------------------------------------------------------------------------------------- rotation
 
 
-async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(house: Office) -> None:
-    await house.install(rotating=True)
-    old = await house.records.token("T2", "")
-    house.slack.clock.move(11 * 3600)
-    held = house.slack.hold("oauth.v2.access")
-    assert await house.records.token("T2", "") == old
+async def test_a_token_is_renewed_ahead_of_its_expiry_while_the_old_one_serves(product: Office) -> None:
+    await product.install(rotating=True)
+    old = await product.records.token("T2", "")
+    product.slack.clock.move(11 * 3600)
+    held = product.slack.hold("oauth.v2.access")
+    assert await product.records.token("T2", "") == old
     await held.reached()
     held.release()
-    new = await eventually_another(house, old)
-    assert house.slack.world.tokens[new].team == "T2"
-    assert len(house.rows()) == len(house.rows("slack_bots")) == 1
+    new = await eventually_another(product, old)
+    assert product.slack.world.tokens[new].team == "T2"
+    assert len(product.rows()) == len(product.rows("slack_bots")) == 1
 
 
-async def renewed_after(house: Office, *, hours: int) -> str | None:
+async def renewed_after(product: Office, *, hours: int) -> str | None:
     """The token that we speak with so much later. Time comes back then: the SDK reckons expiries in real time."""
-    house.slack.clock.move(hours * 3600)
-    token = await house.records.token("T2", "")
-    house.slack.clock.move(-hours * 3600)
+    product.slack.clock.move(hours * 3600)
+    token = await product.records.token("T2", "")
+    product.slack.clock.move(-hours * 3600)
     return token
 
 
-async def eventually_another(house: Office, old: str | None) -> str:
+async def eventually_another(product: Office, old: str | None) -> str:
     async with asyncio.timeout(10):
-        while (token := await house.records.token("T2", "")) == old:
+        while (token := await product.records.token("T2", "")) == old:
             await asyncio.sleep(0.01)
     assert token is not None
     return token
 
 
-async def test_an_expired_token_is_renewed_once_for_all_who_ask(house: Office) -> None:
-    await house.install(rotating=True)
-    old = await house.records.token("T2", "")
-    house.slack.clock.move(13 * 3600)
-    asked = [house.records.token("T2", enterprise) for enterprise in ("", "", "E1", "E1", "")]
+async def test_an_expired_token_is_renewed_once_for_all_who_ask(product: Office) -> None:
+    await product.install(rotating=True)
+    old = await product.records.token("T2", "")
+    product.slack.clock.move(13 * 3600)
+    asked = [product.records.token("T2", enterprise) for enterprise in ("", "", "E1", "E1", "")]
     new = set(await asyncio.gather(*asked))
     assert len(new) == 1
     assert old not in new
-    assert len(house.slack.calls_of("oauth.v2.access")) == 2
+    assert len(product.slack.calls_of("oauth.v2.access")) == 2
 
 
-async def test_an_uninstall_during_a_renewal_stays_one(house: Office) -> None:
-    await house.install(rotating=True)
-    house.slack.clock.move(13 * 3600)
-    held = house.slack.hold("oauth.v2.access")
-    asked = asyncio.create_task(house.records.token("T2", ""))
+async def test_an_uninstall_during_a_renewal_stays_one(product: Office) -> None:
+    await product.install(rotating=True)
+    product.slack.clock.move(13 * 3600)
+    held = product.slack.hold("oauth.v2.access")
+    asked = asyncio.create_task(product.records.token("T2", ""))
     await held.reached()
-    await house.records.forget("T2", "", time.time() + 1)
+    await product.records.forget("T2", "", time.time() + 1)
     held.release()
     with pytest.raises(CallFailed, match="not_installed"):
         await asked
-    assert house.rows() == house.rows("slack_bots") == []
-    assert await house.records.token("T2", "") is None
+    assert product.rows() == product.rows("slack_bots") == []
+    assert await product.records.token("T2", "") is None
 
 
 async def test_a_renewed_token_is_kept_over_a_restart(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as house:
-        await house.install(rotating=True)
-        new = await renewed_after(house, hours=13)
-    async with office(slack, path) as house:
-        assert await house.records.token("T2", "") == new
-        assert await renewed_after(house, hours=13) not in (new, None)
+    async with office(slack, path) as product:
+        await product.install(rotating=True)
+        new = await renewed_after(product, hours=13)
+    async with office(slack, path) as product:
+        assert await product.records.token("T2", "") == new
+        assert await renewed_after(product, hours=13) not in (new, None)
 
 
-async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(house: Office) -> None:
-    await house.install(rotating=True)
-    old = await house.records.token("T2", "")
-    house.slack.clock.move(11 * 3600)
-    house.slack.fail("oauth.v2.access", status=503)
-    assert await house.records.token("T2", "") == old
-    await house.slack.until(lambda: len(house.slack.calls_of("oauth.v2.access")) == 2)
+async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(product: Office) -> None:
+    await product.install(rotating=True)
+    old = await product.records.token("T2", "")
+    product.slack.clock.move(11 * 3600)
+    product.slack.fail("oauth.v2.access", status=503)
+    assert await product.records.token("T2", "") == old
+    await product.slack.until(lambda: len(product.slack.calls_of("oauth.v2.access")) == 2)
     for _ in range(3):
-        assert await house.records.token("T2", "") == old
-        await house.get(INSTALL)
-    assert len(house.slack.calls_of("oauth.v2.access")) == 2
-    house.slack.clock.move(61)
-    await eventually_another(house, old)
+        assert await product.records.token("T2", "") == old
+        await product.get(INSTALL)
+    assert len(product.slack.calls_of("oauth.v2.access")) == 2
+    product.slack.clock.move(61)
+    await eventually_another(product, old)
 
 
 @pytest.mark.parametrize(
@@ -547,23 +547,23 @@ async def test_a_token_that_cannot_be_renewed_yet_goes_on_serving(house: Office)
     ],
 )
 async def test_an_expired_token_that_cannot_be_renewed_serves_nobody(
-    house: Office, fault: dict[str, object], error: str, *, permanent: bool
+    product: Office, fault: dict[str, object], error: str, *, permanent: bool
 ) -> None:
-    await house.install(rotating=True)
-    house.slack.clock.move(13 * 3600)
-    house.slack.fail("oauth.v2.access", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
+    await product.install(rotating=True)
+    product.slack.clock.move(13 * 3600)
+    product.slack.fail("oauth.v2.access", **fault)  # type: ignore[arg-type]  # one of several kinds of fault
     with pytest.raises(CallFailed) as failed, structlog.testing.capture_logs() as logged:
-        await house.records.token("T2", "")
+        await product.records.token("T2", "")
     assert (failed.value.error, failed.value.permanent) == (error, permanent)
     assert "xox" not in f"{failed.value!r} {failed.value.__cause__!r} {logged}"
 
 
 async def test_a_renewal_under_way_is_finished_before_the_end(slack: FakeSlack, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    async with office(slack, path) as house:
-        await house.install(rotating=True)
-        old = await house.records.token("T2", "")
-        assert await renewed_after(house, hours=11) == old
-    async with office(slack, path) as house:
-        assert await house.records.token("T2", "") not in (old, None)
+    async with office(slack, path) as product:
+        await product.install(rotating=True)
+        old = await product.records.token("T2", "")
+        assert await renewed_after(product, hours=11) == old
+    async with office(slack, path) as product:
+        assert await product.records.token("T2", "") not in (old, None)
     assert len(slack.calls_of("oauth.v2.access")) == 2

@@ -13,38 +13,38 @@ from tests.slack.serving import Served, serving
 from tests.slack.stand_in_services import an_approval
 
 
-async def opened(house: Served, action: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
+async def opened(product: Served, action: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
     """The modal behind a button of an approval's card."""
     view = an_approval(**changes)
-    house.services.approvals.setdefault(view.approval_id, view)
-    await house.person(user).clicks(await house.card(view), action)
-    return await house.modal(user)
+    product.services.approvals.setdefault(view.approval_id, view)
+    await product.person(user).clicks(await product.card(view), action)
+    return await product.modal(user)
 
 
 async def test_a_rejection_carries_its_reason() -> None:
-    async with serving() as house:
-        modal = await opened(house, "reject")
-        submitted = await house.person().submits(modal, {"reason": "not on a Sunday"})
+    async with serving() as product:
+        modal = await opened(product, "reject")
+        submitted = await product.person().submits(modal, {"reason": "not on a Sunday"})
         assert (submitted.status, submitted.view) == (200, None)
-        (decision,) = house.services.decisions
+        (decision,) = product.services.decisions
         assert (decision.verb, decision.reason, decision.approval_ids) == ("reject", "not on a Sunday", ("call-1.1",))
         assert decision.key == f"slack:T1:{modal['id']}:{modal['hash']}"
 
 
 async def test_the_same_form_delivered_twice_has_the_same_key() -> None:
-    async with serving() as house:
-        submitted = await house.person().submits(await opened(house, "reject"), {"reason": "no"})
-        await house.person().submits_again(submitted)
-        first, second = house.services.decisions
+    async with serving() as product:
+        submitted = await product.person().submits(await opened(product, "reject"), {"reason": "no"})
+        await product.person().submits_again(submitted)
+        first, second = product.services.decisions
         assert first.key == second.key
 
 
 async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
-    async with serving() as house:
-        modal = await opened(house, "edit")
+    async with serving() as product:
+        modal = await opened(product, "edit")
         values = {"name": "Retro", "duration": "45", "calendar": "team"}
-        assert (await house.person().submits(modal, values)).view is None
-        (decision,) = house.services.decisions
+        assert (await product.person().submits(modal, values)).view is None
+        (decision,) = product.services.decisions
         assert decision.verb == "approve"
         assert decision.arguments is not None
         assert decision.arguments["name"] == "Retro"
@@ -53,108 +53,108 @@ async def test_an_edited_call_is_approved_with_what_was_typed() -> None:
 
 
 async def test_mistakes_show_at_their_inputs_and_nothing_is_lost() -> None:
-    async with serving() as house:
-        modal = await opened(house, "edit")
-        house.services.mistakes = {"duration": "At most 480 minutes.", "": "Something else."}
-        submitted = await house.person().submits(modal, {"duration": "900"})
+    async with serving() as product:
+        modal = await opened(product, "edit")
+        product.services.mistakes = {"duration": "At most 480 minutes.", "": "Something else."}
+        submitted = await product.person().submits(modal, {"duration": "900"})
         assert submitted.errors["input:duration"] == "At most 480 minutes."
         assert "Something else." in str(submitted.errors)
         assert submitted.view is not None
-        house.services.mistakes = {}
-        assert (await house.person().submits(modal, {"duration": "60"})).view is None
+        product.services.mistakes = {}
+        assert (await product.person().submits(modal, {"duration": "60"})).view is None
 
 
 async def test_who_may_not_is_told_in_the_forms_place() -> None:
-    async with serving() as house:
-        modal = await opened(house, "reject", user="U2")
-        house.services.may_decide["call-1.1"] = {"slack:T1:U1"}
-        submitted = await house.person("U2").submits(modal, {"reason": "no"})
+    async with serving() as product:
+        modal = await opened(product, "reject", user="U2")
+        product.services.may_decide["call-1.1"] = {"slack:T1:U1"}
+        submitted = await product.person("U2").submits(modal, {"reason": "no"})
         assert submitted.view is not None
         assert "You may not decide this" in json.dumps(submitted.view)
 
 
 @pytest.mark.parametrize("action", ["reject", "edit"])
 async def test_who_comes_late_is_told_so(action: str) -> None:
-    async with serving() as house:
-        modal = await opened(house, action)
-        house.services.approvals["call-1.1"] = an_approval(status="approved", decided_by=("Ben",))
-        submitted = await house.person().submits(modal, {"reason": "no"} if action == "reject" else {})
+    async with serving() as product:
+        modal = await opened(product, action)
+        product.services.approvals["call-1.1"] = an_approval(status="approved", decided_by=("Ben",))
+        submitted = await product.person().submits(modal, {"reason": "no"} if action == "reject" else {})
         assert submitted.view is not None
         assert "earlier" in json.dumps(submitted.view) or "settled already" in json.dumps(submitted.view)
 
 
 async def test_a_vote_that_is_counted_is_said_in_the_forms_place() -> None:
-    async with serving() as house:
-        house.services.quorum = 2
-        submitted = await house.person().submits(await opened(house, "edit"), {})
+    async with serving() as product:
+        product.services.quorum = 2
+        submitted = await product.person().submits(await opened(product, "edit"), {})
         assert "Counted: 1 of 2" in json.dumps(submitted.view)
 
 
 @pytest.mark.waits
 async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
-    async with serving() as house:
+    async with serving() as product:
         view = an_approval()
-        house.services.approvals["call-1.1"] = view
-        await house.person("U1").clicks(await house.card(view), "reject")
-        modal = await house.modal()
-        house.slack.world.modals["T1", "U2"] = [modal]
-        house.slack.fail("users.info", status=500, times=100)
-        submitted = await house.person("U2").submits(modal, {"reason": "no"})
+        product.services.approvals["call-1.1"] = view
+        await product.person("U1").clicks(await product.card(view), "reject")
+        modal = await product.modal()
+        product.slack.world.modals["T1", "U2"] = [modal]
+        product.slack.fail("users.info", status=500, times=100)
+        submitted = await product.person("U2").submits(modal, {"reason": "no"})
         assert "could not find out who you are" in str(submitted.errors)
-        assert house.services.decisions == []
+        assert product.services.decisions == []
 
 
 async def test_a_clarification_is_answered_with_typed_values() -> None:
-    async with serving() as house:
+    async with serving() as product:
         fields = (FormField(name="which", type=FieldType.CHOICE, options=("red", "blue")), FormField(name="why"))
-        house.services.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
+        product.services.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
         view = ClarificationView("q1", "open", "Which one?", "", fields, "Ana", "slack:T1:U1")
-        await house.person().clicks(await house.card(view), "answer")
-        submitted = await house.person().submits(await house.modal(), {"which": "blue", "why": "the sea"})
+        await product.person().clicks(await product.card(view), "answer")
+        submitted = await product.person().submits(await product.modal(), {"which": "blue", "why": "the sea"})
         assert submitted.view is None
-        (answer,) = house.services.answers
+        (answer,) = product.services.answers
         assert (answer.clarification_id, dict(answer.values)) == ("q1", {"which": "blue", "why": "the sea"})
 
 
 async def test_approve_all_approves_exactly_what_was_shown() -> None:
-    async with serving() as house:
+    async with serving() as product:
         for number in (1, 2):
-            house.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=2)
-        await house.person().clicks(await house.card(house.services.approvals["c1"]), "approve_all")
-        modal = await house.modal()
-        house.services.approvals["c3"] = an_approval("c3")
-        assert (await house.person().submits(modal, {})).view is None
-        assert [d.approval_ids for d in house.services.decisions] == [("c1", "c2")]
-        assert house.services.approvals["c3"].status == "pending"
+            product.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=2)
+        await product.person().clicks(await product.card(product.services.approvals["c1"]), "approve_all")
+        modal = await product.modal()
+        product.services.approvals["c3"] = an_approval("c3")
+        assert (await product.person().submits(modal, {})).view is None
+        assert [d.approval_ids for d in product.services.decisions] == [("c1", "c2")]
+        assert product.services.approvals["c3"].status == "pending"
 
 
 async def test_approve_all_says_what_it_could_not_approve() -> None:
-    async with serving() as house:
+    async with serving() as product:
         for number in (1, 2, 3):
-            house.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
-        await house.person().clicks(await house.card(house.services.approvals["c1"]), "approve_all")
-        modal = await house.modal()
-        house.services.may_decide = {"c2": set(), "c3": set()}
-        submitted = await house.person().submits(modal, {})
+            product.services.approvals[f"c{number}"] = an_approval(f"c{number}", together=3)
+        await product.person().clicks(await product.card(product.services.approvals["c1"]), "approve_all")
+        modal = await product.modal()
+        product.services.may_decide = {"c2": set(), "c3": set()}
+        submitted = await product.person().submits(modal, {})
         shown = json.dumps(submitted.view)
         assert "Approved: 1 of 3." in shown
         assert "You may not decide this: Ana may. (2 times)" in shown
 
 
 async def test_a_modal_that_is_not_ours_says_that_it_is_not_known() -> None:
-    async with serving() as house:
-        modal = await opened(house, "reject")
+    async with serving() as product:
+        modal = await opened(product, "reject")
         for spoiled in ({"private_metadata": "[]"}, {"private_metadata": '{"subject": 7}'}, {"callback_id": "x"}):
-            submitted = await house.person().submits({**modal, **spoiled}, {"reason": "no"})
+            submitted = await product.person().submits({**modal, **spoiled}, {"reason": "no"})
             assert "not known any more" in json.dumps(submitted.json)
-        assert house.services.decisions == []
+        assert product.services.decisions == []
 
 
 async def test_when_it_cannot_be_kept_the_form_stays_open() -> None:
-    async with serving() as house:
-        modal = await opened(house, "reject")
-        house.services.broken = RuntimeError("the disk is full")
-        submitted = await house.person().submits(modal, {"reason": "no"})
+    async with serving() as product:
+        modal = await opened(product, "reject")
+        product.services.broken = RuntimeError("the disk is full")
+        submitted = await product.person().submits(modal, {"reason": "no"})
         assert submitted.status == 503
         assert submitted.view is not None
 
@@ -163,18 +163,18 @@ async def test_when_it_cannot_be_kept_the_form_stays_open() -> None:
 
 
 async def test_the_shortcut_asks_about_a_message_in_its_thread() -> None:
-    async with serving() as house:
-        said = await house.person("U2").says("C1", "the build is red again <https://ci.example.com|log>")
-        ana = house.person()
+    async with serving() as product:
+        said = await product.person("U2").says("C1", "the build is red again <https://ci.example.com|log>")
+        ana = product.person()
         assert (await ana.asks_about(said.message)).status == 200
-        modal = await house.modal()
+        modal = await product.modal()
         assert "the build is red again" in json.dumps(modal)
         submitted = await ana.submits(modal, {"question": "whose fault is it?"})
         assert submitted.view is None
-        (opening,) = [m for m in house.slack.messages("C1") if m.get("bot_id")]
+        (opening,) = [m for m in product.slack.messages("C1") if m.get("bot_id")]
         assert opening["thread_ts"] == said.ts
         assert "Ana" in opening["text"]
-        (message,) = house.services.messages
+        (message,) = product.services.messages
         assert message.key == f"slack:T1:C1:{opening['ts']}"
         assert message.place.key == f"slack:T1:C1:{said.ts}"
         assert message.author.person_id == "slack:T1:U1"
@@ -183,33 +183,33 @@ async def test_the_shortcut_asks_about_a_message_in_its_thread() -> None:
 
 
 async def test_the_shortcut_works_without_the_quote() -> None:
-    async with serving() as house:
-        said = await house.person("U2").says("C1", "the build is red")
-        await house.person().asks_about(said.message)
-        house.slack.fail("conversations.replies", error="internal_error", times=100)
-        await house.person().submits(await house.modal(), {"question": "why?"})
-        assert [m.text for m in house.services.messages] == ["why?"]
+    async with serving() as product:
+        said = await product.person("U2").says("C1", "the build is red")
+        await product.person().asks_about(said.message)
+        product.slack.fail("conversations.replies", error="internal_error", times=100)
+        await product.person().submits(await product.modal(), {"question": "why?"})
+        assert [m.text for m in product.services.messages] == ["why?"]
 
 
 async def test_the_shortcut_where_we_are_not_asks_to_be_invited() -> None:
-    async with serving() as house:
-        house.slack.world.channels["C2"].messages["1700000000.000100"] = said = {
+    async with serving() as product:
+        product.slack.world.channels["C2"].messages["1700000000.000100"] = said = {
             "type": "message",
             "user": "U1",
             "ts": "1700000000.000100",
             "text": "hello",
         }
-        await house.person().asks_about({**said, "channel": "C2"})
-        submitted = await house.person().submits(await house.modal(), {"question": "why?"})
+        await product.person().asks_about({**said, "channel": "C2"})
+        submitted = await product.person().submits(await product.modal(), {"question": "why?"})
         assert "/invite" in json.dumps(submitted.view)
-        assert house.services.messages == []
+        assert product.services.messages == []
 
 
 async def test_a_guest_cannot_use_the_shortcut() -> None:
-    async with serving() as house:
-        house.slack.add_user("U7", name="Gus", is_restricted=True)
-        house.slack.world.channels["C1"].members.add("U7")
-        said = await house.person("U7").says("C1", "hello")
-        await house.person("U7").asks_about(said.message)
-        await house.hears("Guests", "U7")
-        assert house.slack.views("U7") == []
+    async with serving() as product:
+        product.slack.add_user("U7", name="Gus", is_restricted=True)
+        product.slack.world.channels["C1"].members.add("U7")
+        said = await product.person("U7").says("C1", "hello")
+        await product.person("U7").asks_about(said.message)
+        await product.hears("Guests", "U7")
+        assert product.slack.views("U7") == []

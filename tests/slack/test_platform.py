@@ -31,8 +31,8 @@ def configured(slack: FakeSlack, token: str = "xoxb-1") -> SlackConfig:
 
 async def test_the_start_says_which_workspace_it_is_connected_to() -> None:
     with capture_logs() as lines:
-        async with serving() as house:
-            assert house.receiver.facts() == {"mode": "http", "connected": True, "workspaces": 1}
+        async with serving() as product:
+            assert product.receiver.facts() == {"mode": "http", "connected": True, "workspaces": 1}
     assert {"event": "slack_connected", "workspaces": ["Acme"], "mode": "http", "log_level": "info"} in lines
 
 
@@ -54,19 +54,19 @@ async def test_a_slack_that_cannot_be_reached_does_not_stop_the_start() -> None:
 
 
 async def test_an_event_that_comes_while_slack_cannot_be_reached_is_sent_again() -> None:
-    async with serving() as house:
-        house.slack.add_workspace(team="T2", name="Other", token="xoxb-2", bot_user="UBOT2", bot_id="BBOT2")
-        house.sender.workspaces.refused("T1", "xoxb-1")  # what is known of the token is forgotten
-        house.slack.fail("auth.test", status=503, times=100)
-        said = await house.person().says("C1", "<@UBOT> hello")
+    async with serving() as product:
+        product.slack.add_workspace(team="T2", name="Other", token="xoxb-2", bot_user="UBOT2", bot_id="BBOT2")
+        product.sender.workspaces.refused("T1", "xoxb-1")  # what is known of the token is forgotten
+        product.slack.fail("auth.test", status=503, times=100)
+        said = await product.person().says("C1", "<@UBOT> hello")
         assert said.status == 503
-        assert house.services.messages == []
+        assert product.services.messages == []
 
 
 async def test_a_message_is_introduced_when_its_turn_has_come() -> None:
-    async with serving() as house:
-        await house.person().says("C1", "<@UBOT> ask <@U2> please")
-        introduction = await house.sender.introduce(Arrival(house.services.messages[0], None))
+    async with serving() as product:
+        await product.person().says("C1", "<@UBOT> ask <@U2> please")
+        introduction = await product.sender.introduce(Arrival(product.services.messages[0], None))
         assert isinstance(introduction, Introduction)
         assert introduction.author.name == "Ana"
         assert introduction.text == "ask @Ben please"
@@ -77,15 +77,15 @@ async def test_the_environment_does_not_get_into_bolt(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SLACK_SIGNING_SECRET", "from the environment")
     monkeypatch.setenv("SLACK_CLIENT_ID", "1.2")
     monkeypatch.setenv("SLACK_CLIENT_SECRET", "shh")
-    async with serving() as house:
-        assert (await house.person().says("C1", "<@UBOT> hello")).status == 200
-        assert len(house.services.messages) == 1
-        assert {call.token for call in house.slack.calls} == {"xoxb-1"}
+    async with serving() as product:
+        assert (await product.person().says("C1", "<@UBOT> hello")).status == 200
+        assert len(product.services.messages) == 1
+        assert {call.token for call in product.slack.calls} == {"xoxb-1"}
 
 
 async def test_acknowledging_is_quick() -> None:
-    async with serving() as house:
-        ana = house.person()
+    async with serving() as product:
+        ana = product.person()
         await ana.says("C1", "<@UBOT> warm up")
         took = []
         for number in range(40):
@@ -134,9 +134,9 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
 
 async def test_nothing_of_it_is_left_running_when_it_is_closed() -> None:
     before = asyncio.all_tasks()
-    async with serving() as house:
-        await house.person().says("C1", "<@UBOT> hello")
-        await house.person().opens_home()
+    async with serving() as product:
+        await product.person().says("C1", "<@UBOT> hello")
+        await product.person().opens_home()
     assert asyncio.all_tasks() == before
 
 

@@ -15,85 +15,85 @@ from tests.support.slack_doors import SocketDoor
 
 
 async def test_the_same_handlers_hear_what_comes() -> None:
-    async with serving(door=SocketDoor) as house:
-        assert house.receiver.facts() == {"mode": "socket", "connected": True, "workspaces": 1}
-        said = await house.person().says("C1", "<@UBOT> hello")
+    async with serving(door=SocketDoor) as product:
+        assert product.receiver.facts() == {"mode": "socket", "connected": True, "workspaces": 1}
+        said = await product.person().says("C1", "<@UBOT> hello")
         assert said.status == 200
-        assert [m.text for m in house.services.messages] == ["hello"]
+        assert [m.text for m in product.services.messages] == ["hello"]
 
 
 async def test_clicks_modals_and_commands_are_answered_through_it() -> None:
-    async with serving(door=SocketDoor) as house:
-        house.services.approvals["call-1.1"] = an_approval()
-        card = await house.card(an_approval())
-        await house.person().clicks(card, "reject")
-        modal = await house.modal()
-        house.services.mistakes = {"reason": "Say more."}
-        submitted = await house.person().submits(modal, {"reason": "no"})
+    async with serving(door=SocketDoor) as product:
+        product.services.approvals["call-1.1"] = an_approval()
+        card = await product.card(an_approval())
+        await product.person().clicks(card, "reject")
+        modal = await product.modal()
+        product.services.mistakes = {"reason": "Say more."}
+        submitted = await product.person().submits(modal, {"reason": "no"})
         assert submitted.errors == {"input:reason": "Say more."}
-        house.services.mistakes = {}
-        assert (await house.person().submits(modal, {"reason": "not now"})).view is None
-        assert house.services.approvals["call-1.1"].status == "rejected"
-        await house.person().commands("stop", "C1")
-        assert house.told() == ["Nothing of yours is running in this channel."]
+        product.services.mistakes = {}
+        assert (await product.person().submits(modal, {"reason": "not now"})).view is None
+        assert product.services.approvals["call-1.1"].status == "rejected"
+        await product.person().commands("stop", "C1")
+        assert product.told() == ["Nothing of yours is running in this channel."]
 
 
 async def test_what_could_not_be_kept_is_not_acknowledged_and_comes_again() -> None:
-    async with serving(door=SocketDoor) as house:
-        house.services.broken = RuntimeError("the disk is full")
-        impatient = SocketDoor(house.slack, patience=0.3)
-        said = await type(house.person())(house.slack, "T1", "U1", impatient).says("C1", "<@UBOT> hello")
+    async with serving(door=SocketDoor) as product:
+        product.services.broken = RuntimeError("the disk is full")
+        impatient = SocketDoor(product.slack, patience=0.3)
+        said = await type(product.person())(product.slack, "T1", "U1", impatient).says("C1", "<@UBOT> hello")
         assert {answer.status for answer in said.answers} == {0}
-        house.services.broken = None
-        assert await house.slack.sockets.resend() == 2
-        await house.slack.until(lambda: not house.slack.sockets.unacked)
-        assert len(house.services.messages) == 1
+        product.services.broken = None
+        assert await product.slack.sockets.resend() == 2
+        await product.slack.until(lambda: not product.slack.sockets.unacked)
+        assert len(product.services.messages) == 1
 
 
 async def test_one_slow_message_does_not_hold_up_another() -> None:
-    async with serving(door=SocketDoor) as house:
-        house.services.slow = 0.5
+    async with serving(door=SocketDoor) as product:
+        product.services.slow = 0.5
         started = asyncio.get_running_loop().time()
-        await asyncio.gather(*(house.person().says("C1", f"<@UBOT> {n}") for n in range(6)))
+        await asyncio.gather(*(product.person().says("C1", f"<@UBOT> {n}") for n in range(6)))
         assert asyncio.get_running_loop().time() - started < 2.5
-        assert len(house.services.messages) == 6
+        assert len(product.services.messages) == 6
 
 
 async def test_what_is_malformed_is_not_acknowledged_and_harms_nothing() -> None:
-    async with serving(door=SocketDoor) as house:
-        sockets = house.slack.sockets
+    async with serving(door=SocketDoor) as product:
+        sockets = product.slack.sockets
         for payload in ({}, {"type": "event_callback", "event": []}, {"type": "event_callback", "authorizations": 5}):
             await sockets.send("events_api", payload)
-        assert (await house.person().says("C1", "<@UBOT> hello")).status == 200
+        assert (await product.person().says("C1", "<@UBOT> hello")).status == 200
         assert len(sockets.unacked) == 3
-        assert len(house.services.messages) == 1
+        assert len(product.services.messages) == 1
 
 
 async def test_a_refreshed_connection_loses_nothing() -> None:
-    async with serving(door=SocketDoor) as house:
-        before = len(house.slack.calls_of("apps.connections.open"))
-        await house.slack.sockets.disconnect()
-        await house.slack.until(lambda: len(house.slack.calls_of("apps.connections.open")) > before)
-        await house.slack.until(lambda: house.slack.sockets.connected == 1)
-        assert (await house.person().says("C1", "<@UBOT> hello")).status == 200
+    async with serving(door=SocketDoor) as product:
+        before = len(product.slack.calls_of("apps.connections.open"))
+        await product.slack.sockets.disconnect()
+        await product.slack.until(lambda: len(product.slack.calls_of("apps.connections.open")) > before)
+        await product.slack.until(lambda: product.slack.sockets.connected == 1)
+        assert (await product.person().says("C1", "<@UBOT> hello")).status == 200
 
 
 async def test_a_cut_connection_is_opened_again() -> None:
-    async with serving(door=SocketDoor) as house:
-        await house.slack.sockets.cut()
-        await house.slack.until(lambda: house.slack.sockets.connected == 1, within=20)
-        await house.person().says("C1", "<@UBOT> hello")
-        await house.slack.until(lambda: house.services.messages)
+    async with serving(door=SocketDoor) as product:
+        await product.slack.sockets.cut()
+        await product.slack.until(lambda: product.slack.sockets.connected == 1, within=20)
+        await product.person().says("C1", "<@UBOT> hello")
+        await product.slack.until(lambda: product.services.messages)
 
 
 async def test_what_is_being_kept_when_the_process_ends_is_acknowledged() -> None:
-    async with serving(door=SocketDoor) as house:
-        house.services.slow = 0.3
-        saying = asyncio.create_task(house.person().says("C1", "<@UBOT> hello"))
-        await house.slack.until(lambda: house.services.asked_to_keep)
-        await house.close()
-        assert len(house.services.messages) == 1
-        assert house.slack.sockets.acks
+    async with serving(door=SocketDoor) as product:
+        product.services.slow = 0.3
+        saying = asyncio.create_task(product.person().says("C1", "<@UBOT> hello"))
+        await product.slack.until(lambda: product.services.asked_to_keep)
+        await product.close()
+        assert len(product.services.messages) == 1
+        assert product.slack.sockets.acks
         saying.cancel()
 
 

@@ -1,1 +1,1 @@
-"""What the tests of the whole house share: a running house, and people who visit it."""
+"""What the tests of the whole product share: a running product, and people who visit it."""

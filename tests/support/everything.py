@@ -1,6 +1,6 @@
 """`@modelcontextprotocol/server-everything`, which asks people in the middle of a call: by a form and by a link.
 
-everything(home)                       # a house with it (and the obedient model, see `brain`)
+everything(home)                       # the product with it (and the obedient model, see `brain`)
 await thread.send(ASK_BY_FORM)         # -> a question with `FIELDS`; answer it with `ANSWERS`
 await thread.says(*ACCEPTED)
 await thread.send(ASK_BY_LINK)         # -> a sign-in without a service, whose link is `LINK`
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import HouseFolder
+from tests.support.product import ProductFolder
 
 _PROGRAM = Path(__file__).parents[1] / "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 _NODE = shutil.which("node")
@@ -86,7 +86,7 @@ OPENED = ("completed the URL elicitation flow",)
 NOT_OPENED = ("declined to open the URL",)
 
 
-def everything(home: HouseFolder, **more: Any) -> None:
-    """Give a house this server and nothing else; its calls run without anybody's approval."""
+def everything(home: ProductFolder, **more: Any) -> None:
+    """Give the product this server and nothing else; its calls run without anybody's approval."""
     home.tool_servers({"everything": {"command": _NODE, "args": [str(_PROGRAM)], "trustAnnotations": True, **more}})
     home.policy("version: 1\nrules:\n  - name: all is free\n    match: {server: everything}\n    decide: allow\n")

@@ -14,9 +14,9 @@ from yarl import URL
 
 from tests.fakes.oauth import Browser, ProtectedServer, Shown, protected_server
 from tests.fakes.oauth.mcp_server import caller
-from tests.support.house import HouseFolder
 from tests.support.planted import TOKEN as PLANTED
 from tests.support.planted import files_of
+from tests.support.product import ProductFolder
 from tests.support.visitor import Answer, Json, Thread, Visitor
 
 SERVER = "notes"
@@ -120,7 +120,7 @@ async def signs_in(notes: Notes, thread: Thread, account: str) -> Shown:
 # ------------------------------------------------------------------------------------------- nowhere
 
 
-def assert_kept_secret(notes: Notes, home: HouseFolder, told: Iterable[tuple[str, str]]) -> None:
+def assert_kept_secret(notes: Notes, home: ProductFolder, told: Iterable[tuple[str, str]]) -> None:
     """No token, code, verifier, state or link is in the records or in what was told. `told`: text by where it is."""
     secrets = notes.all_secrets()
     for where, text in [*files_of(home.folder), *told]:

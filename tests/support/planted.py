@@ -13,14 +13,14 @@ from mcp.server.fastmcp import Context
 from mcp.types import TextContent
 from pydantic import Field
 
-from tests.support.house import STARTS_WITHIN, HouseFolder
+from tests.support.product import STARTS_WITHIN, ProductFolder
 from tests.support.tools import Workshop, entry
 
 TOKEN = "ghp_" + "S3edEd" * 6
 PASSWORD = "correct-horse-battery-9"
 BADGE = "B-123456"
 HANDED = 'handed/to+the "server" 7'
-"""What the house itself hands to the tool server, which may say it again in any writing."""
+"""What the product itself hands to the tool server, which may say it again in any writing."""
 WRITTEN = (json.dumps(HANDED)[1:-1], quote(HANDED, safe=""), b64encode(HANDED.encode()).decode().rstrip("="))
 PLANTED = (TOKEN, TOKEN[:22], TOKEN[-18:], PASSWORD, BADGE, HANDED, *WRITTEN)
 """Halves too: a token is cut in two between content blocks."""
@@ -31,12 +31,12 @@ LEAKS = (
     "leak_what_it_was_given what=f; leak what=7 count=many"
 )
 COLD = STARTS_WITHIN
-"""Seconds for a first answer: a house that has just been started still imports the SDKs of its tool servers and its
+"""Seconds for a first answer: the product that has just been started still imports the SDKs of its tool servers and its
 model, and on a machine that runs many tests at once that alone has taken 20."""
 
 
-def plant(home: HouseFolder, shop: Workshop) -> None:
-    """Have the tools of the house tell secrets: in results, errors, progress, descriptions."""
+def plant(home: ProductFolder, shop: Workshop) -> None:
+    """Have the tools of the product tell secrets: in results, errors, progress, descriptions."""
 
     async def leak(what: str, ctx: Context, count: int = 1) -> str:  # type: ignore[type-arg]
         await ctx.report_progress(1, 2, f"signing in with {TOKEN[:9]}\x07{TOKEN[9:]} at {ADDRESS}, badge {BADGE}")
@@ -68,7 +68,7 @@ def plant(home: HouseFolder, shop: Workshop) -> None:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """All the bytes of the databases of a house, journals and freed pages too, as text, with the name of the file."""
+    """All bytes of its databases, journals and freed pages too, as text, with the name of the file."""
     for file in sorted((folder / "data").glob("*.db*")):
         yield file.name, file.read_bytes().decode("utf-8", "replace")
 

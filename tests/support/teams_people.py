@@ -172,7 +172,7 @@ class TeamsPerson:
         assert data.get("msteams", {}).get("type") == "task/fetch", f"{name!r} opens no dialog"
         value = activities.dialog_value({**data, **filled(inputs, {})})
         answer = await self.invokes("task/fetch", value, message["conversation"], message["id"])
-        self._world.house_mistakes += dialog_mistakes(answer.json) if answer.status == 200 else []
+        self._world.product_mistakes += dialog_mistakes(answer.json) if answer.status == 200 else []
         return answer
 
     async def submits(
@@ -188,7 +188,7 @@ class TeamsPerson:
         value = activities.dialog_value({**action["data"], **filled(inputs, values or {})})
         before = dialog.activity
         answer = await self.invokes("task/submit", value, before["conversation"]["id"], before.get("replyToId", ""))
-        self._world.house_mistakes += dialog_mistakes(answer.json) if answer.status == 200 else []
+        self._world.product_mistakes += dialog_mistakes(answer.json) if answer.status == 200 else []
         return answer
 
     # ------------------------------------------------------------------------------------------- elsewhere
@@ -280,7 +280,7 @@ class TeamsPerson:
         value = activities.card_action(action, data or action.get("data", {}), trigger)
         answer = await self.invokes("adaptiveCard/action", value, message["conversation"], message["id"])
         if answer.status == 200:
-            self._world.house_mistakes += action_mistakes(answer.json)
+            self._world.product_mistakes += action_mistakes(answer.json)
             _, kept = self._seen(message["id"])
             if isinstance(answer.json, dict) and answer.json.get("type") == CARD:
                 kept.views[self.user] = answer.json["value"]

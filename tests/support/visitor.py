@@ -59,7 +59,7 @@ class Thread:
 
     @property
     def notices(self) -> list[str]:
-        """What the house said."""
+        """What the product said."""
         return [c["text"] for c in self.contents("notice")]
 
     def approvals(self, status: str | None = None) -> list[Json]:
@@ -86,7 +86,7 @@ class Thread:
         )
 
     async def notice(self, *words: str) -> str:
-        """Wait until the house says something with all these words in it."""
+        """Wait until the product says something with all these words in it."""
         wanted = [w.lower() for w in words]
         return await self.until(
             lambda: next((t for t in self.notices if all(w in t.lower() for w in wanted)), None), f"notice {words}"

@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 def card(*body: Json, actions: list[Json] | None = None, **facts: Any) -> Json:
-    """A card that the house is content with."""
+    """A card that the product is content with."""
     made: Json = {"type": "AdaptiveCard", "version": "1.5", "fallbackText": "A card", "body": list(body) or [text("x")]}
     return {**made, **({"actions": actions} if actions else {}), **facts}
 

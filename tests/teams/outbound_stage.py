@@ -131,7 +131,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(pace: TeamsPace = QUICK, *, mistakes: Callable[[str], bool] = lambda _: True) -> AsyncIterator[Stage]:
-    """The fake, with a thread in the channel. In the end no mistake of the house may be left but those that a test
+    """The fake, with a thread in the channel. In the end no mistake of the product may be left but those that a test
     allows (by a `mistakes` that is false for them)."""
     async with fake_teams() as teams:
         hurry = Hurry()
@@ -144,7 +144,7 @@ async def staged(pace: TeamsPace = QUICK, *, mistakes: Callable[[str], bool] = l
         stage = Stage(teams, connector, people, pace, thread)
         try:
             yield stage
-            assert [mistake for mistake in teams.house_mistakes if mistakes(mistake)] == []
+            assert [mistake for mistake in teams.product_mistakes if mistakes(mistake)] == []
         finally:
             await stage.drafts.close()
             await stage.private.close()

@@ -130,13 +130,13 @@ async def serving(*, patience: Patience | None = None, **changes: Any) -> AsyncI
         try:
             await receiver.start()
             yield Served(teams, services, sender, receiver, HttpDoor(url, teams), url)
-            assert teams.house_mistakes == []
+            assert teams.product_mistakes == []
         finally:
             await receiver.stop()
             await sender.close()
             await runner.cleanup()
 
 
-async def a_card(house: Served, conversation: str = "", **changes: Any) -> Json:
+async def a_card(product: Served, conversation: str = "", **changes: Any) -> Json:
     """The card of an approval that waits, in a thread of the channel unless said otherwise."""
-    return await house.card(an_approval(**changes), conversation or await house.thread())
+    return await product.card(an_approval(**changes), conversation or await product.thread())

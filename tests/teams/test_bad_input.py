@@ -25,24 +25,24 @@ FINE = frozenset({200, 400, 401, 403, 501})
 
 
 @pytest.fixture
-async def house() -> Any:
-    async with serving() as house:
-        yield house
+async def product() -> Any:
+    async with serving() as product:
+        yield product
 
 
-def signed(house: Served) -> dict[str, str]:
-    return {"Authorization": f"Bearer {house.teams.issue_token()}"}
+def signed(product: Served) -> dict[str, str]:
+    return {"Authorization": f"Bearer {product.teams.issue_token()}"}
 
 
-def an_activity(house: Served, **changes: Any) -> Json:
+def an_activity(product: Served, **changes: Any) -> Json:
     return {
         "type": "message",
         "id": "1700000000000",
-        "serviceUrl": house.teams.service_url,
+        "serviceUrl": product.teams.service_url,
         "channelId": "msteams",
-        "from": {"id": house.teams.address(ANA), "name": "Ana", "aadObjectId": ANA},
+        "from": {"id": product.teams.address(ANA), "name": "Ana", "aadObjectId": ANA},
         "recipient": {"id": "28:app", "name": "Countersign"},
-        "conversation": {"id": house.teams.personal(ANA), "conversationType": "personal"},
+        "conversation": {"id": product.teams.personal(ANA), "conversationType": "personal"},
         "channelData": {"tenant": {"id": TENANT}},
         "text": "hello",
         **changes,
@@ -52,38 +52,38 @@ def an_activity(house: Served, **changes: Any) -> Json:
 # ------------------------------------------------------------------------------------------------ the door
 
 
-async def test_a_message_is_let_in(house: Served) -> None:
-    answer = await house.door.activity(an_activity(house))
+async def test_a_message_is_let_in(product: Served) -> None:
+    answer = await product.door.activity(an_activity(product))
     assert (answer.status, answer.text) == (200, "")
-    assert [message.text for message in house.services.messages] == ["hello"]
+    assert [message.text for message in product.services.messages] == ["hello"]
 
 
-async def test_bad_tokens_are_answered_alike(house: Served) -> None:
+async def test_bad_tokens_are_answered_alike(product: Served) -> None:
     answers = [
-        await house.door.activity(an_activity(house), token=token)
-        for token in ("", "x.y.z", house.teams.issue_token(exp=1), house.teams.issue_token(key="stranger"))
+        await product.door.activity(an_activity(product), token=token)
+        for token in ("", "x.y.z", product.teams.issue_token(exp=1), product.teams.issue_token(key="stranger"))
     ]
     assert {answer.status for answer in answers} == {401}
     assert len({answer.text for answer in answers}) == 1
-    assert house.services.asked_to_keep == 0
+    assert product.services.asked_to_keep == 0
 
 
-async def test_a_foreign_tenant_is_forbidden(house: Served) -> None:
-    answer = await house.door.activity(an_activity(house, channelData={"tenant": {"id": OTHER_TENANT}}))
+async def test_a_foreign_tenant_is_forbidden(product: Served) -> None:
+    answer = await product.door.activity(an_activity(product, channelData={"tenant": {"id": OTHER_TENANT}}))
     assert answer.status == 403
     assert OTHER_TENANT not in answer.text
-    assert house.services.asked_to_keep == 0
+    assert product.services.asked_to_keep == 0
 
 
-async def test_a_body_of_more_than_a_megabyte_is_refused(house: Served) -> None:
+async def test_a_body_of_more_than_a_megabyte_is_refused(product: Served) -> None:
     for size in (1_000_001, 3_000_000):
-        assert (await house.door.post("x" * size)).status == 413
+        assert (await product.door.post("x" * size)).status == 413
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", "text/html"])
-async def test_only_json_is_taken(house: Served, kind: str) -> None:
-    assert (await house.door.post(json.dumps(an_activity(house)), kind)).status == 415
-    assert house.services.asked_to_keep == 0
+async def test_only_json_is_taken(product: Served, kind: str) -> None:
+    assert (await product.door.post(json.dumps(an_activity(product)), kind)).status == 415
+    assert product.services.asked_to_keep == 0
 
 
 @pytest.mark.parametrize(
@@ -106,22 +106,22 @@ async def test_only_json_is_taken(house: Served, kind: str) -> None:
         b"\xff\xfe",
     ],
 )
-async def test_what_is_malformed_is_said_to_be(house: Served, body: str | bytes) -> None:
-    answer = await house.door.post(body)
+async def test_what_is_malformed_is_said_to_be(product: Served, body: str | bytes) -> None:
+    answer = await product.door.post(body)
     assert answer.status == 400
     assert answer.json["error"].startswith("The request is malformed")
-    assert house.services.asked_to_keep == 0
+    assert product.services.asked_to_keep == 0
 
 
-async def test_other_methods_are_not_allowed(house: Served) -> None:
-    async with aiohttp.ClientSession() as session, session.get(house.url) as answer:
+async def test_other_methods_are_not_allowed(product: Served) -> None:
+    async with aiohttp.ClientSession() as session, session.get(product.url) as answer:
         assert answer.status == 405
 
 
 @pytest.mark.parametrize("body", ["{", "x" * 3_000_000])
-async def test_what_a_stranger_sends_is_not_even_read(house: Served, body: str) -> None:
-    assert (await house.door.post(body, headers={})).status == 401
-    assert (await house.door.post(body, headers={"Authorization": "Bearer x.y.z"})).status == 401
+async def test_what_a_stranger_sends_is_not_even_read(product: Served, body: str) -> None:
+    assert (await product.door.post(body, headers={})).status == 401
+    assert (await product.door.post(body, headers={"Authorization": "Bearer x.y.z"})).status == 401
 
 
 # ------------------------------------------------------------------------------------------------ what it says
@@ -130,56 +130,56 @@ async def test_what_a_stranger_sends_is_not_even_read(house: Served, body: str) 
 @pytest.mark.parametrize(
     "kind", ["typing", "event", "contactRelationUpdate", "endOfConversation", "moonLanded", "handoff", "trace"]
 )
-async def test_what_is_not_known_yet_is_acknowledged(house: Served, kind: str) -> None:
-    answer = await house.person().sends(kind, name="application/vnd.microsoft.meetingStart")
+async def test_what_is_not_known_yet_is_acknowledged(product: Served, kind: str) -> None:
+    answer = await product.person().sends(kind, name="application/vnd.microsoft.meetingStart")
     assert (answer.status, answer.text) == (200, "")
-    assert house.services.asked_to_keep == 0
+    assert product.services.asked_to_keep == 0
 
 
 @pytest.mark.parametrize(
     "name", ["composeExtension/query", "fileConsent/invoke", "config/fetch", "", "message/fetchTask"]
 )
-async def test_an_invoke_that_is_not_for_us_is_not_implemented(house: Served, name: str) -> None:
-    answer = await house.person().invokes(name, {"x": 1})
+async def test_an_invoke_that_is_not_for_us_is_not_implemented(product: Served, name: str) -> None:
+    answer = await product.person().invokes(name, {"x": 1})
     assert answer.status == 501
     assert answer.json["error"]["code"] == "NotImplemented"
 
 
 @pytest.mark.parametrize("name", ["adaptiveCard/action", "task/fetch", "task/submit", "message/submitAction"])
 @pytest.mark.parametrize("value", [None, [], "x", 5, {}])
-async def test_an_invoke_without_a_value_is_a_bad_request(house: Served, name: str, value: object) -> None:
-    answer = await house.person().invokes(name, value)
+async def test_an_invoke_without_a_value_is_a_bad_request(product: Served, name: str, value: object) -> None:
+    answer = await product.person().invokes(name, value)
     assert answer.status == 400
     assert answer.json["error"]["code"] == "BadArgument"
 
 
-async def test_an_invoke_of_nobodys_is_a_bad_request(house: Served) -> None:
+async def test_an_invoke_of_nobodys_is_a_bad_request(product: Served) -> None:
     value = {"action": {"data": {"countersign": "approve", "id": "call-1.1"}}}
     nobody = {"id": "29:x", "name": "Somebody on Skype"}
-    sent = an_activity(house, **{"type": "invoke", "name": "adaptiveCard/action", "value": value, "from": nobody})
-    assert (await house.door.activity(sent)).status == 400
-    assert house.services.decisions == []
+    sent = an_activity(product, **{"type": "invoke", "name": "adaptiveCard/action", "value": value, "from": nobody})
+    assert (await product.door.activity(sent)).status == 400
+    assert product.services.decisions == []
 
 
-async def test_a_person_without_an_entra_account_is_not_heard(house: Served) -> None:
-    answer = await house.door.activity(an_activity(house, **{"from": {"id": "29:x", "name": "Somebody on Skype"}}))
+async def test_a_person_without_an_entra_account_is_not_heard(product: Served) -> None:
+    answer = await product.door.activity(an_activity(product, **{"from": {"id": "29:x", "name": "Somebody on Skype"}}))
     assert answer.status == 200
-    assert house.services.asked_to_keep == 0
+    assert product.services.asked_to_keep == 0
 
 
-async def test_nul_and_half_characters_do_not_reach_the_services(house: Served) -> None:
-    body = json.dumps(an_activity(house, text="a\0b\ud83d"))
-    assert (await house.door.post(body)).status == 200
-    assert [message.text for message in house.services.messages] == ["ab?"]
+async def test_nul_and_half_characters_do_not_reach_the_services(product: Served) -> None:
+    body = json.dumps(an_activity(product, text="a\0b\ud83d"))
+    assert (await product.door.post(body)).status == 200
+    assert [message.text for message in product.services.messages] == ["ab?"]
 
 
-async def test_an_id_that_is_none_finds_nothing(house: Served) -> None:
-    house.services.approvals["call-1.1"] = an_approval()
+async def test_an_id_that_is_none_finds_nothing(product: Served) -> None:
+    product.services.approvals["call-1.1"] = an_approval()
     for subject in ("", "x" * 9_000, "a\nb", "\u202e", None, 5, ["call-1.1"], {"id": "call-1.1"}):
         value = {"action": {"verb": "approve", "data": {"countersign": "approve", "id": subject}}}
-        answer = await house.person().invokes("adaptiveCard/action", value)
+        answer = await product.person().invokes("adaptiveCard/action", value)
         assert answer.message == "There is no such approval."
-    assert house.services.approvals["call-1.1"].status == "pending"
+    assert product.services.approvals["call-1.1"].status == "pending"
 
 
 # ------------------------------------------------------------------------------------------------ properties
@@ -247,10 +247,10 @@ CHANGES = st.one_of(
 )
 
 
-async def test_no_payload_makes_a_500(house: Served) -> None:
-    house.services.approvals["call-1.1"] = an_approval()
+async def test_no_payload_makes_a_500(product: Served) -> None:
+    product.services.approvals["call-1.1"] = an_approval()
     for kind, changes in made_up():
-        answer = await house.door.post(json.dumps(an_activity(house, **{**changes, "type": kind})))
+        answer = await product.door.post(json.dumps(an_activity(product, **{**changes, "type": kind})))
         assert answer.status in FINE, (kind, changes, answer.text)
         if kind == "invoke" and answer.status == 200:
             assert "went wrong" not in answer.text, (kind, changes)
@@ -280,7 +280,7 @@ def test_no_body_makes_the_reader_fail(raw: bytes) -> None:
         assert isinstance(activity["type"], str)
 
 
-async def test_html_is_read_beside_the_event_loop(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_html_is_read_beside_the_event_loop(product: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 13: 4,000 characters of it may take 70 ms."""
     threads: list[threading.Thread] = []
 
@@ -290,6 +290,6 @@ async def test_html_is_read_beside_the_event_loop(house: Served, monkeypatch: py
 
     monkeypatch.setattr("adapters.teams.inbound.messages.heard", noted)
     page = {"contentType": "text/html", "content": "<ul><li>" * 19 + "x<br>" * 700}
-    await house.door.activity(an_activity(house, attachments=[page]))
-    await house.door.activity(an_activity(house, id="1700000000001"))
+    await product.door.activity(an_activity(product, attachments=[page]))
+    await product.door.activity(an_activity(product, id="1700000000001"))
     assert [thread is threading.main_thread() for thread in threads] == [False, True]

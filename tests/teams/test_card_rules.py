@@ -1,4 +1,4 @@
-"""The rules refuse what Teams or our house refuses: each limit from one side and from the other."""
+"""The rules refuse what Teams or our product refuses: each limit from one side and from the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.teams.activity_rules import house_mistakes, refusals
+from tests.fakes.teams.activity_rules import product_mistakes, refusals
 from tests.fakes.teams.card_rules import CARD_BYTES, mistakes
 from tests.fakes.teams.text_rules import card_text_mistakes, message_text_mistakes
 from tests.support.examples import examples
@@ -142,7 +142,7 @@ def test_what_teams_shows_is_no_mistake(shown: Json) -> None:
 
 
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED.keys())
-def test_what_teams_or_our_house_refuses_is_a_mistake(refused: Any) -> None:
+def test_what_teams_or_our_product_refuses_is_a_mistake(refused: Any) -> None:
     assert mistakes(refused) != []
 
 
@@ -188,8 +188,8 @@ def test_an_answer_with_label_sources_and_feedback_is_no_mistake() -> None:
     shown = " ".join(f"[{number}]" for number in range(1, 21))
     entity = root(additionalType=["AIGeneratedContent"], citation=sources)
     answer = message(shown, entities=[entity], channelData={"feedbackLoop": {"type": "default"}})
-    assert refusals(answer) == house_mistakes(answer) == []
-    assert house_mistakes(with_card(card())) == []
+    assert refusals(answer) == product_mistakes(answer) == []
+    assert product_mistakes(with_card(card())) == []
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,8 @@ def test_entities_of_the_wrong_shape_are_refused(entities: Any) -> None:
     ],
     ids=["text beside", "summary", "HTML file", "xml", "old loop", "form", "client", "no mark", "trace"],
 )
-def test_what_our_house_does_not_send_is_noted(activity: Json) -> None:
-    assert house_mistakes(activity) != []
+def test_what_our_product_does_not_send_is_noted(activity: Json) -> None:
+    assert product_mistakes(activity) != []
 
 
 # ------------------------------------------------------------------------------------------- the rules themselves
@@ -270,4 +270,4 @@ def test_nothing_that_is_sent_breaks_the_rules_themselves(something: Any, surfac
 @given(st.dictionaries(st.sampled_from(["type", "text", "attachments", "entities", "channelData"]), anything))
 def test_no_activity_breaks_the_rules_themselves(activity: Json) -> None:
     if not refusals(activity):
-        assert all(isinstance(mistake, str) for mistake in house_mistakes(activity))
+        assert all(isinstance(mistake, str) for mistake in product_mistakes(activity))

@@ -17,18 +17,18 @@ FETCH, SUBMIT = "task/fetch", "task/submit"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Served]:
-    async with serving() as house:
-        house.services.approvals["call-1.1"] = an_approval()
-        yield house
+async def product() -> AsyncIterator[Served]:
+    async with serving() as product:
+        product.services.approvals["call-1.1"] = an_approval()
+        yield product
 
 
 def carries(name: str, subject: str = "call-1.1", **inputs: object) -> Json:
     return {"data": {"countersign": name, "id": subject, **inputs}, "context": {"theme": "default"}}
 
 
-async def fetched(house: Served, name: str, subject: str = "call-1.1", user: str = ANA) -> Answer:
-    answer = await house.person(user).invokes(FETCH, carries(name, subject), house.teams.group)
+async def fetched(product: Served, name: str, subject: str = "call-1.1", user: str = ANA) -> Answer:
+    answer = await product.person(user).invokes(FETCH, carries(name, subject), product.teams.group)
     assert answer.status == 200
     return answer
 
@@ -44,79 +44,79 @@ def closes(answer: Answer) -> bool:
 # ------------------------------------------------------------------------------------------------ opening
 
 
-async def test_all_arguments_are_shown_with_buttons_to_whoever_may_decide(house: Served) -> None:
-    house.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
-    assert "'approve'" in str((await fetched(house, "show_all", user=BEN)).card)
-    shown = await fetched(house, "show_all", user=ANA)
+async def test_all_arguments_are_shown_with_buttons_to_whoever_may_decide(product: Served) -> None:
+    product.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
+    assert "'approve'" in str((await fetched(product, "show_all", user=BEN)).card)
+    shown = await fetched(product, "show_all", user=ANA)
     assert "'approve'" not in str(shown.card)
     assert says(shown, "Team Meeting")
 
 
-async def test_a_card_opens_them(house: Served) -> None:
-    card = await a_card(house)
-    answer = await house.person(BEN).opens(card, "show_all")
+async def test_a_card_opens_them(product: Served) -> None:
+    card = await a_card(product)
+    answer = await product.person(BEN).opens(card, "show_all")
     assert says(answer, "Team Meeting")
 
 
-async def test_pages_are_turned_within_the_dialog(house: Served) -> None:
-    answer = await house.person().invokes(SUBMIT, carries("page", "1:call-1.1"), house.teams.group)
+async def test_pages_are_turned_within_the_dialog(product: Served) -> None:
+    answer = await product.person().invokes(SUBMIT, carries("page", "1:call-1.1"), product.teams.group)
     assert says(answer, "Team Meeting") or answer.title
     for subject in ("x:call-1.1", "-1:call-1.1", "9999999999:call-1.1", "", ":"):
-        odd = await house.person().invokes(SUBMIT, carries("page", subject), house.teams.group)
+        odd = await product.person().invokes(SUBMIT, carries("page", subject), product.teams.group)
         assert says(odd, NOT_KNOWN.text)
 
 
 @pytest.mark.parametrize("name", ["show_all", "edit_dialog", "reject_dialog"])
-async def test_what_is_not_there_is_said(house: Served, name: str) -> None:
-    assert says(await fetched(house, name, "call-9.9"), "There is no such approval.")
+async def test_what_is_not_there_is_said(product: Served, name: str) -> None:
+    assert says(await fetched(product, name, "call-9.9"), "There is no such approval.")
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"), [("reject_dialog", SETTLED_ALREADY), ("edit_dialog", "This is settled already.")]
 )
-async def test_what_is_settled_is_said(house: Served, name: str, sentence: str) -> None:
-    house.services.approvals["call-1.1"] = an_approval(status="rejected")
-    assert says(await fetched(house, name), sentence)
+async def test_what_is_settled_is_said(product: Served, name: str, sentence: str) -> None:
+    product.services.approvals["call-1.1"] = an_approval(status="rejected")
+    assert says(await fetched(product, name), sentence)
 
 
-async def test_nothing_to_approve_is_said(house: Served) -> None:
-    house.services.approvals.clear()
-    assert says(await fetched(house, "approve_all_dialog"), NOTHING_TO_APPROVE)
+async def test_nothing_to_approve_is_said(product: Served) -> None:
+    product.services.approvals.clear()
+    assert says(await fetched(product, "approve_all_dialog"), NOTHING_TO_APPROVE)
 
 
-async def test_a_question_is_for_one_person(house: Served) -> None:
-    house.services.questions["q1"] = a_question()
-    assert says(await fetched(house, "answer_dialog", "q1", ANA), "Name")
-    assert says(await fetched(house, "answer_dialog", "q1", BEN), "for somebody else")
+async def test_a_question_is_for_one_person(product: Served) -> None:
+    product.services.questions["q1"] = a_question()
+    assert says(await fetched(product, "answer_dialog", "q1", ANA), "Name")
+    assert says(await fetched(product, "answer_dialog", "q1", BEN), "for somebody else")
 
 
 @pytest.mark.parametrize("name", ["launch_rocket", "approve", "", "task/fetch"])
-async def test_a_dialog_of_somebody_elses_is_not_known(house: Served, name: str) -> None:
-    assert says(await fetched(house, name), NOT_KNOWN.text)
-    assert house.services.decisions == []
+async def test_a_dialog_of_somebody_elses_is_not_known(product: Served, name: str) -> None:
+    assert says(await fetched(product, name), NOT_KNOWN.text)
+    assert product.services.decisions == []
 
 
-async def test_guests_are_refused_in_the_dialog(house: Served) -> None:
-    assert says(await fetched(house, "show_all", user=GUS), "cannot use me")
-    answer = await house.person(GUS).invokes(SUBMIT, carries("approve"), house.teams.group)
+async def test_guests_are_refused_in_the_dialog(product: Served) -> None:
+    assert says(await fetched(product, "show_all", user=GUS), "cannot use me")
+    answer = await product.person(GUS).invokes(SUBMIT, carries("approve"), product.teams.group)
     assert says(answer, "cannot use me")
-    assert house.services.decisions == []
+    assert product.services.decisions == []
 
 
-async def test_records_that_fail_are_said_in_the_dialog(house: Served) -> None:
-    house.services.unreadable = RuntimeError("the disk is full")
-    assert says(await fetched(house, "show_all"), WENT_WRONG)
+async def test_records_that_fail_are_said_in_the_dialog(product: Served) -> None:
+    product.services.unreadable = RuntimeError("the disk is full")
+    assert says(await fetched(product, "show_all"), WENT_WRONG)
 
 
 # ------------------------------------------------------------------------------------------------ submitting
 
 
-async def test_a_call_is_edited_and_approved(house: Served) -> None:
-    dialog = await fetched(house, "edit_dialog")
+async def test_a_call_is_edited_and_approved(product: Served) -> None:
+    dialog = await fetched(product, "edit_dialog")
     values = {"name": "Retro", "duration": 30, "calendar": "team"}
-    answer = await house.person().submits(dialog, values, name="edit")
+    answer = await product.person().submits(dialog, values, name="edit")
     assert closes(answer)
-    (decision,) = house.services.decisions
+    (decision,) = product.services.decisions
     assert decision.verb == "approve"
     assert decision.arguments is not None
     assert decision.arguments["name"] == "Retro"
@@ -124,89 +124,89 @@ async def test_a_call_is_edited_and_approved(house: Served) -> None:
     assert str(decision.arguments["duration"]) == "30"
 
 
-async def test_mistakes_keep_the_dialog_open_with_what_was_typed(house: Served) -> None:
-    dialog = await fetched(house, "edit_dialog")
-    house.services.mistakes = {"duration": "At most 8 hours."}
-    answer = await house.person().submits(dialog, {"name": "Retro", "duration": 9000}, name="edit")
+async def test_mistakes_keep_the_dialog_open_with_what_was_typed(product: Served) -> None:
+    dialog = await fetched(product, "edit_dialog")
+    product.services.mistakes = {"duration": "At most 8 hours."}
+    answer = await product.person().submits(dialog, {"name": "Retro", "duration": 9000}, name="edit")
     assert says(answer, "At most 8 hours.")
     assert says(answer, "Retro")
     assert says(answer, "9000")
     assert answer.title
 
 
-async def test_an_answer_is_given_in_a_dialog(house: Served) -> None:
-    house.services.questions["q1"] = a_question()
-    dialog = await fetched(house, "answer_dialog", "q1")
-    house.services.mistakes = {"name": "Taken."}
-    again = await house.person().submits(dialog, {"name": "Retro"}, name="answer")
+async def test_an_answer_is_given_in_a_dialog(product: Served) -> None:
+    product.services.questions["q1"] = a_question()
+    dialog = await fetched(product, "answer_dialog", "q1")
+    product.services.mistakes = {"name": "Taken."}
+    again = await product.person().submits(dialog, {"name": "Retro"}, name="answer")
     assert says(again, "Taken.")
     assert says(again, "Retro")
-    house.services.mistakes = {}
-    assert closes(await house.person().submits(again, {"name": "Review"}, name="answer"))
-    assert [dict(answer.values) for answer in house.services.answers] == [{"name": "Retro"}, {"name": "Review"}]
+    product.services.mistakes = {}
+    assert closes(await product.person().submits(again, {"name": "Review"}, name="answer"))
+    assert [dict(answer.values) for answer in product.services.answers] == [{"name": "Retro"}, {"name": "Review"}]
 
 
-async def test_a_rejection_without_its_reason_is_asked_again(house: Served) -> None:
-    dialog = await fetched(house, "reject_dialog")
-    house.services.mistakes = {"reason": "Please say why."}
-    again = await house.person().submits(dialog, {"reason": "no"}, name="reject")
+async def test_a_rejection_without_its_reason_is_asked_again(product: Served) -> None:
+    dialog = await fetched(product, "reject_dialog")
+    product.services.mistakes = {"reason": "Please say why."}
+    again = await product.person().submits(dialog, {"reason": "no"}, name="reject")
     assert says(again, "Please say why.")
-    house.services.mistakes = {}
-    assert closes(await house.person().submits(again, {"reason": "too early"}, name="reject"))
-    assert house.services.decisions[-1].reason == "too early"
+    product.services.mistakes = {}
+    assert closes(await product.person().submits(again, {"reason": "too early"}, name="reject"))
+    assert product.services.decisions[-1].reason == "too early"
 
 
-async def test_an_approval_may_be_given_where_all_is_shown(house: Served) -> None:
-    dialog = await fetched(house, "show_all")
-    assert closes(await house.person().submits(dialog, name="approve"))
-    assert house.services.approvals["call-1.1"].status == "approved"
+async def test_an_approval_may_be_given_where_all_is_shown(product: Served) -> None:
+    dialog = await fetched(product, "show_all")
+    assert closes(await product.person().submits(dialog, name="approve"))
+    assert product.services.approvals["call-1.1"].status == "approved"
 
 
-async def test_a_refusal_is_said_in_the_dialog(house: Served) -> None:
-    dialog = await fetched(house, "show_all")
-    house.services.may_decide["call-1.1"] = set()
-    answer = await house.person().submits(dialog, name="approve")
+async def test_a_refusal_is_said_in_the_dialog(product: Served) -> None:
+    dialog = await fetched(product, "show_all")
+    product.services.may_decide["call-1.1"] = set()
+    answer = await product.person().submits(dialog, name="approve")
     assert says(answer, "You may not decide this")
 
 
-async def test_a_vote_that_does_not_settle_is_said(house: Served) -> None:
-    house.services.quorum = 2
-    dialog = await fetched(house, "show_all")
-    assert says(await house.person().submits(dialog, name="approve"), "Counted: 1 of 2.")
+async def test_a_vote_that_does_not_settle_is_said(product: Served) -> None:
+    product.services.quorum = 2
+    dialog = await fetched(product, "show_all")
+    assert says(await product.person().submits(dialog, name="approve"), "Counted: 1 of 2.")
 
 
-async def test_exactly_what_was_shown_is_approved_together(house: Served) -> None:
-    house.services.approvals["call-1.2"] = an_approval("call-1.2")
-    dialog = await fetched(house, "approve_all_dialog")
-    house.services.approvals["call-1.3"] = an_approval("call-1.3")
-    assert closes(await house.person().submits(dialog, name="approve_all"))
-    assert [view.status for view in house.services.approvals.values()] == ["approved", "approved", "pending"]
+async def test_exactly_what_was_shown_is_approved_together(product: Served) -> None:
+    product.services.approvals["call-1.2"] = an_approval("call-1.2")
+    dialog = await fetched(product, "approve_all_dialog")
+    product.services.approvals["call-1.3"] = an_approval("call-1.3")
+    assert closes(await product.person().submits(dialog, name="approve_all"))
+    assert [view.status for view in product.services.approvals.values()] == ["approved", "approved", "pending"]
 
 
-async def test_what_was_not_approved_together_is_counted(house: Served) -> None:
-    house.services.approvals["call-1.2"] = an_approval("call-1.2")
-    dialog = await fetched(house, "approve_all_dialog")
-    house.services.approvals["call-1.1"] = an_approval(status="expired", decided_by=("nobody",))
-    answer = await house.person().submits(dialog, name="approve_all")
+async def test_what_was_not_approved_together_is_counted(product: Served) -> None:
+    product.services.approvals["call-1.2"] = an_approval("call-1.2")
+    dialog = await fetched(product, "approve_all_dialog")
+    product.services.approvals["call-1.1"] = an_approval(status="expired", decided_by=("nobody",))
+    answer = await product.person().submits(dialog, name="approve_all")
     assert says(answer, "Approved: 1 of 2.")
     assert says(answer, "nobody was earlier.")
 
 
-async def test_a_submission_that_teams_sends_twice_is_one(house: Served) -> None:
-    dialog = await fetched(house, "show_all")
-    first = await house.person().submits(dialog, name="approve")
-    second = await house.person().again(first)
+async def test_a_submission_that_teams_sends_twice_is_one(product: Served) -> None:
+    dialog = await fetched(product, "show_all")
+    first = await product.person().submits(dialog, name="approve")
+    second = await product.person().again(first)
     assert closes(second)
-    assert len({decision.key for decision in house.services.decisions}) == 1
+    assert len({decision.key for decision in product.services.decisions}) == 1
 
 
-async def test_a_dialog_that_only_shows_is_closed(house: Served) -> None:
-    assert closes(await house.person().invokes(SUBMIT, carries("close"), house.teams.group))
-    assert house.services.decisions == []
+async def test_a_dialog_that_only_shows_is_closed(product: Served) -> None:
+    assert closes(await product.person().invokes(SUBMIT, carries("close"), product.teams.group))
+    assert product.services.decisions == []
 
 
-async def test_a_dialog_leads_on_to_another(house: Served) -> None:
-    answer = await house.person().invokes(SUBMIT, carries("reject_dialog"), house.teams.group)
+async def test_a_dialog_leads_on_to_another(product: Served) -> None:
+    answer = await product.person().invokes(SUBMIT, carries("reject_dialog"), product.teams.group)
     assert says(answer, "reason")
 
 
@@ -216,31 +216,31 @@ TOKEN = "ghp_" + "a1B2" * 9
 MASK = "[secret: github token, 40 characters, #3fa9c2d1]"
 
 
-async def test_what_is_hidden_is_shown_to_whoever_may_decide_and_to_nobody_else(house: Served) -> None:
+async def test_what_is_hidden_is_shown_to_whoever_may_decide_and_to_nobody_else(product: Served) -> None:
     """Rule 12, in Teams: privately, and judged by the services at that moment (rule 6)."""
-    house.services.hidden = {MASK: TOKEN}
-    house.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
-    refused = await fetched(house, "look_dialog", user=ANA)
+    product.services.hidden = {MASK: TOKEN}
+    product.services.may_decide["call-1.1"] = {person_id(TENANT, BEN)}
+    refused = await fetched(product, "look_dialog", user=ANA)
     assert says(refused, "You may not look at this.")
     assert not says(refused, TOKEN)
-    answer = await fetched(house, "look_dialog", user=BEN)
+    answer = await fetched(product, "look_dialog", user=BEN)
     assert all(says(answer, words) for words in (MASK, TOKEN, "#3fa9c2d1e0b4", "Only you see this"))
-    assert house.services.looks == [("call-1.1", person_id(TENANT, BEN))]
+    assert product.services.looks == [("call-1.1", person_id(TENANT, BEN))]
 
 
-async def test_it_can_be_had_from_where_everything_is_shown(house: Served) -> None:
-    house.services.hidden = {MASK: "word " * 9_000}
-    house.services.approvals["call-1.1"] = an_approval(arguments={"what": MASK}, masks=1)
-    assert says(await fetched(house, "show_all"), "look_dialog")
-    first = await house.person().invokes(SUBMIT, carries("look_dialog"), house.teams.group)
+async def test_it_can_be_had_from_where_everything_is_shown(product: Served) -> None:
+    product.services.hidden = {MASK: "word " * 9_000}
+    product.services.approvals["call-1.1"] = an_approval(arguments={"what": MASK}, masks=1)
+    assert says(await fetched(product, "show_all"), "look_dialog")
+    first = await product.person().invokes(SUBMIT, carries("look_dialog"), product.teams.group)
     assert says(first, "page 1 of")
-    second = await house.person().invokes(SUBMIT, carries("look_page", "1:call-1.1"), house.teams.group)
+    second = await product.person().invokes(SUBMIT, carries("look_page", "1:call-1.1"), product.teams.group)
     assert says(second, "page 2 of")
-    assert len(house.services.looks) == 2
+    assert len(product.services.looks) == 2
     for subject in ("x:call-1.1", "-1:call-1.1", "", ":"):
-        odd = await house.person().invokes(SUBMIT, carries("look_page", subject), house.teams.group)
+        odd = await product.person().invokes(SUBMIT, carries("look_page", subject), product.teams.group)
         assert says(odd, NOT_KNOWN.text)
 
 
-async def test_where_nothing_is_hidden_there_is_no_such_button(house: Served) -> None:
-    assert not says(await fetched(house, "show_all"), "look_dialog")
+async def test_where_nothing_is_hidden_there_is_no_such_button(product: Served) -> None:
+    assert not says(await fetched(product, "show_all"), "look_dialog")

@@ -47,7 +47,7 @@ async def test_a_stream_is_one_message_from_the_first_status_to_the_end(
     assert (shown["id"], shown["text"], shown["streaming"]) == (stream, "A brown fox.", False)
     [told] = teams.streams(chat)
     assert [kind for kind, _ in told["updates"]] == ["informative", "streaming", "streaming", "final"]
-    assert teams.house_mistakes == []
+    assert teams.product_mistakes == []
 
 
 async def test_a_finished_stream_takes_no_more_but_its_message_can_be_changed(
@@ -104,7 +104,7 @@ async def test_a_text_goes_on_from_the_text_before_it(teams: FakeTeams, bot: Ask
     stream = await begun(bot, chat, "streaming", "One two")
     assert await bot.refusal(chat, update("streaming", "Two", 2, stream)) == "403 ContentStreamNotAllowed"
     assert await bot.refusal(chat, update("final", "Two", None, stream)) == "403 ContentStreamNotAllowed"
-    assert len(teams.house_mistakes) == 2
+    assert len(teams.product_mistakes) == 2
 
 
 async def test_updates_out_of_order_are_dropped(teams: FakeTeams, bot: Asking, chat: str) -> None:
@@ -113,4 +113,4 @@ async def test_updates_out_of_order_are_dropped(teams: FakeTeams, bot: Asking, c
     status, body = await bot.send(chat, update("streaming", "ABC", 2, stream))
     assert (status, body["error"]["code"]) == (202, "ContentStreamSequenceOrderPreConditionFailed")
     assert teams.posts(chat)[0]["text"] == "AB"
-    assert teams.house_mistakes
+    assert teams.product_mistakes

@@ -130,7 +130,7 @@ async def test_it_keeps_what_is_posted_changed_and_deleted(teams: FakeTeams, bot
     assert teams.messages(teams.group)[0]["deleted"]
     status, body = await bot.ask("PUT", path, message("too late"))
     assert (status, body["error"]["code"]) == (404, "ActivityNotFoundInConversation")
-    assert teams.house_mistakes == []
+    assert teams.product_mistakes == []
 
 
 async def test_a_post_in_a_channel_begins_a_thread_and_a_thread_has_replies(teams: FakeTeams, bot: Asking) -> None:
@@ -157,7 +157,7 @@ async def test_it_refuses_what_it_cannot_show_and_says_so(teams: FakeTeams, bot:
     assert await bot.refusal(teams.group, message("")) == "400 BadSyntax"
     assert await bot.refusal(teams.group, with_card(PICTURE)) == "400 BadSyntax"
     assert await bot.refusal(teams.group, message("x" * 102_400)) == "413 MessageSizeTooBig"
-    assert any("Image" in mistake for mistake in teams.house_mistakes)
+    assert any("Image" in mistake for mistake in teams.product_mistakes)
     assert teams.posts(teams.group) == []
 
 

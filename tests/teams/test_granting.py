@@ -20,136 +20,136 @@ ANA_ID, BEN_ID = person_id(TENANT, ANA), person_id(TENANT, BEN)
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Served]:
-    async with serving() as house:
-        house.services.approvals["call-1.1"] = an_approval(always_offered=True, requester_ids=(ANA_ID,))
-        yield house
+async def product() -> AsyncIterator[Served]:
+    async with serving() as product:
+        product.services.approvals["call-1.1"] = an_approval(always_offered=True, requester_ids=(ANA_ID,))
+        yield product
 
 
-async def submitted(house: Served, name: str, user: str = ANA, **inputs: object) -> Answer:
-    return await house.person(user).invokes(SUBMIT, carries(name, **inputs), house.teams.group)
+async def submitted(product: Served, name: str, user: str = ANA, **inputs: object) -> Answer:
+    return await product.person(user).invokes(SUBMIT, carries(name, **inputs), product.teams.group)
 
 
 @pytest.mark.parametrize(("choice", "seconds"), [("1 h", 3_600), ("8 h", 28_800), ("7 days", 604_800)])
-async def test_always_allowing_approves_and_says_for_how_long(house: Served, choice: str, seconds: float) -> None:
-    dialog = await fetched(house, "always_dialog")
+async def test_always_allowing_approves_and_says_for_how_long(product: Served, choice: str, seconds: float) -> None:
+    dialog = await fetched(product, "always_dialog")
     assert says(dialog, "exactly this call")
-    assert closes(await house.person().submits(dialog, {"duration": choice}, name="always"))
-    (decision,) = house.services.decisions
+    assert closes(await product.person().submits(dialog, {"duration": choice}, name="always"))
+    (decision,) = product.services.decisions
     assert (decision.verb, decision.approval_ids, decision.always_for) == ("approve", ("call-1.1",), seconds)
 
 
 @pytest.mark.parametrize("duration", ["", "for ever", "1e9", 3_600])
-async def test_no_other_duration_is_taken(house: Served, duration: object) -> None:
-    assert says(await submitted(house, "always", duration=duration), "Please choose for how long.")
-    assert house.services.decisions == []
+async def test_no_other_duration_is_taken(product: Served, duration: object) -> None:
+    assert says(await submitted(product, "always", duration=duration), "Please choose for how long.")
+    assert product.services.decisions == []
 
 
-async def test_somebody_else_is_asked(house: Served) -> None:
-    dialog = await fetched(house, "hand_over_dialog")
-    answer = await house.person().submits(dialog, {"colleague": BEN.upper()}, name="hand_over")
+async def test_somebody_else_is_asked(product: Served) -> None:
+    dialog = await fetched(product, "hand_over_dialog")
+    answer = await product.person().submits(dialog, {"colleague": BEN.upper()}, name="hand_over")
     assert says(answer, "They are asked.")
-    (handover,) = house.services.handovers
+    (handover,) = product.services.handovers
     assert (handover.person.person_id, handover.approval_id, handover.to) == (ANA_ID, "call-1.1", BEN_ID)
 
 
-async def test_who_may_not_decide_cannot_be_asked(house: Served) -> None:
-    house.services.may_decide["call-1.1"] = {ANA_ID}
-    assert says(await submitted(house, "hand_over", colleague=BEN), "They may not decide this.")
+async def test_who_may_not_decide_cannot_be_asked(product: Served) -> None:
+    product.services.may_decide["call-1.1"] = {ANA_ID}
+    assert says(await submitted(product, "hand_over", colleague=BEN), "They may not decide this.")
 
 
 @pytest.mark.parametrize("typed", ["ben@example.com", " Ben@Example.com "])
-async def test_somebody_is_asked_by_their_address_where_there_is_no_picker(house: Served, typed: str) -> None:
-    house.services.may_decide["call-1.1"] = {"ben@example.com", "Ben@Example.com"}
-    assert says(await submitted(house, "hand_over", address=typed), "They are asked.")
-    assert [handover.to for handover in house.services.handovers] == [typed.strip()]
+async def test_somebody_is_asked_by_their_address_where_there_is_no_picker(product: Served, typed: str) -> None:
+    product.services.may_decide["call-1.1"] = {"ben@example.com", "Ben@Example.com"}
+    assert says(await submitted(product, "hand_over", address=typed), "They are asked.")
+    assert [handover.to for handover in product.services.handovers] == [typed.strip()]
 
 
-async def test_somebody_is_asked_by_their_object_id_where_there_is_no_picker(house: Served) -> None:
-    assert says(await submitted(house, "hand_over", address=BEN.upper()), "They are asked.")
-    assert [handover.to for handover in house.services.handovers] == [BEN_ID]
+async def test_somebody_is_asked_by_their_object_id_where_there_is_no_picker(product: Served) -> None:
+    assert says(await submitted(product, "hand_over", address=BEN.upper()), "They are asked.")
+    assert [handover.to for handover in product.services.handovers] == [BEN_ID]
 
 
-async def test_whoever_is_asked_has_the_name_that_teams_gives_them(house: Served) -> None:
-    await submitted(house, "hand_over", colleague=BEN)
-    assert [handover.name for handover in house.services.handovers] == ["Ben Baker"]
+async def test_whoever_is_asked_has_the_name_that_teams_gives_them(product: Served) -> None:
+    await submitted(product, "hand_over", colleague=BEN)
+    assert [handover.name for handover in product.services.handovers] == ["Ben Baker"]
 
 
-async def test_whoever_is_not_in_the_conversation_has_the_name_that_graph_gives_them(house: Served) -> None:
-    house.teams.world.conversations[house.teams.group].members.discard(BEN)
-    await submitted(house, "hand_over", colleague=BEN)
-    house.teams.world.graph_permissions.clear()
-    house.teams.world.conversations[house.teams.group].members.discard(CHLOE)
-    await submitted(house, "hand_over", colleague=CHLOE)
-    assert [handover.name for handover in house.services.handovers] == ["Ben Baker", ""]
+async def test_whoever_is_not_in_the_conversation_has_the_name_that_graph_gives_them(product: Served) -> None:
+    product.teams.world.conversations[product.teams.group].members.discard(BEN)
+    await submitted(product, "hand_over", colleague=BEN)
+    product.teams.world.graph_permissions.clear()
+    product.teams.world.conversations[product.teams.group].members.discard(CHLOE)
+    await submitted(product, "hand_over", colleague=CHLOE)
+    assert [handover.name for handover in product.services.handovers] == ["Ben Baker", ""]
 
 
 @pytest.mark.parametrize("here", [True, False])
-async def test_a_guest_cannot_be_asked(house: Served, *, here: bool) -> None:
-    house.teams.world.users[BEN].role = "guest"
+async def test_a_guest_cannot_be_asked(product: Served, *, here: bool) -> None:
+    product.teams.world.users[BEN].role = "guest"
     if not here:
-        house.teams.world.conversations[house.teams.group].members.discard(BEN)
-    assert says(await submitted(house, "hand_over", colleague=BEN), "no guests")
-    assert house.services.handovers == []
+        product.teams.world.conversations[product.teams.group].members.discard(BEN)
+    assert says(await submitted(product, "hand_over", colleague=BEN), "no guests")
+    assert product.services.handovers == []
 
 
 @pytest.mark.parametrize("colleague", ["", "Ben", "../../users", None])
-async def test_only_people_of_the_organisation_can_be_asked(house: Served, colleague: object) -> None:
-    assert says(await submitted(house, "hand_over", colleague=colleague), CHOOSE_SOMEBODY)
-    assert house.services.handovers == []
+async def test_only_people_of_the_organisation_can_be_asked(product: Served, colleague: object) -> None:
+    assert says(await submitted(product, "hand_over", colleague=colleague), CHOOSE_SOMEBODY)
+    assert product.services.handovers == []
 
 
-async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(house: Served) -> None:
-    answer = await submitted(house, "hand_over", address="Ben Baker")
+async def test_what_was_typed_is_kept_beside_what_is_wrong_with_it(product: Served) -> None:
+    answer = await submitted(product, "hand_over", address="Ben Baker")
     assert says(answer, CHOOSE_SOMEBODY)
     assert says(answer, "'value': 'Ben Baker'")
-    assert says(await submitted(house, "hand_over", colleague=BEN, address="ben@example.com"), CHOOSE_ONE)
-    assert house.services.handovers == []
+    assert says(await submitted(product, "hand_over", colleague=BEN, address="ben@example.com"), CHOOSE_ONE)
+    assert product.services.handovers == []
 
 
 @pytest.mark.parametrize("fallback", [False, True])
-async def test_a_forged_button_on_a_card_hands_nothing_over(house: Served, *, fallback: bool) -> None:
-    card = await a_card(house, house.teams.group)
+async def test_a_forged_button_on_a_card_hands_nothing_over(product: Served, *, fallback: bool) -> None:
+    card = await a_card(product, product.teams.group)
     data = {"countersign": "hand_over", "id": "call-1.1", "colleague": BEN}
     if fallback:
-        await house.person().sends("message", house.teams.group, value=data, replyToId=card["id"])
+        await product.person().sends("message", product.teams.group, value=data, replyToId=card["id"])
     else:
         value = card_action({"type": "Action.Execute", "verb": "hand_over"}, data, "manual")
-        await house.person().invokes("adaptiveCard/action", value, house.teams.group, card["id"])
-    assert house.services.handovers == []
+        await product.person().invokes("adaptiveCard/action", value, product.teams.group, card["id"])
+    assert product.services.handovers == []
 
 
 @pytest.mark.parametrize("name", ["always_dialog", "hand_over_dialog"])
-async def test_what_is_settled_opens_no_form(house: Served, name: str) -> None:
-    house.services.approvals["call-1.1"] = an_approval(status="approved")
-    assert says(await fetched(house, name), SETTLED_ALREADY)
+async def test_what_is_settled_opens_no_form(product: Served, name: str) -> None:
+    product.services.approvals["call-1.1"] = an_approval(status="approved")
+    assert says(await fetched(product, name), SETTLED_ALREADY)
 
 
-async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else_can(house: Served) -> None:
-    assert says(await fetched(house, "show_all", user=ANA), "Withdraw")
-    assert not says(await fetched(house, "show_all", user=BEN), "Withdraw")
-    assert says(await submitted(house, "take_back", BEN), "Only who asked for it")
-    assert closes(await submitted(house, "take_back", ANA))
-    assert house.services.approvals["call-1.1"].status == "withdrawn"
+async def test_the_requester_withdraws_where_everything_is_shown_and_nobody_else_can(product: Served) -> None:
+    assert says(await fetched(product, "show_all", user=ANA), "Withdraw")
+    assert not says(await fetched(product, "show_all", user=BEN), "Withdraw")
+    assert says(await submitted(product, "take_back", BEN), "Only who asked for it")
+    assert closes(await submitted(product, "take_back", ANA))
+    assert product.services.approvals["call-1.1"].status == "withdrawn"
 
 
-async def test_withdrawing_on_the_card_shows_it_as_withdrawn(house: Served) -> None:
-    card = await a_card(house, house.teams.personal(ANA), requester_ids=(ANA_ID,))
-    answer = await house.person().clicks(card, "take_back")
+async def test_withdrawing_on_the_card_shows_it_as_withdrawn(product: Served) -> None:
+    card = await a_card(product, product.teams.personal(ANA), requester_ids=(ANA_ID,))
+    answer = await product.person().clicks(card, "take_back")
     assert says(answer, "Withdrawn")
 
 
-async def test_grants_are_listed_with_the_approvals_and_revoked_there(house: Served) -> None:
-    house.services.given["g1"] = (ANA_ID, GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
-    await house.person().says(house.teams.personal(ANA), "approvals")
-    await house.hears("You always allow")
-    (listed,) = (message for message in house.chat(ANA) if "You always allow" in str(message))
-    assert (await house.person().clicks(listed, "revoke", subject="g1")).status == 200
-    assert house.services.given == {}
+async def test_grants_are_listed_with_the_approvals_and_revoked_there(product: Served) -> None:
+    product.services.given["g1"] = (ANA_ID, GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+    await product.person().says(product.teams.personal(ANA), "approvals")
+    await product.hears("You always allow")
+    (listed,) = (message for message in product.chat(ANA) if "You always allow" in str(message))
+    assert (await product.person().clicks(listed, "revoke", subject="g1")).status == 200
+    assert product.services.given == {}
 
 
-async def test_a_fetched_dialog_changes_nothing(house: Served) -> None:
+async def test_a_fetched_dialog_changes_nothing(product: Served) -> None:
     for name in ("take_back", "revoke", "always", "hand_over"):
-        await house.person().invokes(FETCH, carries(name), house.teams.group)
-    assert house.services.approvals["call-1.1"].status == "pending"
-    assert house.services.handovers == house.services.decisions == []
+        await product.person().invokes(FETCH, carries(name), product.teams.group)
+    assert product.services.approvals["call-1.1"].status == "pending"
+    assert product.services.handovers == product.services.decisions == []

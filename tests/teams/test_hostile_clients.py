@@ -22,9 +22,9 @@ from tests.teams.stand_in_services import a_sign_in
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Served]:
-    async with serving() as house:
-        yield house
+async def product() -> AsyncIterator[Served]:
+    async with serving() as product:
+        yield product
 
 
 # ------------------------------------------------------------------------------------------------ texts
@@ -94,97 +94,97 @@ def test_a_chat_of_no_known_kind_is_not_taken_for_somebodys_own(conversation: st
 # ------------------------------------------------------------------------------------------------ clicks too late
 
 
-async def decided_late(house: Served, name: str = "adaptiveCard/action") -> Answer:
+async def decided_late(product: Served, name: str = "adaptiveCard/action") -> Answer:
     """Ben's click, which the services holds back for longer than Teams waits."""
-    card = await a_card(house, may_decide="Ana Alvarez")
-    house.services.may_decide["call-1.1"] = {person_id(TENANT, ANA)}
-    house.services.hold = asyncio.Event()
+    card = await a_card(product, may_decide="Ana Alvarez")
+    product.services.may_decide["call-1.1"] = {person_id(TENANT, ANA)}
+    product.services.hold = asyncio.Event()
     data = {"countersign": "approve", "id": "call-1.1"}
     value = {"data": data} if name == "task/submit" else {"action": {"verb": "approve", "data": data}}
-    return await house.person(BEN).invokes(name, value, card["conversation"], card["id"])
+    return await product.person(BEN).invokes(name, value, card["conversation"], card["id"])
 
 
 @pytest.mark.parametrize("name", ["adaptiveCard/action", "task/submit"])
 async def test_a_refusal_that_comes_too_late_for_the_answer_is_told_to_the_clicker_alone(name: str) -> None:
-    async with serving(patience=Patience(answer=0.5)) as house:
-        assert STILL_AT_IT in (await decided_late(house, name)).text
-        assert house.services.hold is not None
-        house.services.hold.set()
-        await house.hears("You may not decide this", BEN)
+    async with serving(patience=Patience(answer=0.5)) as product:
+        assert STILL_AT_IT in (await decided_late(product, name)).text
+        assert product.services.hold is not None
+        product.services.hold.set()
+        await product.hears("You may not decide this", BEN)
 
 
 async def test_a_failure_that_comes_too_late_for_the_answer_is_told_too() -> None:
-    async with serving(patience=Patience(answer=0.5)) as house:
-        await decided_late(house)
-        house.services.unreadable = RuntimeError("the disk is full")
-        house.services.may_decide.clear()
-        assert house.services.hold is not None
-        house.services.hold.set()
-        await house.hears(WENT_WRONG, BEN)
+    async with serving(patience=Patience(answer=0.5)) as product:
+        await decided_late(product)
+        product.services.unreadable = RuntimeError("the disk is full")
+        product.services.may_decide.clear()
+        assert product.services.hold is not None
+        product.services.hold.set()
+        await product.hears(WENT_WRONG, BEN)
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks
 
 
-async def test_a_fallback_click_that_could_not_be_kept_is_answered_all_the_same(house: Served) -> None:
-    card = await a_card(house)
-    house.services.broken = RuntimeError("the disk is full")
-    assert (await house.person(BEN).clicks(card, "approve", fallback=True)).status == 503
-    await house.hears(WENT_WRONG, BEN)
+async def test_a_fallback_click_that_could_not_be_kept_is_answered_all_the_same(product: Served) -> None:
+    card = await a_card(product)
+    product.services.broken = RuntimeError("the disk is full")
+    assert (await product.person(BEN).clicks(card, "approve", fallback=True)).status == 503
+    await product.hears(WENT_WRONG, BEN)
 
 
-async def test_a_fallback_click_for_a_link_that_cannot_be_read_is_answered_all_the_same(house: Served) -> None:
-    card = await house.card(a_sign_in(), await house.thread())
-    house.services.unreadable = RuntimeError("the disk is full")
-    await house.person(ANA).clicks(card, "get_link", fallback=True)
-    await house.hears(WENT_WRONG, ANA)
+async def test_a_fallback_click_for_a_link_that_cannot_be_read_is_answered_all_the_same(product: Served) -> None:
+    card = await product.card(a_sign_in(), await product.thread())
+    product.services.unreadable = RuntimeError("the disk is full")
+    await product.person(ANA).clicks(card, "get_link", fallback=True)
+    await product.hears(WENT_WRONG, ANA)
 
 
-async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(house: Served) -> None:
-    house.services.quorum = 2
-    card = await a_card(house, quorum=2)
-    house.teams.targeted = False
-    house.teams.world.users[BEN].has_app = False
-    await house.person(BEN).clicks(card, "approve", fallback=True)
-    await house.receiver.stop()
-    assert house.services.approvals["call-1.1"].decided_by == ("Ben Baker",)
-    assert [post["id"] for post in house.teams.posts(card["conversation"])] == [card["id"]]
+async def test_nobody_is_told_that_a_vote_was_not_counted_which_was(product: Served) -> None:
+    product.services.quorum = 2
+    card = await a_card(product, quorum=2)
+    product.teams.targeted = False
+    product.teams.world.users[BEN].has_app = False
+    await product.person(BEN).clicks(card, "approve", fallback=True)
+    await product.receiver.stop()
+    assert product.services.approvals["call-1.1"].decided_by == ("Ben Baker",)
+    assert [post["id"] for post in product.teams.posts(card["conversation"])] == [card["id"]]
 
 
 # ------------------------------------------------------------------------------------------------ made-up messages
 
 
 async def test_no_other_post_of_ours_can_be_had_taken_away_as_a_duplicate() -> None:
-    async with serving(patience=Patience(duplicate=0.0)) as house:
-        card = await a_card(house)
-        other = await house.card(Notice("an answer"), card["conversation"])
+    async with serving(patience=Patience(duplicate=0.0)) as product:
+        card = await a_card(product)
+        other = await product.card(Notice("an answer"), card["conversation"])
         value = {"action": {"verb": "refresh", "data": {"countersign": "refresh", "id": "call-1.1"}}}
-        await house.person(BEN).invokes("adaptiveCard/action", value, card["conversation"], other["id"])
-        await house.receiver.stop()
-        assert not house.message(card["conversation"], other["id"])["deleted"]
+        await product.person(BEN).invokes("adaptiveCard/action", value, card["conversation"], other["id"])
+        await product.receiver.stop()
+        assert not product.message(card["conversation"], other["id"])["deleted"]
 
 
 async def test_who_may_not_use_it_has_no_card_taken_away() -> None:
-    async with serving(patience=Patience(duplicate=0.0)) as house:
-        thread = await house.thread()
-        lost, _ = await a_card(house, thread), await a_card(house, thread)
-        await house.person(GUS).clicks(lost, "approve", fallback=True)
-        await house.hears("Guests", GUS)
-        await house.receiver.stop()
-        assert not house.message(thread, lost["id"])["deleted"]
+    async with serving(patience=Patience(duplicate=0.0)) as product:
+        thread = await product.thread()
+        lost, _ = await a_card(product, thread), await a_card(product, thread)
+        await product.person(GUS).clicks(lost, "approve", fallback=True)
+        await product.hears("Guests", GUS)
+        await product.receiver.stop()
+        assert not product.message(thread, lost["id"])["deleted"]
 
 
 # ------------------------------------------------------------------------------------------------ people who left
 
 
-async def test_who_left_a_team_may_decide_in_none_of_its_channels(house: Served) -> None:
+async def test_who_left_a_team_may_decide_in_none_of_its_channels(product: Served) -> None:
     other = "19:second@thread.tacv2"
-    house.teams.world.add_channel(other, members=(ANA, BEN), name="Second", team=house.teams.team)
-    said = await house.person(ANA).says(other, "please do something")
-    card = await a_card(house, said.conversation)
-    await house.person(BEN).says(other, "help")
-    await house.hears("approvals", BEN)
-    house.teams.world.conversations[other].members.discard(BEN)
-    await house.person(BEN).leaves(house.teams.channel)
-    assert "organisation" in (await house.person(BEN).clicks(card, "approve")).message
-    assert house.services.decisions == []
+    product.teams.world.add_channel(other, members=(ANA, BEN), name="Second", team=product.teams.team)
+    said = await product.person(ANA).says(other, "please do something")
+    card = await a_card(product, said.conversation)
+    await product.person(BEN).says(other, "help")
+    await product.hears("approvals", BEN)
+    product.teams.world.conversations[other].members.discard(BEN)
+    await product.person(BEN).leaves(product.teams.channel)
+    assert "organisation" in (await product.person(BEN).clicks(card, "approve")).message
+    assert product.services.decisions == []

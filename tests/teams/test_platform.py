@@ -26,9 +26,9 @@ from tests.teams.stand_in_services import NOW, StandInServices
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Served]:
-    async with serving() as house:
-        yield house
+async def product() -> AsyncIterator[Served]:
+    async with serving() as product:
+        yield product
 
 
 @pytest.fixture
@@ -109,51 +109,51 @@ async def test_it_fills_in_the_port(teams: FakeTeams) -> None:
     await sender.close()
 
 
-async def test_what_is_being_answered_is_finished_before_it_stops(house: Served) -> None:
-    await house.person(BEN).says(house.teams.personal(BEN), "help")
-    await house.receiver.stop()
-    assert len(house.chat(BEN)) == 1
+async def test_what_is_being_answered_is_finished_before_it_stops(product: Served) -> None:
+    await product.person(BEN).says(product.teams.personal(BEN), "help")
+    await product.receiver.stop()
+    assert len(product.chat(BEN)) == 1
 
 
 # ------------------------------------------------------------------------------------------------ the port
 
 
-async def test_a_post_is_shown_and_changed(house: Served) -> None:
-    place = house.place(house.teams.personal(ANA))
+async def test_a_post_is_shown_and_changed(product: Served) -> None:
+    place = product.place(product.teams.personal(ANA))
     post = Post("p1", "thread-1", place, 1, NOW, Notice("One moment."))
-    reference = await house.sender.send(post)
-    await house.sender.update(replace(post, revision=2, content=Notice("Done.")), reference)
-    assert ["Done." in text_in(message) for message in house.chat()] == [True]
-    assert await house.sender.find(replace(post, post_id="p2")) is None
+    reference = await product.sender.send(post)
+    await product.sender.update(replace(post, revision=2, content=Notice("Done.")), reference)
+    assert ["Done." in text_in(message) for message in product.chat()] == [True]
+    assert await product.sender.find(replace(post, post_id="p2")) is None
 
 
-async def test_policies_name_conversations_and_people(house: Served) -> None:
-    thread = house.sender.named_place(f"teams:{TENANT}:{house.teams.channel}")
+async def test_policies_name_conversations_and_people(product: Served) -> None:
+    thread = product.sender.named_place(f"teams:{TENANT}:{product.teams.channel}")
     assert thread is not None
     assert thread.address["kind"] == "channel"
-    chat = house.sender.named_place(person_id(TENANT, ANA))
+    chat = product.sender.named_place(person_id(TENANT, ANA))
     assert chat is not None
     assert (chat.direct, chat.address["user"]) == (True, ANA)
-    assert house.sender.named_place("slack:T1:C1") is None
+    assert product.sender.named_place("slack:T1:C1") is None
 
 
-async def heard(house: Served, user: str = ANA, text: str = "delete it", quoting: str = "") -> Message:
-    await house.person(user).says(house.teams.group, text, quoting=quoting)
-    return house.services.messages[-1]
+async def heard(product: Served, user: str = ANA, text: str = "delete it", quoting: str = "") -> Message:
+    await product.person(user).says(product.teams.group, text, quoting=quoting)
+    return product.services.messages[-1]
 
 
-async def test_authors_are_introduced(house: Served) -> None:
-    found = await house.sender.introduce(Arrival(await heard(house), None))
+async def test_authors_are_introduced(product: Served) -> None:
+    found = await product.sender.introduce(Arrival(await heard(product), None))
     assert isinstance(found, Introduction)
     assert (found.author.person_id, found.author.name) == (person_id(TENANT, ANA), "Ana Alvarez")
     assert (found.author.time_zone, found.author.locale) == ("Europe/Berlin", "en-US")
     assert (found.text, found.background) == ("delete it", ())
 
 
-async def test_what_they_quote_is_background(house: Served) -> None:
-    house.teams.rsc = True
-    quoted = await house.person(BEN).says(house.teams.group, "the stand-up is on Monday", mention=False)
-    found = await house.sender.introduce(Arrival(await heard(house, quoting=quoted.id), None))
+async def test_what_they_quote_is_background(product: Served) -> None:
+    product.teams.rsc = True
+    quoted = await product.person(BEN).says(product.teams.group, "the stand-up is on Monday", mention=False)
+    found = await product.sender.introduce(Arrival(await heard(product, quoting=quoted.id), None))
     assert isinstance(found, Introduction)
     assert found.text == "delete it"
     (quote,) = found.background
@@ -161,16 +161,16 @@ async def test_what_they_quote_is_background(house: Served) -> None:
     assert quote.at == int(quoted.id) / 1000
 
 
-async def test_guests_are_unwelcome(house: Served) -> None:
-    found = await house.sender.introduce(Arrival(await heard(house, GUS), None))
+async def test_guests_are_unwelcome(product: Served) -> None:
+    found = await product.sender.introduce(Arrival(await heard(product, GUS), None))
     assert isinstance(found, Unwelcome)
 
 
-async def test_whoever_cannot_be_found_out_now_is_asked_for_again(house: Served) -> None:
-    message = await heard(house)
-    house.teams.fail("member", status=429, retry_after=60)
+async def test_whoever_cannot_be_found_out_now_is_asked_for_again(product: Served) -> None:
+    message = await heard(product)
+    product.teams.fail("member", status=429, retry_after=60)
     with pytest.raises(PostFailed) as failure:
-        await house.sender.introduce(Arrival(message, None))
+        await product.sender.introduce(Arrival(message, None))
     assert not failure.value.permanent
 
 
@@ -178,24 +178,24 @@ async def test_whoever_cannot_be_found_out_now_is_asked_for_again(house: Served)
 
 
 async def test_local_clients_need_no_token() -> None:
-    async with serving(app_id="", app_password=None, tenant="", local_unauthenticated=True) as house:
-        local = TeamsPerson(house.teams, ANA, LocalDoor(house.url))
-        assert (await local.says(house.teams.personal(ANA), "hello")).status == 200
-        assert [message.text for message in house.services.messages] == ["hello"]
-        assert isinstance(house.services, StandInServices)
+    async with serving(app_id="", app_password=None, tenant="", local_unauthenticated=True) as product:
+        local = TeamsPerson(product.teams, ANA, LocalDoor(product.url))
+        assert (await local.says(product.teams.personal(ANA), "hello")).status == 200
+        assert [message.text for message in product.services.messages] == ["hello"]
+        assert isinstance(product.services, StandInServices)
 
 
 async def test_local_clients_do_not_open_the_door_to_strangers_with_a_token() -> None:
-    async with serving(local_unauthenticated=True) as house:
+    async with serving(local_unauthenticated=True) as product:
         stranger = {"id": "29:skype", "name": "Somebody on Skype"}
-        said = await house.person().says(house.teams.personal(ANA), "hello")
-        await house.door.activity({**said.activity, "id": "2", "from": stranger})
-        assert [message.author.name for message in house.services.messages] == ["Ana Alvarez"]
+        said = await product.person().says(product.teams.personal(ANA), "hello")
+        await product.door.activity({**said.activity, "id": "2", "from": stranger})
+        assert [message.author.name for message in product.services.messages] == ["Ana Alvarez"]
 
 
-async def test_without_that_setting_they_do(house: Served) -> None:
-    local = TeamsPerson(house.teams, ANA, LocalDoor(house.url))
-    assert (await local.says(house.teams.personal(ANA), "hello")).status == 401
+async def test_without_that_setting_they_do(product: Served) -> None:
+    local = TeamsPerson(product.teams, ANA, LocalDoor(product.url))
+    assert (await local.says(product.teams.personal(ANA), "hello")).status == 401
 
 
 def test_the_public_cloud_is_the_default() -> None:

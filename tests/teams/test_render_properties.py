@@ -53,10 +53,10 @@ _INVISIBLE_WHEN_TYPED = ("value", "id")
 
 
 def assert_sound(activity: Activity) -> None:
-    """Teams takes it, and the house's rules hold."""
+    """Teams takes it, and the product's rules hold."""
     made = dict(activity)
     assert activity_rules.refusals(made) == []
-    assert activity_rules.house_mistakes(made) == []
+    assert activity_rules.product_mistakes(made) == []
     assert_readable(made)
     assert len(json.dumps(made).encode("utf-16-le")) < 80_000
     for attachment in made.get("attachments", []):

@@ -24,7 +24,7 @@ def test_there_is_no_file_without_an_example() -> None:
 def test_teams_would_show_it(name: str) -> None:
     for activity in activities()[name]:
         assert activity_rules.refusals(dict(activity)) == []
-        assert activity_rules.house_mistakes(dict(activity)) == []
+        assert activity_rules.product_mistakes(dict(activity)) == []
 
 
 def test_teams_would_show_every_card_and_every_dialog() -> None:

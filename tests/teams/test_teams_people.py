@@ -170,7 +170,7 @@ async def test_a_click_is_an_invoke_and_its_answer_what_the_clicker_sees(
     }
     assert answer.card == ana.sees(shown)["attachments"][0]["content"] == card(text("Rejected"))
     assert ben.sees(shown)["attachments"] == shown["attachments"]
-    assert teams.house_mistakes == []
+    assert teams.product_mistakes == []
 
 
 async def test_a_refusal_changes_nothing(teams: FakeTeams, bot: RecordingBot, ana: TeamsPerson) -> None:
@@ -233,7 +233,7 @@ async def test_a_dialog_is_fetched_and_submitted(teams: FakeTeams, bot: Recordin
     filled = {"countersign": "edit", "id": "a1", "field:title": "New", "field:count": "3"}
     assert (submitted["name"], submitted["value"]["data"]) == ("task/submit", filled)
     assert submitted["replyToId"] == shown["id"]
-    assert teams.house_mistakes == []
+    assert teams.product_mistakes == []
 
 
 async def test_clients_do_not_let_everything_through(teams: FakeTeams, bot: RecordingBot, ana: TeamsPerson) -> None:
@@ -250,16 +250,16 @@ async def test_wrong_answers_are_noted(teams: FakeTeams, bot: RecordingBot, ana:
     shown = await posted(teams, with_card(card(actions=[execute(), opens()])))
     actions: list[Json] = [{"statusCode": 200}, {"task": {}}, next_state(card(actions=[execute()] * 6))]
     for wrong in (*actions, {"statusCode": 200, "type": MESSAGE}):
-        before = len(teams.house_mistakes)
+        before = len(teams.product_mistakes)
         bot.answer = wrong
         await ana.clicks(shown, "approve")
-        assert len(teams.house_mistakes) > before
+        assert len(teams.product_mistakes) > before
     dialogs: list[Json] = [next_state(card()), {"task": {"type": "continue"}}, dialog(card(actions=[execute()]))]
     for wrong in dialogs:
-        before = len(teams.house_mistakes)
+        before = len(teams.product_mistakes)
         bot.answer = wrong
         await ana.opens(shown, "edit_dialog")
-        assert len(teams.house_mistakes) > before
+        assert len(teams.product_mistakes) > before
 
 
 # ------------------------------------------------------------------------------------------- elsewhere

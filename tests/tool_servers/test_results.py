@@ -189,7 +189,7 @@ def test_cleaning_twice_changes_nothing_more(whole: str) -> None:
 
 # ---------------------------------------------------------------------------------------- secrets that are configured
 
-MASKED = Masker(values=["known-to-the-house"]).mask
+MASKED = Masker(values=["known-to-the-product"]).mask
 TOKEN = "ghp_" + "a1B2" * 9
 
 
@@ -202,7 +202,7 @@ def test_a_secret_that_was_cut_in_two_by_a_content_block_is_put_together_and_mas
     assert masked(*halves) == "it is [secret: github token], you see\nmore"
     thirds = (text(TOKEN[:14]), text(TOKEN[14:28]), text(TOKEN[28:]))
     assert masked(*thirds) == "[secret: github token]"
-    assert masked(text("known-to"), text("-the-house")) == "[secret: known value]"
+    assert masked(text("known-to"), text("-the-product")) == "[secret: known value]"
     assert masked(text("password:"), text("correct-horse-9")) == "password:[secret: password]"
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from playwright.async_api import Browser, ConsoleMessage, Error, Locator, Page, async_playwright, expect
 
-from tests.web.serving import House
+from tests.web.serving import Product
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WITHOUT_CHROMIUM = "chromium is not installed (apt-get install chromium)"
@@ -44,8 +44,8 @@ async def chromium() -> AsyncIterator[Browser]:
 class Window:
     """One person's window with the page in it; remembers everything the page complained about."""
 
-    def __init__(self, house: House, page: Page) -> None:
-        self.house = house
+    def __init__(self, product: Product, page: Page) -> None:
+        self.product = product
         self.page = page
         self.complaints: list[str] = []
         page.on("pageerror", self._failed)
@@ -65,7 +65,7 @@ class Window:
 
     async def open(self, thread_id: str = "") -> None:
         """Open the page, or a thread in it, and wait until it is there."""
-        await self.page.goto(f"{self.house.url}/{f'#{quote(thread_id)}' if thread_id else ''}")
+        await self.page.goto(f"{self.product.url}/{f'#{quote(thread_id)}' if thread_id else ''}")
         await expect(self.box).to_be_visible()
 
     async def say(self, text: str) -> None:
@@ -99,12 +99,12 @@ class Window:
 
 
 @asynccontextmanager
-async def window_of(house: House, browser: Browser, **options: Any) -> AsyncIterator[Window]:
+async def window_of(product: Product, browser: Browser, **options: Any) -> AsyncIterator[Window]:
     """A window with a session of its own; `options` are those of a browser context (size, colours…)."""
     context = await browser.new_context(viewport=options.pop("viewport", {"width": 1200, "height": 800}), **options)
     context.set_default_timeout(PATIENCE)
     try:
-        window = Window(house, await context.new_page())
+        window = Window(product, await context.new_page())
         await window.open()
         yield window
         assert window.complaints == [], "the page has no errors of its own"
@@ -113,9 +113,9 @@ async def window_of(house: House, browser: Browser, **options: Any) -> AsyncIter
 
 
 @asynccontextmanager
-async def window_in(page: Page, house: House) -> AsyncIterator[Window]:
+async def window_in(page: Page, product: Product) -> AsyncIterator[Window]:
     """A window in a tab that is used again, which costs a third of a new one; nothing is left in it."""
-    window = Window(house, page)
+    window = Window(product, page)
     try:
         await window.open()
         yield window

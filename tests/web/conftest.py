@@ -6,25 +6,25 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.web.serving import Browser, House, browser_of, serve
+from tests.web.serving import Browser, Product, browser_of, serve
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
+async def product() -> AsyncIterator[Product]:
     """The page served on loopback without a password."""
-    async with serve() as house:
-        yield house
+    async with serve() as product:
+        yield product
 
 
 @pytest.fixture
-async def ana(house: House) -> AsyncIterator[Browser]:
+async def ana(product: Product) -> AsyncIterator[Browser]:
     """Ana's browser."""
-    async with browser_of(house) as browser:
+    async with browser_of(product) as browser:
         yield browser
 
 
 @pytest.fixture
-async def ben(house: House) -> AsyncIterator[Browser]:
+async def ben(product: Product) -> AsyncIterator[Browser]:
     """Ben's browser."""
-    async with browser_of(house, "web:ben") as browser:
+    async with browser_of(product, "web:ben") as browser:
         yield browser

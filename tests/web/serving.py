@@ -27,7 +27,7 @@ FACTS = PageFacts(
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Product:
     """The page, served."""
 
     url: str
@@ -37,7 +37,7 @@ class House:
 
 
 @asynccontextmanager
-async def serve(**changes: Any) -> AsyncIterator[House]:
+async def serve(**changes: Any) -> AsyncIterator[Product]:
     """Serve the page until the block ends; `changes` are those of the configuration."""
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,7 +53,7 @@ async def serve(**changes: Any) -> AsyncIterator[House]:
         await runner.setup()
         await web.SockSite(runner, listening).start()
         try:
-            yield House(f"http://127.0.0.1:{port}", sender, receiver, services)
+            yield Product(f"http://127.0.0.1:{port}", sender, receiver, services)
         finally:
             await receiver.stop()
             await runner.cleanup()
@@ -62,36 +62,36 @@ async def serve(**changes: Any) -> AsyncIterator[House]:
 class Browser:
     """What a browser with the page open sends: cookies, and the session's token with everything that changes things."""
 
-    def __init__(self, http: aiohttp.ClientSession, house: House) -> None:
+    def __init__(self, http: aiohttp.ClientSession, product: Product) -> None:
         self.http = http
-        self.house = house
+        self.product = product
         self.token = ""
 
     async def hello(self) -> dict[str, Any]:
         """Begin, or look up, the session."""
-        async with self.http.get(f"{self.house.url}/api/session") as response:
+        async with self.http.get(f"{self.product.url}/api/session") as response:
             body: dict[str, Any] = await response.json()
         self.token = body["csrf"]
         return body
 
     async def get(self, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
         """Status and body of a reading."""
-        async with self.http.get(f"{self.house.url}{path}", headers=headers) as response:
+        async with self.http.get(f"{self.product.url}{path}", headers=headers) as response:
             return response.status, await response.json()
 
     async def post(self, path: str, body: object, **headers: str) -> tuple[int, dict[str, Any]]:
         """Status and body of an action."""
         headers = {"X-CSRF-Token": self.token} | {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.http.post(f"{self.house.url}{path}", json=body, headers=headers) as response:
+        async with self.http.post(f"{self.product.url}{path}", json=body, headers=headers) as response:
             return response.status, await response.json()
 
 
 @asynccontextmanager
-async def browser_of(house: House, person: str | None = None) -> AsyncIterator[Browser]:
+async def browser_of(product: Product, person: str | None = None) -> AsyncIterator[Browser]:
     """A browser with a session, as that person (`web:ben`) or the first one."""
     jar = aiohttp.CookieJar(unsafe=True)  # cookies of IP addresses, as real browsers keep them
     async with aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(total=30)) as http:
-        browser = Browser(http, house)
+        browser = Browser(http, product)
         await browser.hello()
         if person is not None:
             status, _ = await browser.post("/api/session", {"person": person})

@@ -47,7 +47,7 @@ class Stream:
 @asynccontextmanager
 async def stream_of(browser: Browser, thread_id: str) -> AsyncIterator[Stream]:
     """Follow a thread; the stream is read from its very beginning."""
-    url = f"{browser.house.url}/api/events?thread={quote(thread_id, safe='')}"
+    url = f"{browser.product.url}/api/events?thread={quote(thread_id, safe='')}"
     async with browser.http.get(url, timeout=aiohttp.ClientTimeout(total=None)) as response:
         assert response.status == 200, await response.text()
         assert response.content_type == "text/event-stream"

@@ -8,7 +8,7 @@ import pytest
 from adapters.web.access import refuse_beyond_loopback, refuse_other_sites
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
-from tests.web.serving import Browser, House, browser_of, serve
+from tests.web.serving import Browser, Product, browser_of, serve
 
 SECRET = b"sixteen bytes or more"
 HERE = {"Host": "127.0.0.1:3978"}
@@ -74,51 +74,51 @@ def test_the_pages_own_origin_is_its_host_or_its_public_address() -> None:
     refuse_other_sites(config, {"Host": "inside:1", "Origin": "http://inside:1"})
 
 
-async def test_every_address_refuses_a_foreign_host(house: House, ana: Browser) -> None:
+async def test_every_address_refuses_a_foreign_host(product: Product, ana: Browser) -> None:
     for path in ("/", "/static/app.js", "/api/session", "/api/threads", "/api/events?thread=web%3Aone"):
         status, body = await ana.get(path, Host="evil.example")
         assert status == 403
         assert "WEB_PASSWORD" in body["error"]
     assert (await ana.post(*ACTION, Host="evil.example"))[0] == 403
-    assert house.services.messages == []
+    assert product.services.messages == []
 
 
-async def test_an_action_needs_the_sessions_own_token(house: House, ana: Browser, ben: Browser) -> None:
+async def test_an_action_needs_the_sessions_own_token(product: Product, ana: Browser, ben: Browser) -> None:
     for token in ("", "wrong", "ü", ben.token):
         status, body = await ana.post(*ACTION, **{"X-CSRF-Token": token})
         assert status == 403
         assert "reload" in body["error"]
-    assert house.services.messages == []
+    assert product.services.messages == []
     assert (await ana.post(*ACTION))[0] == 202
 
 
-async def test_an_action_from_another_sites_page_is_refused_even_with_the_token(house: House, ana: Browser) -> None:
+async def test_an_action_from_another_sites_page_is_refused_even_with_the_token(product: Product, ana: Browser) -> None:
     assert (await ana.post(*ACTION, Origin="http://127.0.0.1:1"))[0] == 403
     assert (await ana.post(*ACTION, Sec_Fetch_Site="same-site"))[0] == 403
-    assert house.services.messages == []
+    assert product.services.messages == []
 
 
-async def test_without_a_session_nothing_is_read_or_done(house: House) -> None:
+async def test_without_a_session_nothing_is_read_or_done(product: Product) -> None:
     async with aiohttp.ClientSession() as http:
-        stranger = Browser(http, house)
+        stranger = Browser(http, product)
         assert (await stranger.get("/api/threads"))[0] == 401
         assert (await stranger.get("/api/events?thread=web%3Aone"))[0] == 401
         assert (await stranger.post(*ACTION))[0] == 401
 
 
-async def test_a_forged_cookie_is_no_session(house: House, ana: Browser) -> None:
+async def test_a_forged_cookie_is_no_session(product: Product, ana: Browser) -> None:
     cookie = next(iter(ana.http.cookie_jar))
     payload, signature = cookie.value.split(".")
     forged = [f"{payload}.{'0' * 64}", f"{payload[:-4]}AAA=.{signature}", payload, ".", "ü.ü", f"{signature}.{payload}"]
     async with aiohttp.ClientSession() as http:
         for value in forged:
             headers = {"Cookie": f"{cookie.key}={value}"}
-            async with http.get(f"{house.url}/api/threads", headers=headers) as response:
+            async with http.get(f"{product.url}/api/threads", headers=headers) as response:
                 assert response.status == 401
 
 
-async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(house: House, ana: Browser) -> None:
-    async with ana.http.get(f"{house.url}/api/session") as response:
+async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(product: Product, ana: Browser) -> None:
+    async with ana.http.get(f"{product.url}/api/session") as response:
         cookie = response.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
@@ -127,18 +127,18 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(house: Hous
 
 async def test_behind_tls_the_cookie_is_secure() -> None:
     async with (
-        serve(password="open sesame", public_url="https://x.example") as house,
+        serve(password="open sesame", public_url="https://x.example") as product,
         aiohttp.ClientSession() as http,
-        http.get(f"{house.url}/api/session") as response,
+        http.get(f"{product.url}/api/session") as response,
     ):
         assert "Secure" in response.headers["Set-Cookie"]
         assert response.headers["Set-Cookie"].startswith("__Host-")
 
 
-async def test_every_answer_carries_the_security_headers(house: House, ana: Browser) -> None:
+async def test_every_answer_carries_the_security_headers(product: Product, ana: Browser) -> None:
     paths = ("/", "/static/app.js", "/static/nothing", "/api/session", "/api/threads", "/api/approvals/x/form")
     for path in paths:
-        async with ana.http.get(f"{house.url}{path}") as response:
+        async with ana.http.get(f"{product.url}{path}") as response:
             policy = response.headers["Content-Security-Policy"]
             assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
             assert "unsafe" not in policy
@@ -146,25 +146,25 @@ async def test_every_answer_carries_the_security_headers(house: House, ana: Brow
             assert response.headers["Referrer-Policy"] == "no-referrer"
 
 
-async def test_what_people_read_is_never_cached(house: House, ana: Browser) -> None:
-    async with ana.http.get(f"{house.url}/api/session") as response:
+async def test_what_people_read_is_never_cached(product: Product, ana: Browser) -> None:
+    async with ana.http.get(f"{product.url}/api/session") as response:
         assert response.headers["Cache-Control"] == "no-store"
 
 
 async def test_an_unexpected_failure_has_a_reference_and_tells_nothing_else(
-    house: House, ana: Browser, monkeypatch: pytest.MonkeyPatch
+    product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(message: object) -> bool:
         raise RuntimeError("the disk at /secret/path is full")
 
-    monkeypatch.setattr(house.services, "accept", broken)
+    monkeypatch.setattr(product.services, "accept", broken)
     status, body = await ana.post(*ACTION)
     assert status == 500
     assert "reference" in body["error"]
     assert "secret" not in body["error"]
 
 
-async def test_two_houses_on_one_machine_do_not_share_sessions() -> None:
+async def test_two_products_on_one_machine_do_not_share_sessions() -> None:
     async with serve() as one, serve() as other, browser_of(one) as browser:
         stranger = Browser(browser.http, other)
         assert (await stranger.get("/api/threads"))[0] == 401

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from adapters.web.render import connections_json
 from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, SignInView
-from tests.web.serving import Browser, House, browser_of
+from tests.web.serving import Browser, Product, browser_of
 from tests.web.stand_in_services import NOW
 from tests.web.streaming import stream_of
 
@@ -17,69 +17,69 @@ CODE = "K7QM-3DZP"
 GITHUB = ConnectionView("c/1", "GitHub", "ana-gh", ("repo", "read:user"), NOW, None)
 
 
-async def waits_for_a_code(house: House) -> None:
-    house.services.code = CODE
+async def waits_for_a_code(product: Product) -> None:
+    product.services.code = CODE
     view = SignInView("s", "open", "github", "127.0.0.1", "", "Ana", "web:ana", service="GitHub", code_wanted=True)
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
 
 
 async def disconnect(browser: Browser, connection_id: str) -> int:
-    url = f"{browser.house.url}/api/connections/{quote(connection_id, safe='')}"
+    url = f"{browser.product.url}/api/connections/{quote(connection_id, safe='')}"
     async with browser.http.delete(url, headers={"X-CSRF-Token": browser.token}) as response:
         return response.status
 
 
-async def test_a_code_is_entered_by_its_form(house: House, ana: Browser) -> None:
-    await waits_for_a_code(house)
+async def test_a_code_is_entered_by_its_form(product: Product, ana: Browser) -> None:
+    await waits_for_a_code(product)
     status, body = await ana.post("/api/sign-ins/s/code", {"id": "k", "code": CODE})
     assert (status, body["kind"]) == (200, "settled")
-    [entry] = house.services.clicks
+    [entry] = product.services.clicks
     assert isinstance(entry, CodeEntry)
     assert (entry.key, entry.person.person_id, entry.code, entry.sign_in_id) == ("web:k:web:ana", "web:ana", CODE, "s")
 
 
-async def test_a_wrong_code_is_422_and_says_how_many_tries_are_left(house: House, ana: Browser) -> None:
-    await waits_for_a_code(house)
+async def test_a_wrong_code_is_422_and_says_how_many_tries_are_left(product: Product, ana: Browser) -> None:
+    await waits_for_a_code(product)
     status, body = await ana.post("/api/sign-ins/s/code", {"id": "k", "code": "AAAA-AAAA"})
     assert (status, list(body["errors"])) == (422, ["code"])
 
 
-async def test_a_code_that_the_services_take_is_shown_to_nobody(house: House, ana: Browser, ben: Browser) -> None:
-    house.services.code = CODE
+async def test_a_code_that_the_services_take_is_shown_to_nobody(product: Product, ana: Browser, ben: Browser) -> None:
+    product.services.code = CODE
     async with stream_of(ben, THREAD) as stream:
         await stream.until("thread")
         status, body = await ana.post(MESSAGES, {"id": "m-1", "text": f" {CODE.lower()} "})
         assert (status, body) == (202, {"accepted": True, "taken": True})
         await ana.post(MESSAGES, {"id": "m-2", "text": "afterwards"})
         assert (await stream.until("message"))["text"] == "afterwards", "the first message that anybody sees"
-    assert [message.text for message in house.services.messages] == ["afterwards"]
+    assert [message.text for message in product.services.messages] == ["afterwards"]
 
 
-async def test_words_that_only_look_like_a_code_are_a_message_like_others(house: House, ana: Browser) -> None:
+async def test_words_that_only_look_like_a_code_are_a_message_like_others(product: Product, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await stream.until("thread")
         assert await ana.post(MESSAGES, {"id": "m-1", "text": CODE}) == (202, {"accepted": True})
         assert (await stream.until("message"))["text"] == CODE
 
 
-async def test_everybody_sees_and_ends_only_their_own_connections(house: House, ana: Browser, ben: Browser) -> None:
-    house.services.accounts["c/1"] = ("web:ana", GITHUB)
+async def test_everybody_sees_and_ends_only_their_own_connections(product: Product, ana: Browser, ben: Browser) -> None:
+    product.services.accounts["c/1"] = ("web:ana", GITHUB)
     _, mine = await ana.get("/api/connections")
     assert [(c["service"], c["account"], c["scopes"], c["working"]) for c in mine["connections"]] == [
         ("GitHub", "ana-gh", ["repo", "read:user"], True)
     ]
     assert await ben.get("/api/connections") == (200, {"connections": []})
     assert await disconnect(ben, "c/1") == 404
-    assert "c/1" in house.services.accounts
+    assert "c/1" in product.services.accounts
     assert await disconnect(ana, "c/1") == 200
-    assert house.services.accounts == {}
+    assert product.services.accounts == {}
 
 
-async def test_disconnecting_needs_the_pages_own_token(house: House, ana: Browser) -> None:
-    house.services.accounts["c/1"] = ("web:ana", GITHUB)
+async def test_disconnecting_needs_the_pages_own_token(product: Product, ana: Browser) -> None:
+    product.services.accounts["c/1"] = ("web:ana", GITHUB)
     ana.token = "of another page"
     assert await disconnect(ana, "c/1") == 403
-    assert "c/1" in house.services.accounts
+    assert "c/1" in product.services.accounts
 
 
 async def test_what_a_service_calls_an_account_shows_what_cannot_be_seen() -> None:
@@ -87,21 +87,21 @@ async def test_what_a_service_calls_an_account_shows_what_cannot_be_seen() -> No
     assert not {"\u202e", "\u200b"} & set(json.dumps(shown, ensure_ascii=False))
 
 
-async def test_a_tools_question_is_declined_or_cancelled(house: House, ana: Browser) -> None:
+async def test_a_tools_question_is_declined_or_cancelled(product: Product, ana: Browser) -> None:
     for action in ("decline", "cancel"):
         view = ClarificationView(action, "open", "Which?", "", (), "Ana", "web:ana", server="shop")
-        await house.services.post(THREAD, view)
+        await product.services.post(THREAD, view)
         status, _ = await ana.post(f"/api/clarifications/{action}/dismissal", {"id": action, "action": action})
         assert status == 200
-    assert [(c.clarification_id, c.action) for c in house.services.clicks if isinstance(c, Dismissal)] == [
+    assert [(c.clarification_id, c.action) for c in product.services.clicks if isinstance(c, Dismissal)] == [
         ("decline", "decline"),
         ("cancel", "cancel"),
     ]
     assert (await ana.post("/api/clarifications/decline/dismissal", {"id": "k", "action": "accept"}))[0] == 400
 
 
-async def test_whoever_is_not_signed_in_sees_no_accounts(house: House) -> None:
-    async with browser_of(house) as browser:
+async def test_whoever_is_not_signed_in_sees_no_accounts(product: Product) -> None:
+    async with browser_of(product) as browser:
         browser.http.cookie_jar.clear()
         assert (await browser.get("/api/connections"))[0] == 401
         assert (await browser.get("/api/sign-ins/s/link"))[0] == 401

@@ -16,7 +16,7 @@ from bot.domain import (
     OutcomeView,
     SignInView,
 )
-from tests.web.serving import Browser, House, browser_of
+from tests.web.serving import Browser, Product, browser_of
 from tests.web.stand_in_services import EVENT_FIELDS, NOW, an_approval
 from tests.web.streaming import stream_of
 
@@ -24,10 +24,10 @@ THREAD = "web:one"
 MESSAGES = f"/api/threads/{quote(THREAD, safe='')}/messages"
 
 
-async def test_a_message_is_accepted_with_its_place_and_author(house: House, ana: Browser) -> None:
+async def test_a_message_is_accepted_with_its_place_and_author(product: Product, ana: Browser) -> None:
     status, body = await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
     assert (status, body) == (202, {"accepted": True})
-    [message] = house.services.messages
+    [message] = product.services.messages
     assert message.key == "web:one:m-1"
     assert (message.place.platform, message.place.key, message.place.direct) == ("web", THREAD, True)
     assert message.place.address == {"thread": THREAD}
@@ -35,35 +35,35 @@ async def test_a_message_is_accepted_with_its_place_and_author(house: House, ana
     assert message.text == "Hello"
 
 
-async def test_the_same_message_sent_twice_is_accepted_once(house: House, ana: Browser) -> None:
+async def test_the_same_message_sent_twice_is_accepted_once(product: Product, ana: Browser) -> None:
     await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
     status, body = await ana.post(MESSAGES, {"id": "m-1", "text": "Hello"})
     assert (status, body) == (202, {"accepted": False})
-    assert len(house.services.messages) == 1
+    assert len(product.services.messages) == 1
 
 
-async def test_the_browsers_time_zone_is_the_authors(house: House, ana: Browser) -> None:
+async def test_the_browsers_time_zone_is_the_authors(product: Product, ana: Browser) -> None:
     await ana.post(MESSAGES, {"id": "m-1", "text": "Tomorrow at 9am"}, **{"X-Time-Zone": "Europe/Berlin"})
     await ana.post(MESSAGES, {"id": "m-2", "text": "Tomorrow at 9am"}, **{"X-Time-Zone": "../../etc/passwd"})
-    assert [message.author.time_zone for message in house.services.messages] == ["Europe/Berlin", "UTC"]
+    assert [message.author.time_zone for message in product.services.messages] == ["Europe/Berlin", "UTC"]
 
 
-async def test_a_click_decides_as_the_person_of_the_browser(house: House, ben: Browser) -> None:
-    await house.services.post(THREAD, an_approval("call/1.1"))
+async def test_a_click_decides_as_the_person_of_the_browser(product: Product, ben: Browser) -> None:
+    await product.services.post(THREAD, an_approval("call/1.1"))
     body = {"id": "c-1", "approvals": ["call/1.1"], "verb": "reject", "reason": "should be 10am"}
     status, answer = await ben.post("/api/approvals/decisions", body)
     assert status == 200
     assert answer == {"results": {"call/1.1": {"kind": "settled", "text": "Rejected.", "final": True}}}
-    [decision] = house.services.clicks
+    [decision] = product.services.clicks
     assert isinstance(decision, Decision)
     assert decision.key == "web:c-1:web:ben"
     assert (decision.person.name, decision.verb, decision.reason) == ("Ben", "reject", "should be 10am")
 
 
-async def test_approve_all_answers_for_each_approval(house: House, ana: Browser) -> None:
+async def test_approve_all_answers_for_each_approval(product: Product, ana: Browser) -> None:
     for approval_id in ("a", "b"):
-        await house.services.post(THREAD, an_approval(approval_id))
-    house.services.refusals["b"] = "web:ana"
+        await product.services.post(THREAD, an_approval(approval_id))
+    product.services.refusals["b"] = "web:ana"
     click = {"id": "c-1", "approvals": ["a", "b", "nothing"], "verb": "approve"}
     status, answer = await ana.post("/api/approvals/decisions", click)
     assert status == 200
@@ -74,36 +74,36 @@ async def test_approve_all_answers_for_each_approval(house: House, ana: Browser)
     }
 
 
-async def test_a_late_click_is_told_who_was_earlier(house: House, ana: Browser, ben: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_a_late_click_is_told_who_was_earlier(product: Product, ana: Browser, ben: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await ana.post("/api/approvals/decisions", {"id": "c-1", "approvals": ["a"], "verb": "approve"})
     status, answer = await ben.post("/api/approvals/decisions", {"id": "c-2", "approvals": ["a"], "verb": "reject"})
     assert (status, answer["error"]) == (409, "Ana was earlier.")
     assert answer["results"]["a"] == {"kind": "already_settled", "text": "Ana was earlier."}
 
 
-async def test_a_click_that_settles_nothing_says_so_by_its_status(house: House, ana: Browser) -> None:
+async def test_a_click_that_settles_nothing_says_so_by_its_status(product: Product, ana: Browser) -> None:
     """Rules 5 and 10."""
     for approval_id in ("a", "b"):
-        await house.services.post(THREAD, an_approval(approval_id))
-        house.services.refusals[approval_id] = "web:ana"
+        await product.services.post(THREAD, an_approval(approval_id))
+        product.services.refusals[approval_id] = "web:ana"
     for approvals in (["a"], ["a", "b"]):
         click = {"id": "c-1", "approvals": approvals, "verb": "approve"}
         status, answer = await ana.post("/api/approvals/decisions", click)
         assert (status, answer["kind"], set(answer["results"])) == (403, "refused", set(approvals))
 
 
-async def test_a_reason_that_nobody_would_keep_is_refused(house: House, ana: Browser) -> None:
+async def test_a_reason_that_nobody_would_keep_is_refused(product: Product, ana: Browser) -> None:
     """Rule 10: it changes nothing rather than being dropped."""
-    await house.services.post(THREAD, an_approval("a"))
+    await product.services.post(THREAD, an_approval("a"))
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "reason": "but only this once"}
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert not house.services.clicks
+    assert not product.services.clicks
 
 
-async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(house: House, ana: Browser) -> None:
+async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(product: Product, ana: Browser) -> None:
     """Rule 8."""
-    await house.services.post(THREAD, an_approval("a", arguments={"notes": "x" * 30_000}))
+    await product.services.post(THREAD, an_approval("a", arguments={"notes": "x" * 30_000}))
     status, page = await ana.get("/api/approvals/a/arguments?page=9")
     assert (status, page["page"], page["pages"]) == (200, page["pages"] - 1, page["pages"])
     assert (await ana.get("/api/approvals/a/arguments?page=x"))[0] == 400
@@ -111,14 +111,14 @@ async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(house: Hou
 
 
 async def test_so_are_those_of_a_broken_attempt_and_of_a_grant_of_ones_own(
-    house: House, ana: Browser, ben: Browser
+    product: Product, ana: Browser, ben: Browser
 ) -> None:
     """Rules 8 and 11: what somebody always allows is nobody else's business."""
     long = {"notes": "x" * 30_000}
-    await house.services.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
+    await product.services.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
     secret = OutcomeView("o:2.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana")
-    await house.services.post(THREAD, secret, only_for="web:ana")
-    house.services.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", long, 0.0))
+    await product.services.post(THREAD, secret, only_for="web:ana")
+    product.services.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", long, 0.0))
     paths = {path: f"/api/{path}/arguments?page=1" for path in ("outcomes/o:1.0%2F1", "outcomes/o:2.0%2F1", "grants/g")}
     for path in paths.values():
         status, page = await ana.get(path)
@@ -128,28 +128,30 @@ async def test_so_are_those_of_a_broken_attempt_and_of_a_grant_of_ones_own(
     assert (await ana.get("/api/grants/g/arguments?page=x"))[0] == 400
 
 
-async def test_of_a_grant_that_is_too_long_for_the_list_all_can_be_shown(house: House, ana: Browser) -> None:
+async def test_of_a_grant_that_is_too_long_for_the_list_all_can_be_shown(product: Product, ana: Browser) -> None:
     """Rule 8: it is not said to have no arguments."""
-    house.services.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", {}, 0.0, unread=30_012))
+    product.services.given["g"] = ("web:ana", GrantView("g", "calendar", "create_event", {}, 0.0, unread=30_012))
     _, body = await ana.get("/api/grants")
     (line,) = body["grants"][0]["arguments"]
     assert (line["value"], line["hidden"], body["grants"][0]["unseen"]) == (None, 30_012, "")
 
 
-async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a"))
-    house.services.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}
+async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mistakes(
+    product: Product, ana: Browser
+) -> None:
+    await product.services.post(THREAD, an_approval("a"))
+    product.services.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "values": {"name": "Standup"}}
     _, answer = await ana.post("/api/approvals/decisions", click)
     assert answer["results"]["a"]["kind"] == "invalid"
     assert answer["results"]["a"]["errors"]["start"] == "This is no date."
-    [decision] = house.services.clicks
+    [decision] = product.services.clicks
     assert isinstance(decision, Decision)
     assert decision.arguments == {"name": "Standup"}
 
 
-async def test_a_form_opens_with_the_calls_arguments(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, an_approval("call/1.1", arguments={"name": "safe\u202egnp.exe"}))
+async def test_a_form_opens_with_the_calls_arguments(product: Product, ana: Browser) -> None:
+    await product.services.post(THREAD, an_approval("call/1.1", arguments={"name": "safe\u202egnp.exe"}))
     status, form = await ana.get(f"/api/approvals/{quote('call/1.1', safe='')}/form")
     assert status == 200
     assert form["values"] == {"name": "safe\u202egnp.exe"}, "values come back, so they are not changed"
@@ -157,19 +159,19 @@ async def test_a_form_opens_with_the_calls_arguments(house: House, ana: Browser)
     assert [field["type"] for field in form["fields"]] == [field.type.value for field in EVENT_FIELDS]
 
 
-async def test_a_clarification_is_answered(house: House, ana: Browser) -> None:
-    await house.services.post(
+async def test_a_clarification_is_answered(product: Product, ana: Browser) -> None:
+    await product.services.post(
         THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana")
     )
     status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {"name": "The first"}})
     assert (status, body["kind"]) == (200, "settled")
 
 
-async def test_a_mistake_in_an_answer_is_422_and_names_the_field(house: House, ana: Browser) -> None:
-    await house.services.post(
+async def test_a_mistake_in_an_answer_is_422_and_names_the_field(product: Product, ana: Browser) -> None:
+    await product.services.post(
         THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana")
     )
-    house.services.form_errors = {"name": "This is needed."}
+    product.services.form_errors = {"name": "This is needed."}
     status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {}})
     assert status == 422
     assert body["errors"] == {"name": "This is needed."}
@@ -178,20 +180,20 @@ async def test_a_mistake_in_an_answer_is_422_and_names_the_field(house: House, a
 
 @pytest.mark.parametrize("outcome_id", ["plain", "web:one:m-1.2.0:1", "a/b%2Fc d"])
 async def test_the_outcome_of_a_broken_attempt_is_settled_whatever_its_id(
-    house: House, ana: Browser, outcome_id: str
+    product: Product, ana: Browser, outcome_id: str
 ) -> None:
     view = OutcomeView(outcome_id, "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
     status, _ = await ana.post(f"/api/outcomes/{quote(outcome_id, safe='')}", {"id": "k", "choice": "skip"})
     assert status == 200
-    [choice] = house.services.clicks
+    [choice] = product.services.clicks
     assert isinstance(choice, OutcomeChoice)
     assert (choice.outcome_id, choice.choice) == (outcome_id, "skip")
 
 
-async def test_a_sign_in_link_is_for_its_owner_alone(house: House, ana: Browser, ben: Browser) -> None:
-    house.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=secret")
-    await house.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
+async def test_a_sign_in_link_is_for_its_owner_alone(product: Product, ana: Browser, ben: Browser) -> None:
+    product.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=secret")
+    await product.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     assert await ana.get("/api/sign-ins/s/link") == (
         200,
         {"url": "https://accounts.example.com/authorize?state=secret", "message": ""},
@@ -202,27 +204,27 @@ async def test_a_sign_in_link_is_for_its_owner_alone(house: House, ana: Browser,
     assert (await ana.post("/api/sign-ins/s", {"id": "k", "done": True}))[0] == 200
 
 
-async def test_stop_reaches_the_services(house: House, ana: Browser) -> None:
+async def test_stop_reaches_the_services(product: Product, ana: Browser) -> None:
     status, body = await ana.post("/api/threads/web%3Aone/stop", {"id": "k"})
     assert (status, body["text"]) == (200, "Stopped.")
-    assert house.services.stopped == [(THREAD, "web:ana")]
+    assert product.services.stopped == [(THREAD, "web:ana")]
 
 
-async def test_threads_are_listed(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_threads_are_listed(product: Product, ana: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     status, body = await ana.get("/api/threads")
     assert status == 200
     assert body["threads"] == [{"thread_id": THREAD, "title": "A conversation", "updated_at": NOW, "waiting": 1}]
 
 
-async def test_other_platforms_threads_cannot_be_reached_from_the_page(house: House, ana: Browser) -> None:
+async def test_other_platforms_threads_cannot_be_reached_from_the_page(product: Product, ana: Browser) -> None:
     for thread_id in ("slack:T1:C1:1.2", "teams:t:c", "web:", "web:a/b", "web:" + "x" * 200):
         path = quote(thread_id, safe="")
         assert (await ana.get(f"/api/events?thread={path}"))[0] == 404
         assert (await ana.post(f"/api/threads/{path}/messages", {"id": "k", "text": "x"}))[0] == 404
         assert (await ana.post(f"/api/threads/{path}/stop", {"id": "k"}))[0] == 404
-    assert house.services.messages == []
-    assert house.services.stopped == []
+    assert product.services.messages == []
+    assert product.services.stopped == []
 
 
 async def test_what_does_not_exist_is_404(ana: Browser) -> None:
@@ -233,8 +235,8 @@ async def test_what_does_not_exist_is_404(ana: Browser) -> None:
     assert (await ana.post("/api/clarifications/nothing/answer", {"id": "k", "values": {}}))[0] == 404
 
 
-async def test_a_person_may_be_chosen_and_stays_chosen(house: House) -> None:
-    async with browser_of(house) as browser:
+async def test_a_person_may_be_chosen_and_stays_chosen(product: Product) -> None:
+    async with browser_of(product) as browser:
         assert (await browser.hello())["me"] == {"person_id": "web:ana", "name": "Ana"}
         await browser.post("/api/session", {"person": "web:chloe"})
         session = await browser.hello()
@@ -246,12 +248,12 @@ async def test_a_person_may_be_chosen_and_stays_chosen(house: House) -> None:
 
 @pytest.mark.parametrize(("choice", "seconds"), [("1 h", 3_600.0), ("8 h", 28_800.0), ("7 days", 604_800.0)])
 async def test_always_allowing_approves_and_says_for_how_long(
-    house: House, ana: Browser, choice: str, seconds: float
+    product: Product, ana: Browser, choice: str, seconds: float
 ) -> None:
-    await house.services.post(THREAD, an_approval("a", always_offered=True))
+    await product.services.post(THREAD, an_approval("a", always_offered=True))
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": choice}
     assert (await ana.post("/api/approvals/decisions", click))[0] == 200
-    [decision] = house.services.clicks
+    [decision] = product.services.clicks
     assert isinstance(decision, Decision)
     assert decision.always_for == seconds
 
@@ -259,66 +261,66 @@ async def test_always_allowing_approves_and_says_for_how_long(
 @pytest.mark.parametrize(
     "change", [{"always_for": "for ever"}, {"always_for": 3600}, {"verb": "reject"}, {"approvals": ["a", "b"]}]
 )
-async def test_nothing_else_is_always_allowed(house: House, ana: Browser, change: dict[str, object]) -> None:
+async def test_nothing_else_is_always_allowed(product: Product, ana: Browser, change: dict[str, object]) -> None:
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": "1 h"} | change
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert house.services.clicks == []
+    assert product.services.clicks == []
 
 
-async def test_somebody_else_is_asked_who_may(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a/1"))
+async def test_somebody_else_is_asked_who_may(product: Product, ana: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a/1"))
     address = f"/api/approvals/{quote('a/1', safe='')}/handover"
     assert (await ana.post(address, {"id": "c-1", "to": "web:ben"}))[0] == 200
-    [handover] = house.services.clicks
+    [handover] = product.services.clicks
     assert isinstance(handover, Handover)
     assert (handover.person.person_id, handover.approval_id, handover.to) == ("web:ana", "a/1", "web:ben")
-    house.services.refusals["a/1"] = "web:ben"
+    product.services.refusals["a/1"] = "web:ben"
     status, body = await ana.post(address, {"id": "c-2", "to": "web:ben"})
     assert (status, body["error"]) == (403, "They may not decide this.")
 
 
-async def test_the_requester_withdraws_and_nobody_else_can(house: House, ana: Browser, ben: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
+async def test_the_requester_withdraws_and_nobody_else_can(product: Product, ana: Browser, ben: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
     assert (await ben.post("/api/approvals/a/withdrawal", {"id": "c-1"}))[0] == 403
     assert (await ana.post("/api/approvals/a/withdrawal", {"id": "c-2"}))[0] == 200
-    post = house.services.find(ApprovalView, "approval_id", "a")
+    post = product.services.find(ApprovalView, "approval_id", "a")
     assert post is not None
     assert isinstance(post.content, ApprovalView)
     assert post.content.status == "withdrawn"
 
 
-async def test_ones_own_grants_are_listed(house: House, ana: Browser, ben: Browser) -> None:
-    house.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+async def test_ones_own_grants_are_listed(product: Product, ana: Browser, ben: Browser) -> None:
+    product.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
     _, body = await ana.get("/api/grants")
     [grant] = body["grants"]
     assert (grant["id"], grant["server"], grant["tool"], grant["until"]) == ("g1", "calendar", "create_event", NOW)
     assert (await ben.get("/api/grants"))[1] == {"grants": []}
 
 
-async def test_whoever_is_asked_is_told_beside_any_conversation(house: House, ana: Browser, ben: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a/1", handed_to=("web:ben",)))
+async def test_whoever_is_asked_is_told_beside_any_conversation(product: Product, ana: Browser, ben: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a/1", handed_to=("web:ben",)))
     for browser, expected in ((ben, [THREAD]), (ana, [])):
         async with stream_of(browser, "web:another") as events:
             asked = (await events.until("threads"))["asked"]
             assert [each["thread_id"] for each in asked] == expected
 
 
-async def test_whoever_is_asked_has_the_name_of_the_page(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, an_approval("a/1"))
+async def test_whoever_is_asked_has_the_name_of_the_page(product: Product, ana: Browser) -> None:
+    await product.services.post(THREAD, an_approval("a/1"))
     await ana.post(f"/api/approvals/{quote('a/1', safe='')}/handover", {"id": "c-1", "to": "web:ben"})
-    [handover] = house.services.clicks
+    [handover] = product.services.clicks
     assert isinstance(handover, Handover)
     assert handover.name == "Ben"
 
 
 async def test_what_is_hidden_is_in_the_answer_to_whoever_may_decide_alone(
-    house: House, ana: Browser, ben: Browser
+    product: Product, ana: Browser, ben: Browser
 ) -> None:
     """Rule 12, on the page: a private answer, judged by the services at that moment (rule 6)."""
     mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
-    house.services.hidden = {mask: token}
-    house.services.refusals["call-1.1"] = "web:ben"
-    await house.services.post(THREAD, an_approval("call-1.1", masks=1, fingerprint="#3fa9c2d1e0b4"))
+    product.services.hidden = {mask: token}
+    product.services.refusals["call-1.1"] = "web:ben"
+    await product.services.post(THREAD, an_approval("call-1.1", masks=1, fingerprint="#3fa9c2d1e0b4"))
     status, body = await ben.post("/api/approvals/call-1.1/look", {"id": "l-1"})
     assert status == 403
     assert token not in str(body)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.web.bodies import MAX_BODY, MAX_TEXT
 from tests.support.examples import examples
-from tests.web.serving import Browser, House, browser_of, serve
+from tests.web.serving import Browser, Product, browser_of, serve
 
 MESSAGES = "/api/threads/web%3Aone/messages"
 ACTIONS = (
@@ -29,7 +29,7 @@ ACTIONS = (
 
 async def send(browser: Browser, path: str, body: bytes, content_type: str = "application/json") -> tuple[int, str]:
     headers = {"X-CSRF-Token": browser.token, "Content-Type": content_type}
-    async with browser.http.post(f"{browser.house.url}{path}", data=body, headers=headers) as response:
+    async with browser.http.post(f"{browser.product.url}{path}", data=body, headers=headers) as response:
         return response.status, (await response.json())["error"] if response.status >= 400 else ""
 
 
@@ -57,38 +57,38 @@ async def send(browser: Browser, path: str, body: bytes, content_type: str = "ap
     ],
 )
 async def test_a_bad_message_is_refused_with_a_reason(
-    house: House, ana: Browser, body: bytes, status: int, sentence: str
+    product: Product, ana: Browser, body: bytes, status: int, sentence: str
 ) -> None:
     answer, error = await send(ana, MESSAGES, body)
     assert answer == status
     assert sentence in error
-    assert house.services.messages == []
+    assert product.services.messages == []
 
 
-async def test_the_longest_message_is_taken(house: House, ana: Browser) -> None:
+async def test_the_longest_message_is_taken(product: Product, ana: Browser) -> None:
     status, _ = await send(ana, MESSAGES, json.dumps({"id": "m", "text": "\U0001f600" * MAX_TEXT}).encode())
     assert status == 202
 
 
-async def test_only_json_is_taken(house: House, ana: Browser) -> None:
+async def test_only_json_is_taken(product: Product, ana: Browser) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
         status, error = await send(ana, MESSAGES, b'{"id": "m", "text": "x"}', content_type)
         assert status == 400
         assert "application/json" in error
-    assert house.services.messages == []
+    assert product.services.messages == []
 
 
-async def test_a_body_that_says_no_length_is_bounded_too(house: House, ana: Browser) -> None:
+async def test_a_body_that_says_no_length_is_bounded_too(product: Product, ana: Browser) -> None:
     async def endless() -> object:
         for _ in range(100):
             yield b" " * 10_000
 
     headers = {"X-CSRF-Token": ana.token, "Content-Type": "application/json"}
-    async with ana.http.post(f"{house.url}{MESSAGES}", data=endless(), headers=headers) as response:
+    async with ana.http.post(f"{product.url}{MESSAGES}", data=endless(), headers=headers) as response:
         assert response.status == 413
 
 
-async def test_a_form_that_nests_too_deep_is_refused(house: House, ana: Browser) -> None:
+async def test_a_form_that_nests_too_deep_is_refused(product: Product, ana: Browser) -> None:
     nested = b'{"a":' * 40 + b"1" + b"}" * 40
     status, error = await send(ana, "/api/clarifications/c/answer", b'{"id": "k", "values": %s}' % nested)
     assert status == 400
@@ -107,9 +107,9 @@ async def test_a_form_that_nests_too_deep_is_refused(house: House, ana: Browser)
         {"id": "k", "approvals": "a", "verb": "approve"},
     ],
 )
-async def test_a_click_that_makes_no_sense_is_refused(house: House, ana: Browser, click: dict[str, object]) -> None:
+async def test_a_click_that_makes_no_sense_is_refused(product: Product, ana: Browser, click: dict[str, object]) -> None:
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert house.services.clicks == []
+    assert product.services.clicks == []
 
 
 async def test_an_unreasonable_id_in_a_path_is_404(ana: Browser) -> None:
@@ -144,7 +144,7 @@ bodies = st.binary(max_size=60) | (near_misses | json_values).map(lambda value: 
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), bodies), min_size=15, max_size=25))
 def test_no_payload_makes_a_500(requests: list[tuple[str, bytes]]) -> None:
     async def send_all() -> list[int]:
-        async with serve() as house, browser_of(house) as browser:
+        async with serve() as product, browser_of(product) as browser:
             return [(await send(browser, path, body))[0] for path, body in requests]
 
     assert all(status < 500 for status in asyncio.run(send_all()))

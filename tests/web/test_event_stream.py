@@ -11,7 +11,7 @@ import pytest
 
 from adapters.web import events
 from bot.domain import ApprovalView, Notice, Person, Place, Post
-from tests.web.serving import Browser, House
+from tests.web.serving import Browser, Product
 from tests.web.stand_in_services import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of
 
@@ -20,9 +20,11 @@ PLACE = Place("web", THREAD)
 MESSAGES = "/api/threads/web%3Aone/messages"
 
 
-async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thread(house: House, ben: Browser) -> None:
+async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thread(
+    product: Product, ben: Browser
+) -> None:
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
-    await house.services.post(THREAD, said("Hi Ben"))
+    await product.services.post(THREAD, said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
         assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}})
         name, threads = await stream.next() or ("", {})
@@ -42,10 +44,10 @@ async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> No
         assert (await snapshot(stream))["entries"] == []
 
 
-async def test_a_post_and_what_becomes_of_it_arrive_live(house: House, ana: Browser) -> None:
+async def test_a_post_and_what_becomes_of_it_arrive_live(product: Product, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        post = await house.services.post(THREAD, an_approval("a"))
+        post = await product.services.post(THREAD, an_approval("a"))
         first = await stream.until("post")
         assert (first["id"], first["revision"], first["content"]["status"]) == (post.post_id, 1, "pending")
         await ana.post("/api/approvals/decisions", {"id": "c", "approvals": ["a"], "verb": "approve"})
@@ -54,7 +56,7 @@ async def test_a_post_and_what_becomes_of_it_arrive_live(house: House, ana: Brow
 
 
 async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_others(
-    house: House, ana: Browser, ben: Browser
+    product: Product, ana: Browser, ben: Browser
 ) -> None:
     async with stream_of(ben, THREAD) as same, stream_of(ben, "web:two") as other:
         await snapshot(same)
@@ -62,7 +64,7 @@ async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_other
         await ana.post(MESSAGES, {"id": "m", "text": "Hello"})
         message = await same.until("message")
         assert (message["id"], message["author"], message["text"]) == ("web:one:m", "Ana", "Hello")
-        await house.services.post("web:two", said("end"))
+        await product.services.post("web:two", said("end"))
         seen: list[str] = []
         while not seen or seen[-1] != "post":
             event = await other.next()
@@ -71,29 +73,29 @@ async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_other
         assert "message" not in seen
 
 
-async def test_what_only_one_person_may_see_reaches_nobody_else(house: House, ana: Browser, ben: Browser) -> None:
+async def test_what_only_one_person_may_see_reaches_nobody_else(product: Product, ana: Browser, ben: Browser) -> None:
     async with stream_of(ana, THREAD) as to_ana, stream_of(ben, THREAD) as to_ben:
         await snapshot(to_ana)
         await snapshot(to_ben)
-        await house.services.post(THREAD, Notice("For Ana's eyes only"), only_for="web:ana")
-        await house.services.post(THREAD, Notice("For everybody"))
+        await product.services.post(THREAD, Notice("For Ana's eyes only"), only_for="web:ana")
+        await product.services.post(THREAD, Notice("For everybody"))
         assert (await to_ana.until("post"))["content"]["text"] == "For Ana's eyes only"
         assert (await to_ben.until("post"))["content"]["text"] == "For everybody"
     async with stream_of(ben, THREAD) as again:
         assert "Ana's eyes" not in str(await snapshot(again))
 
 
-async def test_connecting_again_sends_the_same_snapshot_again(house: House, ana: Browser) -> None:
-    await house.services.post(THREAD, said("One"))
-    await house.services.post(THREAD, an_approval("a"))
+async def test_connecting_again_sends_the_same_snapshot_again(product: Product, ana: Browser) -> None:
+    await product.services.post(THREAD, said("One"))
+    await product.services.post(THREAD, an_approval("a"))
     async with stream_of(ana, THREAD) as stream:
         first = await snapshot(stream)
     async with stream_of(ana, THREAD) as stream:
         assert await snapshot(stream) == first
 
 
-async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(house: House, ana: Browser) -> None:
-    live = house.sender.live(THREAD, PLACE, "web:ana")
+async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(product: Product, ana: Browser) -> None:
+    live = product.sender.live(THREAD, PLACE, "web:ana")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         live.status("Looking at your calendar…")
@@ -109,56 +111,56 @@ async def test_text_and_status_arrive_live_and_a_late_page_gets_the_beginning(ho
         }
 
 
-async def test_a_finished_answer_names_the_draft_that_it_replaces(house: House, ana: Browser) -> None:
-    live = house.sender.live(THREAD, PLACE, "web:ana")
+async def test_a_finished_answer_names_the_draft_that_it_replaces(product: Product, ana: Browser) -> None:
+    live = product.sender.live(THREAD, PLACE, "web:ana")
     live.text("m1", "The first answer.")
     live.text("m2", "The second")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        await house.services.post(THREAD, said("The first answer."))
+        await product.services.post(THREAD, said("The first answer."))
         assert (await stream.until("post"))["ends_draft"] == "m1"
 
 
-async def test_the_list_of_threads_follows(house: House, ana: Browser) -> None:
+async def test_the_list_of_threads_follows(product: Product, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        post = await house.services.post("web:other", an_approval("a"))
+        post = await product.services.post("web:other", an_approval("a"))
         changed = await stream.until("threads", lambda data: bool(data["threads"]))
         assert changed["threads"][0]["waiting"] == 1
         view = post.content
         assert isinstance(view, ApprovalView)
-        await house.services.change(post, replace(view, status="expired"))
+        await product.services.change(post, replace(view, status="expired"))
         await stream.until("threads", lambda data: data["threads"][0]["waiting"] == 0)
 
 
 async def test_many_changes_do_not_read_the_list_of_threads_as_often(
-    house: House, ana: Browser, monkeypatch: pytest.MonkeyPatch
+    product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    threads = house.services.threads
+    threads = product.services.threads
 
     async def counted(platform: str, limit: int = 100) -> object:
         nonlocal reads
         reads += 1
         return await threads(platform, limit)
 
-    monkeypatch.setattr(house.services, "threads", counted)
+    monkeypatch.setattr(product.services, "threads", counted)
     began = monotonic()
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         for number in range(200):
-            await house.services.post("web:other", said(str(number)))
+            await product.services.post("web:other", said(str(number)))
             await asyncio.sleep(0)  # lets the stream notice each
         await stream.until("threads")
         assert reads <= 2 + (monotonic() - began) / events.THREADS_EVERY_SECONDS
 
 
 async def test_a_change_is_read_once_for_all_pages_of_a_person(
-    house: House, ana: Browser, ben: Browser, monkeypatch: pytest.MonkeyPatch
+    product: Product, ana: Browser, ben: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 13: two hundred open pages that all read at once held everybody up for 0.3 s."""
     read: list[str] = []
-    asked = house.services.asked
+    asked = product.services.asked
 
     async def counted(person: Person) -> tuple[Post, ...]:
         read.append(person.person_id)
@@ -168,7 +170,7 @@ async def test_a_change_is_read_once_for_all_pages_of_a_person(
         streams = [await stack.enter_async_context(stream_of(who, THREAD)) for who in (ana, ana, ana, ben, ben)]
         for stream in streams:
             await snapshot(stream)
-        monkeypatch.setattr(house.services, "asked", counted)
+        monkeypatch.setattr(product.services, "asked", counted)
         await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
         for stream in streams:
             assert (await stream.until("threads"))["threads"][0]["thread_id"] == THREAD
@@ -193,12 +195,12 @@ async def test_who_becomes_somebody_else_is_disconnected_and_comes_back_as_them(
         assert (await stream.until("session"))["me"]["name"] == "Chloe"
 
 
-async def test_closing_ends_every_stream_at_once(house: House, ana: Browser, ben: Browser) -> None:
+async def test_closing_ends_every_stream_at_once(product: Product, ana: Browser, ben: Browser) -> None:
     async with stream_of(ana, THREAD) as one, stream_of(ben, THREAD) as two:
         await snapshot(one)
         await snapshot(two)
         began = monotonic()
-        await house.receiver.stop()
+        await product.receiver.stop()
         assert await one.next() is None
         assert await two.next() is None
         assert monotonic() - began < 2
@@ -207,23 +209,23 @@ async def test_closing_ends_every_stream_at_once(house: House, ana: Browser, ben
         assert await late.next() is None
 
 
-async def test_a_page_that_goes_away_is_forgotten(house: House, ana: Browser) -> None:
+async def test_a_page_that_goes_away_is_forgotten(product: Product, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        assert house.sender.hub.has_readers(THREAD)
+        assert product.sender.hub.has_readers(THREAD)
         stream.response.close()
 
     async def write() -> None:
-        while house.sender.hub.has_readers(THREAD):
-            await house.services.post(THREAD, said("Anybody there?"))
+        while product.sender.hub.has_readers(THREAD):
+            await product.services.post(THREAD, said("Anybody there?"))
             await asyncio.sleep(0.01)
 
     async with asyncio.timeout(10):
         await write()
 
 
-async def test_a_reader_that_does_not_read_is_disconnected_and_the_house_goes_on(
-    house: House, ana: Browser, ben: Browser
+async def test_a_reader_that_does_not_read_is_disconnected_and_the_product_goes_on(
+    product: Product, ana: Browser, ben: Browser
 ) -> None:
     async with stream_of(ana, THREAD) as stuck, stream_of(ben, "web:two") as other:
         await snapshot(stuck)
@@ -232,9 +234,9 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_the_house_goes_on
 
         def flooded() -> bool:
             for _ in range(20):
-                house.sender.hub.publish(THREAD, "status", {"text": text})
-            return any(reader._ended for reader in house.sender.hub._readers)
+                product.sender.hub.publish(THREAD, "status", {"text": text})
+            return any(reader._ended for reader in product.sender.hub._readers)
 
         await eventually(flooded, "the stuck reader is disconnected")
-        await house.services.post("web:two", said("Still here"))
+        await product.services.post("web:two", said("Still here"))
         assert (await other.until("post"))["content"]["text"] == "Still here"

@@ -8,33 +8,33 @@ from pathlib import Path
 import pytest
 
 from adapters.web.receiver import STATIC
-from tests.web.serving import Browser, House
+from tests.web.serving import Browser, Product
 
 FILES = sorted(path.name for path in STATIC.iterdir())
 SCRIPTS = [path for path in STATIC.iterdir() if path.suffix == ".js"]
 
 
-async def test_the_page_and_every_file_it_names_is_served(house: House, ana: Browser) -> None:
-    async with ana.http.get(house.url) as response:
+async def test_the_page_and_every_file_it_names_is_served(product: Product, ana: Browser) -> None:
+    async with ana.http.get(product.url) as response:
         assert response.content_type == "text/html"
         page = await response.text()
     for name in set(re.findall(r'"/static/([^"]+)"', page)) | set(FILES):
-        async with ana.http.get(f"{house.url}/static/{name}") as response:
+        async with ana.http.get(f"{product.url}/static/{name}") as response:
             assert response.status == 200, name
 
 
-async def test_a_file_that_did_not_change_is_not_sent_again(house: House, ana: Browser) -> None:
-    async with ana.http.get(f"{house.url}/static/app.js") as response:
+async def test_a_file_that_did_not_change_is_not_sent_again(product: Product, ana: Browser) -> None:
+    async with ana.http.get(f"{product.url}/static/app.js") as response:
         tag = response.headers["ETag"]
         assert response.headers["Cache-Control"] == "no-cache"
-    async with ana.http.get(f"{house.url}/static/app.js", headers={"If-None-Match": tag}) as response:
+    async with ana.http.get(f"{product.url}/static/app.js", headers={"If-None-Match": tag}) as response:
         assert response.status == 304
         assert await response.read() == b""
 
 
 @pytest.mark.parametrize("name", ["../config.py", "..%2Fconfig.py", "%2e%2e%2fconfig.py", "nothing.js", ".", "%00"])
 async def test_no_path_leads_out_of_the_folder(ana: Browser, name: str) -> None:
-    async with ana.http.get(f"{ana.house.url}/static/{name}") as response:
+    async with ana.http.get(f"{ana.product.url}/static/{name}") as response:
         assert response.status in (400, 404)
         assert b"WebConfig" not in await response.read()
 

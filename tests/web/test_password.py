@@ -10,7 +10,7 @@ from tests.web.serving import browser_of, serve
 
 
 async def test_nothing_is_told_before_the_password() -> None:
-    async with serve(password="open sesame") as house, browser_of(house) as browser:
+    async with serve(password="open sesame") as product, browser_of(product) as browser:
         session = await browser.hello()
         assert session["needs_password"] is True
         assert not {"people", "facts", "me"} & session.keys()
@@ -20,7 +20,7 @@ async def test_nothing_is_told_before_the_password() -> None:
 
 
 async def test_the_right_password_opens_and_the_session_gets_a_new_token() -> None:
-    async with serve(password="open sesame") as house, browser_of(house) as browser:
+    async with serve(password="open sesame") as product, browser_of(product) as browser:
         before = browser.token
         status, session = await browser.post("/api/session", {"password": "open sesame"})
         assert status == 200
@@ -30,7 +30,7 @@ async def test_the_right_password_opens_and_the_session_gets_a_new_token() -> No
 
 
 async def test_a_wrong_password_is_401_and_opens_nothing() -> None:
-    async with serve(password="open sesame") as house, browser_of(house) as browser:
+    async with serve(password="open sesame") as product, browser_of(product) as browser:
         for wrong in ("", "open sesam", "open sesame "):
             status, body = await browser.post("/api/session", {"password": wrong})
             assert (status, body["error"]) == (401, "That is not the password.")
@@ -38,22 +38,22 @@ async def test_a_wrong_password_is_401_and_opens_nothing() -> None:
 
 
 async def test_whoever_keeps_guessing_has_to_wait() -> None:
-    async with serve(password="open sesame") as house, browser_of(house) as browser:
+    async with serve(password="open sesame") as product, browser_of(product) as browser:
         for _ in range(TRIES):
             await browser.post("/api/session", {"password": "wrong"})
         headers = {"X-CSRF-Token": browser.token}
         right = {"password": "open sesame"}
-        async with browser.http.post(f"{house.url}/api/session", json=right, headers=headers) as response:
+        async with browser.http.post(f"{product.url}/api/session", json=right, headers=headers) as response:
             assert response.status == 429
             assert 0 < int(response.headers["Retry-After"]) <= WINDOW_SECONDS
 
 
 async def test_signing_out_ends_it() -> None:
-    async with serve(password="open sesame") as house, browser_of(house) as browser:
+    async with serve(password="open sesame") as product, browser_of(product) as browser:
         await browser.post("/api/session", {"password": "open sesame"})
         await browser.hello()
         headers = {"X-CSRF-Token": browser.token}
-        async with browser.http.delete(f"{house.url}/api/session", headers=headers) as response:
+        async with browser.http.delete(f"{product.url}/api/session", headers=headers) as response:
             assert (await response.json())["needs_password"] is True
         assert (await browser.get("/api/threads"))[0] == 401
 

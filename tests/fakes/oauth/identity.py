@@ -80,7 +80,7 @@ class IdentityFake:
     id_token_algorithm: str = "RS256"
 
     def issuer(self, tenant: str) -> str:
-        """Of a tenant; without one, of the whole house."""
+        """Of a tenant; without one, of the whole product."""
         return f"{self.base}/{tenant}/v2.0" if tenant else self.base
 
     def routes(self) -> list[web.RouteDef]:

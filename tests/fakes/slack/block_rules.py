@@ -1,4 +1,4 @@
-"""Slack's documented limits for blocks and views, and our house's own: no images, nothing that pings by accident.
+"""Slack's documented limits for blocks and views, and our product's own: no images, nothing that pings by accident.
 
 `mistakes(blocks)` says in words what Slack would refuse; an empty list means that it would show them.
 https://docs.slack.dev/reference/block-kit

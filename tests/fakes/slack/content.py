@@ -30,9 +30,9 @@ def message_content(world: World, method: str, arguments: Json) -> Json:
         content["metadata"] = _metadata(arguments["metadata"])
     for image in ("icon_url", "icon_emoji", "username"):
         if arguments.get(image):
-            world.house_mistakes.append(f"{method}: {image} needs chat:write.customize, which we do not ask for")
+            world.product_mistakes.append(f"{method}: {image} needs chat:write.customize, which we do not ask for")
     if arguments.get("attachments"):
-        world.house_mistakes.append(f"{method}: attachments are Slack's past")
+        world.product_mistakes.append(f"{method}: attachments are Slack's past")
     return content
 
 
@@ -57,8 +57,8 @@ def _text(world: World, method: str, text: str) -> str:
     if len(text) > 40_000:
         raise Refused("msg_too_long")
     if len(text) > ADVISED_TEXT:
-        world.house_mistakes.append(f"{method}: text of {len(text)} characters, Slack advises {ADVISED_TEXT}")
-    world.house_mistakes += [f"{method}: text: {m}" for m in text_mistakes(text, users=world.known_users())]
+        world.product_mistakes.append(f"{method}: text of {len(text)} characters, Slack advises {ADVISED_TEXT}")
+    world.product_mistakes += [f"{method}: text: {m}" for m in text_mistakes(text, users=world.known_users())]
     return text
 
 

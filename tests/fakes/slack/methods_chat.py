@@ -115,19 +115,19 @@ def shown(message: Json) -> Json:
 
 
 def _something(world: World, method: str, arguments: Json) -> Json:
-    """The content of a message, which may not be empty. Our house gives a fallback text to every one."""
+    """The content of a message, which may not be empty. Our product gives a fallback text to every one."""
     content = message_content(world, method, arguments)
     if not content.get("text") and not content.get("blocks"):
         raise Refused("no_text")
     if not content.get("text"):
-        world.house_mistakes.append(f"{method}: no fallback text")
+        world.product_mistakes.append(f"{method}: no fallback text")
     return content
 
 
 def _no_surprises(world: World, arguments: Json) -> None:
     for name in ("unfurl_links", "unfurl_media"):
         if str(arguments.get(name)).lower() not in {"false", "0"}:
-            world.house_mistakes.append(f"chat.postMessage: {name} is not false")
+            world.product_mistakes.append(f"chat.postMessage: {name} is not false")
     for name in ("link_names", "parse"):
         if arguments.get(name):
-            world.house_mistakes.append(f"chat.postMessage: {name} lets text ping")
+            world.product_mistakes.append(f"chat.postMessage: {name} lets text ping")

@@ -88,9 +88,9 @@ def _read(world: World, arguments: Json) -> list[Json]:
             raise Refused("msg_too_long")
         if chunk["type"] == "markdown_text":
             wrong_text = text_mistakes(chunk["text"], users=world.known_users())
-            world.house_mistakes += [f"stream: {mistake}" for mistake in wrong_text]
+            world.product_mistakes += [f"stream: {mistake}" for mistake in wrong_text]
             if "://" in chunk["text"]:
-                world.house_mistakes.append("stream: an address, which Slack fetches and unfurls")
+                world.product_mistakes.append("stream: an address, which Slack fetches and unfurls")
     return given
 
 

@@ -166,9 +166,9 @@ class FakeSlack:
         return [a for a in self.world.assistant if (a["kind"], a["channel"], a["thread_ts"]) == place]
 
     @property
-    def house_mistakes(self) -> list[str]:
-        """What Slack would let pass and our house does not: assert that it is empty."""
-        return self.world.house_mistakes
+    def product_mistakes(self) -> list[str]:
+        """What Slack would let pass and our product does not: assert that it is empty."""
+        return self.world.product_mistakes
 
     async def until(self, condition: Callable[[], Any], within: float = 10.0) -> Any:
         """Wait until something is so, and return it. Raises `AssertionError` with what there is instead."""

@@ -1,4 +1,4 @@
-"""What Slack, and our house, allow in text."""
+"""What Slack, and our product, allow in text."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def listed(value: Any, where: str, most: int, least: int = 1) -> Mistakes:
 
 
 def url(value: Any, where: str, schemes: Collection[str] = ("http", "https", "mailto")) -> Mistakes:
-    """An address (Slack: 3,000 characters). Our house links to nothing but the web and mail."""
+    """An address (Slack: 3,000 characters). Our product links to nothing but the web and mail."""
     yield from string(value, where, 3000)
     if isinstance(value, str) and value.partition(":")[0].lower() not in schemes:
         yield f"{where}: scheme is not one of {', '.join(schemes)}"

@@ -99,7 +99,7 @@ class World:
         self.assistant: list[Json] = []
         """Statuses, prompts and titles of threads, in the order they were set."""
         self.response_urls: dict[str, Json] = {}
-        self.house_mistakes: list[str] = []
+        self.product_mistakes: list[str] = []
         self._numbers = itertools.count(1)
         self._last_ts = 0
 

@@ -1,4 +1,4 @@
-"""What an outgoing activity must be: Teams' rules (`refusals`), and our house's own."""
+"""What an outgoing activity must be: Teams' rules (`refusals`), and our product's own."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def refusals(activity: Json) -> list[str]:
     return [*_refused(activity)]
 
 
-def house_mistakes(activity: Json) -> list[str]:
-    """What Teams would take and our house does not."""
+def product_mistakes(activity: Json) -> list[str]:
+    """What Teams would take and our product does not."""
     return [*_forbidden(activity)]
 
 
@@ -101,13 +101,13 @@ def _citation(citation: Any) -> Iterator[str]:
         yield f"The url of citation {position} is none"
 
 
-# ------------------------------------------------------------------------------------------- the house
+# ------------------------------------------------------------------------------------------- the product
 
 
 def _forbidden(activity: Json) -> Iterator[str]:
     kind, text = activity.get("type"), activity.get("text", "")
     if kind not in ("message", "typing"):
-        yield f"activity: our house sends no {kind!r}"
+        yield f"activity: our product sends no {kind!r}"
     attachments = [one for one in activity.get("attachments", []) if isinstance(one, dict)]
     if text and attachments:
         yield "activity: text beside a card, which Teams splits into two messages without ids"
@@ -117,7 +117,7 @@ def _forbidden(activity: Json) -> Iterator[str]:
         if attachment.get("contentType") != CARD:
             yield f"activity: an attachment of type {attachment.get('contentType')!r}"
         elif not card_rules.refusals(attachment.get("content")):
-            wrong = card_rules.house_mistakes(attachment["content"], "message")
+            wrong = card_rules.product_mistakes(attachment["content"], "message")
             yield from (f"card {mistake}" for mistake in wrong)
     if kind == "message" and attachments and not activity.get("summary"):
         yield "activity: a card without a summary, which is what a notification shows"
@@ -139,7 +139,7 @@ def _labels(activity: Json) -> Iterator[str]:
         yield "channelData: notification is {alert: true | false}"
     for entity in activity.get("entities", []):
         if entity.get("type") not in (ROOT, "mention", "streaminfo"):
-            yield f"entities: our house sends no {entity.get('type')!r}"
+            yield f"entities: our product sends no {entity.get('type')!r}"
         citations = entity.get("citation", []) if entity.get("type") == ROOT else []
         positions = {int(citation.get("position") or 0) for citation in citations if isinstance(citation, dict)}
         shown = {int(number) for number in _CITED.findall(str(activity.get("text", "")))}

@@ -1,6 +1,6 @@
-"""What an Adaptive Card must be: Microsoft's shape and Teams' limits (`refusals`), and our house's own rules.
+"""What an Adaptive Card must be: Microsoft's shape and Teams' limits (`refusals`), and our product's own rules.
 
-`mistakes(card)` says all of it in words; an empty list means that Teams shows the card and the house is content.
+`mistakes(card)` says all of it in words; an empty list means that Teams shows the card and the product is content.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tests.fakes.teams.card_schema import INPUTS, KINDS, Kind
 from tests.fakes.teams.text_rules import card_text_mistakes
 
-__all__ = ["house_mistakes", "mistakes", "refusals"]
+__all__ = ["mistakes", "product_mistakes", "refusals"]
 
 Json = Mapping[str, Any]
 Surface = Literal["any", "message", "dialog"]
@@ -24,7 +24,7 @@ Found = Iterator[tuple[str, Json]]
 CARD_BYTES = 28 * 1024
 """Bytes of a card as JSON (Teams: 28 KB)."""
 MOST_BUTTONS = 5
-"""Beside each other, with those of `mode: secondary`, which not every client puts into a menu (our house)."""
+"""Beside each other, with those of `mode: secondary`, which not every client puts into a menu (our product)."""
 MOST_REFRESHED = 60
 """People for whom a card is refreshed by itself (Teams)."""
 _AT = re.compile(r"(?<!\\)<at>[^<\\]*</at>", re.IGNORECASE)
@@ -34,7 +34,7 @@ _READ_AS_MARKDOWN = {"TextBlock": ("text",), "Fact": ("title", "value")}
 
 def mistakes(card: Any, surface: Surface = "any") -> list[str]:
     """Everything that is wrong with a card, in a message or a dialog (`any`: it is not known)."""
-    return refusals(card) or house_mistakes(card, surface)
+    return refusals(card) or product_mistakes(card, surface)
 
 
 def refusals(card: Any) -> list[str]:
@@ -57,8 +57,8 @@ def refusals(card: Any) -> list[str]:
     return wrong
 
 
-def house_mistakes(card: Any, surface: Surface = "any") -> list[str]:
-    """What our house does not allow in a card that has the right shape."""
+def product_mistakes(card: Any, surface: Surface = "any") -> list[str]:
+    """What our product does not allow in a card that has the right shape."""
     wrong = [*_whole(card, surface)]
     for where, node in _nodes(card, ""):
         kind = str(node.get("type", ""))
@@ -137,7 +137,7 @@ def _is(node: Json, family: str) -> bool:
     return _kind(node).startswith(family)
 
 
-# ------------------------------------------------------------------------------------------- the house
+# ------------------------------------------------------------------------------------------- the product
 
 
 def _whole(card: Json, surface: Surface) -> Iterator[str]:

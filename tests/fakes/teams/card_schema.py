@@ -1,4 +1,4 @@
-"""The part of Adaptive Cards 1.5 that our house uses: which properties things have, and what may stand in them.
+"""The part of Adaptive Cards 1.5 that our product uses: which properties things have, and what may stand in them.
 
 https://adaptivecards.io/explorer, Microsoft's adaptive-card.json 1.5. Left out are images, media and sign-in.
 """

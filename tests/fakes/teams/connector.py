@@ -66,7 +66,7 @@ def _update(world: World, call: ApiCall, parts: dict[str, str]) -> Result:
 def _delete(world: World, call: ApiCall, parts: dict[str, str]) -> Result:
     message = _own(world, call, parts["activity"])
     if message.streaming:
-        world.house_mistakes.append("stream: deleted while it was open, which Teams takes and does not do")
+        world.product_mistakes.append("stream: deleted while it was open, which Teams takes and does not do")
         return 200, None
     message.deleted = True
     message.content = {"type": "message", "text": ""}
@@ -143,7 +143,7 @@ def _own(world: World, call: ApiCall, activity_id: str) -> Message:
 
 
 def _allowed(world: World, activity: Json) -> None:
-    """Note what our house forbids, and refuse what Teams refuses."""
+    """Note what our product forbids, and refuse what Teams refuses."""
     refusals = _note(world, activity)
     if refusals:
         raise Refused("BadSyntax", "; ".join(refusals))
@@ -151,7 +151,7 @@ def _allowed(world: World, activity: Json) -> None:
 
 def _note(world: World, activity: Json) -> list[str]:
     refusals = activity_rules.refusals(activity)
-    world.house_mistakes += [*refusals, *activity_rules.house_mistakes(activity)]
+    world.product_mistakes += [*refusals, *activity_rules.product_mistakes(activity)]
     return refusals
 
 

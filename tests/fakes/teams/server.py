@@ -249,9 +249,9 @@ class FakeTeams:
         return self.world.conversation(conversation).typings
 
     @property
-    def house_mistakes(self) -> list[str]:
-        """What Teams refused, and what it would let pass and our house does not: assert that it is empty."""
-        return self.world.house_mistakes
+    def product_mistakes(self) -> list[str]:
+        """What Teams refused, and what it would let pass and our product does not: assert that it is empty."""
+        return self.world.product_mistakes
 
     async def until(self, condition: Callable[[], Any], within: float = 10.0) -> Any:
         """Wait until something is so, and return it. Raises `AssertionError` with what there is instead."""

@@ -58,7 +58,7 @@ class Streams:
             self._finish(place, stream, activity)
             return 202, {}
         if info["streamSequence"] <= stream.sequence:
-            self._world.house_mistakes.append(f"stream: update {info['streamSequence']} after {stream.sequence}")
+            self._world.product_mistakes.append(f"stream: update {info['streamSequence']} after {stream.sequence}")
             message = "PreCondition failed exception when processing streaming activity."
             return 202, Refused("ContentStreamSequenceOrderPreConditionFailed", message, status=202).body
         self._write(place, stream, kind, activity["text"], info["streamSequence"])
@@ -94,11 +94,11 @@ class Streams:
             if len(text) > LONGEST_STATUS:
                 raise Refused("BadRequest", "Informative messages should not be more than 1000 characters")
             if stream.state == "streaming":
-                self._world.house_mistakes.append("stream: an informative update after text, which nobody sees")
+                self._world.product_mistakes.append("stream: an informative update after text, which nobody sees")
             message.status = text
         else:
             if not text.startswith(stream.text):
-                self._world.house_mistakes.append("stream: a text that does not begin with the text before it")
+                self._world.product_mistakes.append("stream: a text that does not begin with the text before it")
                 raise Refused("ContentStreamNotAllowed", "Streamed content should contain what was streamed before")
             stream.state, stream.text = "streaming", text
             message.content["text"], message.status = text, ""
@@ -109,7 +109,7 @@ class Streams:
         message = place.messages[stream.id]
         text = str(activity.get("text", ""))
         if text and stream.text not in text:
-            self._world.house_mistakes.append("stream: a final message without what was streamed before")
+            self._world.product_mistakes.append("stream: a final message without what was streamed before")
             raise Refused("ContentStreamNotAllowed", "Streamed content should contain what was streamed before")
         stream.updates.append(("final", text))
         stream.state = "final"
@@ -147,7 +147,7 @@ class Streams:
         if activity.get("attachments"):
             raise Refused("BadRequest", "Attachments are allowed in the final message only")
         if len(activity.get("entities", [])) > 1 or "feedbackLoop" in (activity.get("channelData") or {}):
-            self._world.house_mistakes.append("stream: AI label, citations and feedback are for the final message")
+            self._world.product_mistakes.append("stream: AI label, citations and feedback are for the final message")
 
     def _is_over(self, stream: Stream) -> bool:
         return self._world.clock.moved - stream.begun_at >= LIVES

@@ -135,7 +135,7 @@ class World:
         self.tenant = TENANT
         self.users: dict[str, User] = {}
         self.conversations: dict[str, Conversation] = {}
-        self.house_mistakes: list[str] = []
+        self.product_mistakes: list[str] = []
         self.entra_groups: dict[str, set[str]] = {}
         """Members of groups, by the group's object id."""
         self.graph_permissions = {"GroupMember.Read.All", "User.Read.All"}

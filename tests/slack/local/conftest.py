@@ -1,4 +1,4 @@
-"""A workspace of local-slack and a house in it, once for each way that Slack and the house can be connected."""
+"""A workspace of local-slack and the product in it, once for each way that Slack and the product can be connected."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.slack.local.door import door
 from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
 from tests.slack.local.person import LocalPerson
 from tests.slack.local.workspace import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, Mode, Workspace, local_slack
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 
 
 @asynccontextmanager
-async def house_in(folder: Path, mode: Mode) -> AsyncIterator[Workspace]:
-    """A house with the demo model and the bundled tool servers, connected to a workspace of its own."""
+async def product_in(folder: Path, mode: Mode) -> AsyncIterator[Workspace]:
+    """The product with the demo model and the bundled tool servers, connected to a workspace of its own."""
     async with door() as opened, local_slack(folder, mode, opened.url) as workspace:
-        home = HouseFolder(folder)
+        home = ProductFolder(folder)
         home.variables |= {"SLACK_API_URL": workspace.api_url, "SLACK_BOT_TOKEN": BOT_TOKEN}
         if mode == "events":
             home.variables["SLACK_SIGNING_SECRET"] = SIGNING_SECRET
         else:
             home.variables["SLACK_APP_TOKEN"] = APP_TOKEN
-        async with house_here(home) as url:
+        async with product_here(home) as url:
             opened.leads_to = f"{url}/slack/events"
             if mode == "socket":
                 await workspace.until(lambda: workspace.connected, "the connection of Socket Mode")
@@ -42,7 +42,7 @@ async def workspace(
     """A workspace with the bot in it, connected as the module says; its tests share it, each in a thread of its own."""
     if LOCAL_SLACK is None:
         pytest.skip(WITHOUT_LOCAL_SLACK)
-    async with house_in(tmp_path_factory.mktemp(request.param), request.param) as workspace:
+    async with product_in(tmp_path_factory.mktemp(request.param), request.param) as workspace:
         yield workspace
 
 

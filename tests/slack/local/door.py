@@ -1,4 +1,4 @@
-"""The request URL that local-slack is told before the house has an address: passes everything on, byte for byte."""
+"""The request URL that local-slack is told before the product has an address: passes everything on, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PASSED_ON = ("Content-Type", "X-Slack-Signature", "X-Slack-Request-Timestamp")
 
 
 class Door:
-    """An address that leads to the house as soon as it is known where the house is."""
+    """An address that leads to the product as soon as it is known where the product is."""
 
     def __init__(self) -> None:
         self.url = ""
         self.leads_to = ""
         self.statuses: list[int] = []
-        """What the house answered, request by request."""
+        """What the product answered, request by request."""
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Takes the pictures for docs/slack.md: `python -m tests.slack.local.pictures`.
 
-A real house in local-slack, real clicks; what it posted is drawn with an independent renderer of Slack's blocks.
+A real product in local-slack, real clicks; what it posted is drawn with an independent renderer of Slack's blocks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.slack.local.conftest import house_in
+from tests.slack.local.conftest import product_in
 from tests.slack.local.drawing import Drawing, drawing
 from tests.slack.local.packages import LOCAL_SLACK, WITHOUT_LOCAL_SLACK
 from tests.slack.local.person import Conversation, LocalPerson
@@ -36,7 +36,7 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        async with drawing(where) as page, house_in(where, "events") as workspace:
+        async with drawing(where) as page, product_in(where, "events") as workspace:
             ana = LocalPerson(workspace, "U1")
             await _approving(page, ana)
             await _two_at_once(page, ana)

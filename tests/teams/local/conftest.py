@@ -1,4 +1,4 @@
-"""A house in the Agents Playground, and the page that draws cards."""
+"""The product in the Agents Playground, and the page that draws cards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.teams.local.drawing import Drawing, drawing
 from tests.teams.local.packages import PACKAGES, PLAYGROUND, WITHOUT_PACKAGES, WITHOUT_PLAYGROUND
 from tests.teams.local.playground import Client, client, playground
@@ -20,7 +20,7 @@ from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 
 @dataclass(frozen=True)
 class Place:
-    """A house, the Playground before it, and a browser."""
+    """The product, the Playground before it, and a browser."""
 
     browser: Browser
     url: str
@@ -42,23 +42,23 @@ rules:
 
 
 @asynccontextmanager
-async def house_in_the_playground(folder: Path) -> AsyncIterator[Place]:
-    """A house with the demo model and the bundled tool servers, and the Playground before it."""
-    home = HouseFolder(folder)
+async def product_in_the_playground(folder: Path) -> AsyncIterator[Place]:
+    """The product with the demo model and the bundled tool servers, and the Playground before it."""
+    home = ProductFolder(folder)
     home.variables["TEAMS_LOCAL_UNAUTHENTICATED"] = "true"
     home.policy(POLICY)
-    async with house_here(home) as url, playground(folder, f"{url}/api/messages") as shown_at, chromium() as browser:
+    async with product_here(home) as url, playground(folder, f"{url}/api/messages") as shown_at, chromium() as browser:
         yield Place(browser, shown_at)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    """A house in the Playground; the tests of a module share it."""
+    """The product in the Playground; the tests of a module share it."""
     if PLAYGROUND is None:
         pytest.skip(WITHOUT_PLAYGROUND)
     if CHROMIUM is None:
         pytest.skip(WITHOUT_CHROMIUM)
-    async with house_in_the_playground(tmp_path_factory.mktemp("house")) as found:
+    async with product_in_the_playground(tmp_path_factory.mktemp("product")) as found:
         yield found
 
 

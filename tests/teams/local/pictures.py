@@ -1,6 +1,6 @@
 """Takes the pictures for docs/teams.md: `python -m tests.teams.local.pictures`.
 
-A real house in the fake Teams, real clicks; what each person sees is drawn by Microsoft's own renderer of cards.
+A real product in the fake Teams, real clicks; what each person sees is drawn by Microsoft's own renderer of cards.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
-from tests.support.house import HouseFolder, house_here
+from tests.support.product import ProductFolder, product_here
 from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
 from tests.teams import examples
-from tests.teams.house.conftest import connected
-from tests.teams.house.talk import Json, Talk
 from tests.teams.local.drawing import SHARP, Drawing, drawing
+from tests.teams.product.conftest import connected
+from tests.teams.product.talk import Json, Talk
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 CHANNEL, CHAT = "General", "Countersign"
@@ -67,10 +67,10 @@ def everything(talk: Talk) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def house(folder: Path, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
-    """The house with the demo model and the bundled tool servers."""
-    home = HouseFolder(folder, connected(teams))
-    async with house_here(home) as url:
+async def product(folder: Path, teams: FakeTeams) -> AsyncIterator[HttpDoor]:
+    """The product with the demo model and the bundled tool servers."""
+    home = ProductFolder(folder, connected(teams))
+    async with product_here(home) as url:
         yield HttpDoor(f"{url}/api/messages", teams)
 
 
@@ -79,7 +79,7 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
-        async with drawing(where) as page, fake_teams() as teams, house(where, teams) as door:
+        async with drawing(where) as page, fake_teams() as teams, product(where, teams) as door:
             ana = TeamsPerson(teams, ANA, door)
             await _approving(page, Talk(teams, ana, teams.channel))
             await _rejecting(page, Talk(teams, ana, teams.channel))

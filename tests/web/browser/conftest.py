@@ -1,4 +1,4 @@
-"""One real browser for all of these tests, and one tab of it for Ana; each test has a house of its own.
+"""One real browser for all of these tests, and one tab of it for Ana; each test has the product of its own.
 
 Opening the page takes 1.5 s of processor time in a new window and 0.6 s in a tab that has shown it before. A browser
 lives on one event loop, hence the session's.
@@ -14,7 +14,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page
 
 from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, Window, chromium, tab_of, window_in
-from tests.web.serving import House, serve
+from tests.web.serving import Product, serve
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -27,10 +27,10 @@ async def chrome() -> AsyncIterator[Chromium]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[House]:
+async def product() -> AsyncIterator[Product]:
     """The page served on loopback without a password."""
-    async with serve() as house:
-        yield house
+    async with serve() as product:
+        yield product
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -41,7 +41,7 @@ async def tab(chrome: Chromium) -> AsyncIterator[Page]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def window(house: House, tab: Page) -> AsyncIterator[Window]:
+async def window(product: Product, tab: Page) -> AsyncIterator[Window]:
     """Ana's window, open on the page."""
-    async with window_in(tab, house) as window:
+    async with window_in(tab, product) as window:
         yield window

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, FormAnswer, SignInView
 from graph.interrupts import FieldType, FormField
 from tests.web.browsing import Window
-from tests.web.serving import House
+from tests.web.serving import Product
 from tests.web.stand_in_services import NOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -22,10 +22,10 @@ QUESTION = ClarificationView("c:1", "open", "Which **size**?", "", (), "Ana", "w
 
 
 async def test_a_link_to_a_service_opens_in_a_new_tab_and_nobody_has_to_say_that_they_are_through(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
-    house.services.links["s"] = ("web:ana", f"{house.url}/static/icon.svg?s=secret")
-    post = await house.services.post(THREAD, SIGN_IN)
+    product.services.links["s"] = ("web:ana", f"{product.url}/static/icon.svg?s=secret")
+    post = await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     await expect(window.log).to_contain_text("I need your GitHub account")
     await expect(window.button("I have signed in")).to_have_count(0)
@@ -37,15 +37,15 @@ async def test_a_link_to_a_service_opens_in_a_new_tab_and_nobody_has_to_say_that
     assert tab.url.endswith("?s=secret")
     assert await tab.evaluate("[window.opener, document.referrer]") == [None, ""]
     await tab.close()
-    await house.services.change(post, replace(SIGN_IN, status="done"))
+    await product.services.change(post, replace(SIGN_IN, status="done"))
     await expect(window.log).to_contain_text("Signed in")
 
 
 async def test_who_opened_the_page_at_another_address_is_sent_to_the_one_that_knows_them(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
-    house.services.links["s"] = ("web:ana", "http://bot.example.com:3978/oauth/start?s=secret")
-    await house.services.post(THREAD, SIGN_IN)
+    product.services.links["s"] = ("web:ana", "http://bot.example.com:3978/oauth/start?s=secret")
+    await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     await window.button("Get my link").click()
     link = window.log.get_by_role("link", name="Go on at bot.example.com:3978")
@@ -54,11 +54,11 @@ async def test_who_opened_the_page_at_another_address_is_sent_to_the_one_that_kn
 
 
 async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_its_name(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
     """Rules 7 and 8."""
-    house.services.links["s"] = ("web:ana", "https://pay.example.com/bill")
-    await house.services.post(THREAD, replace(SIGN_IN, service="", message="The <b>bill</b> of Dr. Brown"))
+    product.services.links["s"] = ("web:ana", "https://pay.example.com/bill")
+    await product.services.post(THREAD, replace(SIGN_IN, service="", message="The <b>bill</b> of Dr. Brown"))
     await window.open(THREAD)
     await expect(window.button("Get my link")).to_be_visible()
     assert "Brown" not in await window.page.content(), "before somebody asks for it"
@@ -66,18 +66,18 @@ async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_
     await expect(window.log).to_contain_text("issues says: The <b>bill</b> of Dr. Brown")
 
 
-async def test_a_refused_link_says_why_on_the_card(house: House, window: Window) -> None:
-    house.services.links["s"] = ("web:ben", "https://accounts.example.com/")
-    await house.services.post(THREAD, SIGN_IN)
+async def test_a_refused_link_says_why_on_the_card(product: Product, window: Window) -> None:
+    product.services.links["s"] = ("web:ben", "https://accounts.example.com/")
+    await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     await window.button("Get my link").click()
     await expect(window.log).to_contain_text("This link is for somebody else.")
     window.complaints.clear()  # the browser's own about the 403
 
 
-async def test_a_code_is_typed_into_its_form_and_a_wrong_one_may_be_mended(house: House, window: Window) -> None:
-    house.services.code = CODE
-    await house.services.post(THREAD, replace(SIGN_IN, code_wanted=True))
+async def test_a_code_is_typed_into_its_form_and_a_wrong_one_may_be_mended(product: Product, window: Window) -> None:
+    product.services.code = CODE
+    await product.services.post(THREAD, replace(SIGN_IN, code_wanted=True))
     await window.open(THREAD)
     await window.button("Enter code").click()
     await window.dialog.get_by_label("Code").fill("AAAA-AAAA")
@@ -88,12 +88,12 @@ async def test_a_code_is_typed_into_its_form_and_a_wrong_one_may_be_mended(house
     await window.dialog.get_by_label("Code").fill(CODE)
     await connect.click()
     await expect(window.log).to_contain_text("Signed in")
-    entries = [click for click in house.services.clicks if isinstance(click, CodeEntry)]
+    entries = [click for click in product.services.clicks if isinstance(click, CodeEntry)]
     assert [entry.code for entry in entries] == ["AAAA-AAAA", CODE]
 
 
-async def test_a_code_that_is_sent_as_a_message_is_left_nowhere_on_the_page(house: House, window: Window) -> None:
-    house.services.code = CODE
+async def test_a_code_that_is_sent_as_a_message_is_left_nowhere_on_the_page(product: Product, window: Window) -> None:
+    product.services.code = CODE
     await window.open(THREAD)
     await window.say(CODE)
     await window.say("and something else")
@@ -101,11 +101,11 @@ async def test_a_code_that_is_sent_as_a_message_is_left_nowhere_on_the_page(hous
     await expect(window.log).not_to_contain_text(CODE)
 
 
-async def test_accounts_are_listed_and_disconnected_after_a_second_click(house: House, window: Window) -> None:
+async def test_accounts_are_listed_and_disconnected_after_a_second_click(product: Product, window: Window) -> None:
     view = ConnectionView("c/1", "GitHub", "ana-gh", ("repo",), NOW, None)
-    house.services.accounts["c/1"] = ("web:ana", view)
-    house.services.accounts["c/2"] = ("web:ana", replace(view, connection_id="c/2", service="Google", working=False))
-    house.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
+    product.services.accounts["c/1"] = ("web:ana", view)
+    product.services.accounts["c/2"] = ("web:ana", replace(view, connection_id="c/2", service="Google", working=False))
+    product.services.accounts["c/3"] = ("web:ben", replace(view, connection_id="c/3", service="Slack"))
     await window.open()
     await window.button("Connected accounts…").click()
     for text in ("GitHub", "ana-gh", "Allowed: repo", "Google", "does not work any more"):
@@ -113,16 +113,16 @@ async def test_accounts_are_listed_and_disconnected_after_a_second_click(house: 
     await expect(window.dialog).not_to_contain_text("Slack")
     await window.dialog.get_by_role("button", name="Disconnect GitHub").click()
     await window.dialog.get_by_role("button", name="Keep it").click()
-    assert "c/1" in house.services.accounts
+    assert "c/1" in product.services.accounts
     await window.dialog.get_by_role("button", name="Disconnect GitHub").click()
     await window.dialog.get_by_role("button", name="Yes, disconnect GitHub").click()
     await expect(window.dialog).to_contain_text("Your account at GitHub is disconnected.")
     await expect(window.dialog.get_by_role("listitem")).to_have_count(1)
-    assert set(house.services.accounts) == {"c/2", "c/3"}
+    assert set(product.services.accounts) == {"c/2", "c/3"}
 
 
-async def test_a_tools_question_names_its_server_and_its_words_are_no_markup(house: House, window: Window) -> None:
-    await house.services.post(THREAD, QUESTION)
+async def test_a_tools_question_names_its_server_and_its_words_are_no_markup(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, QUESTION)
     await window.open(THREAD)
     await expect(window.log).to_contain_text("From the tool server shop")
     await expect(window.log).to_contain_text("Which **size**?")
@@ -136,42 +136,42 @@ async def test_a_tools_question_names_its_server_and_its_words_are_no_markup(hou
     ("name", "action", "ends"), [("Decline", "decline", "Declined"), ("Cancel", "cancel", "Cancelled")]
 )
 async def test_a_tools_question_need_not_be_answered(
-    house: House, window: Window, name: str, action: str, ends: str
+    product: Product, window: Window, name: str, action: str, ends: str
 ) -> None:
-    await house.services.post(THREAD, QUESTION)
+    await product.services.post(THREAD, QUESTION)
     await window.open(THREAD)
     await window.button(name).click()
     await expect(window.log.locator(".chip")).to_have_text(ends)
-    [click] = house.services.clicks
+    [click] = product.services.clicks
     assert isinstance(click, Dismissal)
     assert click.action == action
 
 
-async def test_a_tools_question_without_fields_is_answered_by_the_button(house: House, window: Window) -> None:
-    await house.services.post(THREAD, QUESTION)
+async def test_a_tools_question_without_fields_is_answered_by_the_button(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, QUESTION)
     await window.open(THREAD)
     await window.button("Answer").click()
     await expect(window.log).to_contain_text("Answered")
-    [click] = house.services.clicks
+    [click] = product.services.clicks
     assert isinstance(click, FormAnswer)
     assert click.values == {}
 
 
-async def test_a_models_question_cannot_be_declined(house: House, window: Window) -> None:
-    await house.services.post(THREAD, replace(QUESTION, server=""))
+async def test_a_models_question_cannot_be_declined(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, replace(QUESTION, server=""))
     await window.open(THREAD)
     await expect(window.button("Answer")).to_be_visible()
     await expect(window.button("Decline")).to_have_count(0)
 
 
-async def test_several_options_are_ticked_and_go_back_as_a_list(house: House, window: Window) -> None:
+async def test_several_options_are_ticked_and_go_back_as_a_list(product: Product, window: Window) -> None:
     options = ("Guitar", "Piano", "Drums")
     fields = (
         FormField(name="a", label="Plays", type=FieldType.JSON, options=options, default='["Guitar"]'),
         FormField(name="b", label="Likes", type=FieldType.JSON, options=options, required=False),
         FormField(name="c", label="Hears", type=FieldType.JSON, options=options, required=False),
     )
-    await house.services.post(THREAD, replace(QUESTION, fields=fields))
+    await product.services.post(THREAD, replace(QUESTION, fields=fields))
     await window.open(THREAD)
     await window.button("Answer").click()
     await expect(window.dialog).to_contain_text("From the tool server shop")
@@ -184,6 +184,6 @@ async def test_several_options_are_ticked_and_go_back_as_a_list(house: House, wi
     await likes.get_by_label("Guitar").check()
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [click] = house.services.clicks
+    [click] = product.services.clicks
     assert isinstance(click, FormAnswer)
     assert click.values == {"a": ["Piano", "Drums"], "b": ["Guitar"], "c": ""}

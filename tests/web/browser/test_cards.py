@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Route, expect
 
 from bot.domain import ApprovalView, Decision, GrantView, Handover, OutcomeView, SignInView
 from tests.web.browsing import Window, window_of
-from tests.web.serving import House
+from tests.web.serving import Product
 from tests.web.stand_in_services import NOW, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -22,9 +22,9 @@ def card(window: Window, name: str) -> Locator:
     return window.log.get_by_role("article").filter(has_text=name)
 
 
-async def test_a_card_shows_all_that_a_decision_needs(house: House, window: Window) -> None:
+async def test_a_card_shows_all_that_a_decision_needs(product: Product, window: Window) -> None:
     view = an_approval(risk=("writes", "destroys"), may_decide="anyone but Ana", title="Create event")
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
     await window.open(THREAD)
     shown = card(window, "calendar › create_event")
     for text in ("Create event", "Team Meeting", "2026-11-21T10:00:00+01:00", "Writes", "Destroys", "anyone but Ana"):
@@ -34,29 +34,29 @@ async def test_a_card_shows_all_that_a_decision_needs(house: House, window: Wind
         await expect(shown.get_by_role("button", name=name, exact=True)).to_be_enabled()
 
 
-async def test_approving_shows_who_when_and_the_result(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_approving_shows_who_when_and_the_result(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await window.button("Approve").click()
     await expect(window.log).to_contain_text("Approved by Ana")
     await expect(window.button("Approve")).to_have_count(0)
     await expect(window.log.get_by_role("article")).to_be_focused()
-    post = house.services.find(ApprovalView, "approval_id", "a")
+    post = product.services.find(ApprovalView, "approval_id", "a")
     assert post is not None
     assert isinstance(post.content, ApprovalView)
-    await house.services.change(post, replace(post.content, result="Created at 10:00.", result_tone="success"))
+    await product.services.change(post, replace(post.content, result="Created at 10:00.", result_tone="success"))
     await expect(window.log).to_contain_text("Result: Created at 10:00.")
 
 
-async def test_rejecting_asks_for_the_reason_in_a_dialog(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_rejecting_asks_for_the_reason_in_a_dialog(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await window.button("Reject").click()
     await expect(window.dialog.get_by_label("Reason")).to_be_focused()
     await window.page.keyboard.press("Escape")
     await expect(window.dialog).to_have_count(0)
     await expect(window.button("Reject")).to_be_focused()
-    assert house.services.clicks == []
+    assert product.services.clicks == []
     await window.button("Reject").click()
     await window.dialog.get_by_label("Reason").fill("should be 10am")
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
@@ -64,23 +64,23 @@ async def test_rejecting_asks_for_the_reason_in_a_dialog(house: House, window: W
     await expect(window.log).to_contain_text("Reason: should be 10am")
 
 
-async def test_a_reason_that_is_required_is_asked_for(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a", reason_required=True))
+async def test_a_reason_that_is_required_is_asked_for(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a", reason_required=True))
     await window.open(THREAD)
     await window.button("Reject").click()
     await window.dialog.get_by_role("button", name="Reject", exact=True).click()
     await expect(window.dialog).to_contain_text("Please give a reason.")
-    assert house.services.clicks == []
+    assert product.services.clicks == []
 
 
 async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusal(
-    house: House, window: Window, chrome: Chromium
+    product: Product, window: Window, chrome: Chromium
 ) -> None:
-    await house.services.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
+    await product.services.post(THREAD, an_approval("a", may_decide="anyone but Ana"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_be_visible()
-    house.services.refusals["a"] = "web:ana"  # since the card was drawn
-    async with window_of(house, chrome) as other:
+    product.services.refusals["a"] = "web:ana"  # since the card was drawn
+    async with window_of(product, chrome) as other:
         await other.become("Ben")
         await other.open(THREAD)
         await window.button("Approve").click()
@@ -92,29 +92,29 @@ async def test_two_people_see_the_same_card_and_only_the_clicker_sees_the_refusa
     window.complaints.clear()  # the browser's own about the 403
 
 
-async def test_approve_is_offered_to_those_who_may_decide(house: House, window: Window) -> None:
+async def test_approve_is_offered_to_those_who_may_decide(product: Product, window: Window) -> None:
     """Rule 6: the server says who, and judges again at the click."""
-    house.services.refusals["a"] = "web:ana"
-    await house.services.post(THREAD, an_approval("a"))
-    await house.services.post(THREAD, an_approval("b"))
+    product.services.refusals["a"] = "web:ana"
+    await product.services.post(THREAD, an_approval("a"))
+    await product.services.post(THREAD, an_approval("b"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Reject")).to_have_count(1)
     await expect(window.button("Approve all")).to_be_hidden()
 
 
-async def test_a_call_that_was_approved_and_failed_looks_failed(house: House, window: Window) -> None:
+async def test_a_call_that_was_approved_and_failed_looks_failed(product: Product, window: Window) -> None:
     view = an_approval("a", status="approved", decided_by=("Ana",), result="Failed: no such room", result_tone="error")
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
     await window.open(THREAD)
     await expect(window.log.locator("article.approval.bad .chip.bad")).to_have_text("Approved, but failed")
     await expect(window.log.locator(".good")).to_have_count(0)
 
 
-async def test_enormous_arguments_are_counted_and_whole_behind_show_all(house: House, window: Window) -> None:
+async def test_enormous_arguments_are_counted_and_whole_behind_show_all(product: Product, window: Window) -> None:
     """Rule 8."""
     arguments = {"notes": "word " * 8_000 + "the end", "start": "today"}
-    await house.services.post(THREAD, an_approval("a", arguments=arguments))
+    await product.services.post(THREAD, an_approval("a", arguments=arguments))
     await window.open(THREAD)
     await expect(window.log.get_by_text("today", exact=True)).to_be_visible()
     await expect(window.log).to_contain_text("39,407 characters are not shown above.")
@@ -125,14 +125,16 @@ async def test_enormous_arguments_are_counted_and_whole_behind_show_all(house: H
     await expect(window.dialog).to_contain_text("the end")
 
 
-async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile(house: House, window: Window) -> None:
-    post = await house.services.post(THREAD, an_approval("a"))
+async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile(
+    product: Product, window: Window
+) -> None:
+    post = await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
 
     async def ben_is_earlier(route: Route) -> None:
         view = post.content
         assert isinstance(view, ApprovalView)
-        await house.services.change(post, replace(view, status="rejected", decided_by=("Ben",), decided_at=1.0))
+        await product.services.change(post, replace(view, status="rejected", decided_by=("Ben",), decided_at=1.0))
         await expect(window.log).to_contain_text("Rejected by Ben")
         await route.continue_()
 
@@ -142,29 +144,29 @@ async def test_a_late_click_is_answered_even_when_the_card_has_changed_meanwhile
     window.complaints.clear()  # the browser's own about the 409
 
 
-async def test_approve_all_is_there_when_several_wait(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_approve_all_is_there_when_several_wait(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Approve")).to_have_count(1)
     await expect(window.button("Approve all")).to_be_hidden()
-    await house.services.post(THREAD, an_approval("b"))
-    await house.services.post(THREAD, an_approval("c"))
+    await product.services.post(THREAD, an_approval("b"))
+    await product.services.post(THREAD, an_approval("c"))
     await expect(window.page.get_by_text("3 approvals are waiting for you.")).to_be_visible()
-    house.services.refusals["c"] = "web:ana"
+    product.services.refusals["c"] = "web:ana"
     await window.button("Approve all").click()
     await expect(window.dialog.locator("li")).to_have_count(3)
-    assert not house.services.clicks
+    assert not product.services.clicks
     await window.dialog.get_by_role("button", name="Approve 3").click()
     await expect(window.log.get_by_text("Approved by Ana")).to_have_count(2)
     await expect(window.log).to_contain_text("You may not decide this")
     await expect(window.button("Approve all")).to_be_hidden()
-    [click] = house.services.clicks
+    [click] = product.services.clicks
     assert isinstance(click, Decision)
     assert click.approval_ids == ("a", "b", "c")
 
 
-async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
+async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a", arguments={"notes": "word " * 300 + "the end"}))
     await window.open(THREAD)
     await expect(window.log).to_contain_text("907 characters are not shown above.")
     await expect(window.log).not_to_contain_text("the end")
@@ -173,9 +175,9 @@ async def test_a_long_argument_says_beside_approve_how_much_is_not_shown(house: 
     await expect(window.log).not_to_contain_text("characters are not shown")
 
 
-async def test_what_an_approver_changed_is_marked(house: House, window: Window) -> None:
+async def test_what_an_approver_changed_is_marked(product: Product, window: Window) -> None:
     view = an_approval("a", status="approved", arguments={"name": "Standup"}, asked_arguments={"name": "Meeting"})
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
     await window.open(THREAD)
     await window.log.get_by_text("What was asked, and changed").click()
     await expect(window.log.locator("del")).to_have_text("Meeting")
@@ -183,12 +185,12 @@ async def test_what_an_approver_changed_is_marked(house: House, window: Window) 
 
 
 async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_the_word_for_it(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
     """Rule 12."""
     asked = {"name": "word " * 200, "more": "", "less": "empty"}
     now = {"name": "Standup", "more": "empty", "less": ""}
-    await house.services.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
+    await product.services.post(THREAD, an_approval("a", status="approved", arguments=now, asked_arguments=asked))
     await window.open(THREAD)
     await window.log.get_by_text("What was asked, and changed").click()
     await expect(window.log.locator("del").first).to_contain_text("… (400 more characters)")
@@ -196,9 +198,9 @@ async def test_what_is_left_out_of_what_was_asked_is_counted_and_no_text_is_not_
     await expect(window.log.locator("ins")).to_have_text(["Standup", "empty", "(empty)"])
 
 
-async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, window: Window) -> None:
-    house.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
-    await house.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
+async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(product: Product, window: Window) -> None:
+    product.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=1")
+    await product.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Get my link").click()
     link = window.log.get_by_role("link", name="Open the sign-in page")
@@ -213,9 +215,9 @@ async def test_a_sign_in_link_shows_its_host_to_its_owner_alone(house: House, wi
     await expect(window.log).to_contain_text("Signed in")
 
 
-async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window: Window) -> None:
-    house.services.links["s"] = ("web:ana", "javascript:alert(1)")
-    await house.services.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
+async def test_a_link_that_is_no_web_address_is_not_offered(product: Product, window: Window) -> None:
+    product.services.links["s"] = ("web:ana", "javascript:alert(1)")
+    await product.services.post(THREAD, SignInView("s", "open", "github", "", "", "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Get my link").click()
     await expect(window.log).to_contain_text("it is no web address")
@@ -223,8 +225,8 @@ async def test_a_link_that_is_no_web_address_is_not_offered(house: House, window
 
 
 @pytest.mark.parametrize("choice", ["It was done", "Try again", "Skip"])
-async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: Window, choice: str) -> None:
-    await house.services.post(
+async def test_the_outcome_of_a_broken_attempt_is_settled(product: Product, window: Window, choice: str) -> None:
+    await product.services.post(
         THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", {"title": "milk"}, "Ana", "web:ana")
     )
     await window.open(THREAD)
@@ -233,12 +235,12 @@ async def test_the_outcome_of_a_broken_attempt_is_settled(house: House, window: 
 
 
 async def test_enormous_arguments_of_a_broken_attempt_and_of_a_grant_are_whole_behind_show_all(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
     """Rule 8."""
     long = {"notes": "word " * 8_000 + "the end"}
-    await house.services.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
-    house.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", long, NOW))
+    await product.services.post(THREAD, OutcomeView("o:1.0/1", "open", "tasks", "add_task", "", long, "Ana", "web:ana"))
+    product.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", long, NOW))
     await window.open(THREAD)
     await window.log.get_by_role("button", name="Show all").click()
     await all_pages_end(window, "the end")
@@ -257,51 +259,51 @@ async def all_pages_end(window: Window, words: str) -> None:
     await expect(dialog).to_contain_text(words)
 
 
-async def test_always_allowing_asks_for_how_long(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
+async def test_always_allowing_asks_for_how_long(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a", always_offered=True, quote="book the team meeting"))
     await window.open(THREAD)
     await expect(card(window, "calendar")).to_contain_text("Ana wrote: “book the team meeting”")
     await window.button("Always allow…").click()
     await window.dialog.get_by_label("For").select_option("8 h")
     await window.dialog.get_by_role("button", name="Approve", exact=True).click()
     await expect(window.log).to_contain_text("Approved by Ana")
-    [decision] = house.services.clicks
+    [decision] = product.services.clicks
     assert isinstance(decision, Decision)
     assert decision.always_for == 28_800
 
 
-async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
+async def test_somebody_else_is_asked_and_withdrawing_is_for_who_asked(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
     await window.open(THREAD)
     await window.button("Ask somebody else…").click()
     await window.dialog.get_by_label("Who should decide?").select_option("Ben")
     await window.dialog.get_by_role("button", name="Ask", exact=True).click()
     await expect(card(window, "calendar")).to_contain_text("Also asked to decide")
-    [handover] = house.services.clicks
+    [handover] = product.services.clicks
     assert isinstance(handover, Handover)
     assert handover.to == "web:ben"
     await window.button("Withdraw").click()
     await expect(window.log).to_contain_text("Withdrawn by Ana")
 
 
-async def test_what_one_always_allows_is_listed_and_revoked(house: House, window: Window) -> None:
-    house.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
+async def test_what_one_always_allows_is_listed_and_revoked(product: Product, window: Window) -> None:
+    product.services.given["g1"] = ("web:ana", GrantView("g1", "calendar", "create_event", {"name": "Standup"}, NOW))
     await window.open(THREAD)
     await window.button("Always allowed…").click()
     await expect(window.dialog).to_contain_text("Standup")
     await window.dialog.get_by_role("button", name="Revoke", exact=True).click()
     await expect(window.dialog).to_contain_text("every call that needs you asks you")
     await window.dialog.get_by_role("button", name="Close", exact=True).click()
-    assert house.services.given == {}
+    assert product.services.given == {}
 
 
 async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_and_may(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
     """Rule 12: a mask says how many characters it hides, and whoever may decide can look."""
     mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
-    house.services.hidden = {mask: token}
-    await house.services.post(
+    product.services.hidden = {mask: token}
+    await product.services.post(
         THREAD, an_approval(arguments={"what": f"use {mask}"}, masks=1, fingerprint="#3fa9c2d1e0b4")
     )
     await window.open(THREAD)
@@ -315,19 +317,19 @@ async def test_what_is_hidden_is_counted_and_shown_in_a_dialog_to_whoever_asks_a
     await expect(window.page.locator("body")).not_to_contain_text(token)
 
 
-async def test_whoever_may_not_look_is_told_so(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a", masks=1))
+async def test_whoever_may_not_look_is_told_so(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a", masks=1))
     await window.open(THREAD)
     await expect(window.button("Look at what is hidden")).to_be_visible()
-    house.services.refusals["a"] = "web:ana"  # since the card was drawn
+    product.services.refusals["a"] = "web:ana"  # since the card was drawn
     await window.button("Look at what is hidden").click()
     await expect(window.log).to_contain_text("You may not look at this.")
     await expect(window.dialog).to_have_count(0)
     window.complaints.clear()  # the browser's own about the answer's status
 
 
-async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_where_nothing_is_hidden_there_is_nothing_to_look_at(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Look at what is hidden")).to_have_count(0)
     await expect(window.log.locator(".unseen")).to_be_hidden()

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from bot.domain import Notice, Place
 from tests.web.browsing import Window, window_of
-from tests.web.serving import House
+from tests.web.serving import Product
 from tests.web.stand_in_services import said
 from tests.web.streaming import eventually
 
@@ -18,7 +18,7 @@ THREAD = "web:one"
 PLACE = Place("web", THREAD)
 
 
-async def test_enter_sends_and_shift_enter_starts_a_new_line(house: House, window: Window) -> None:
+async def test_enter_sends_and_shift_enter_starts_a_new_line(product: Product, window: Window) -> None:
     await window.box.fill("First")
     await window.box.press("Shift+Enter")
     await window.box.type("second")
@@ -26,14 +26,14 @@ async def test_enter_sends_and_shift_enter_starts_a_new_line(house: House, windo
     await expect(window.log).to_contain_text("First\nsecond", use_inner_text=True)
     await expect(window.box).to_have_value("")
     await expect(window.box).to_be_focused()
-    assert [message.text for message in house.services.messages] == ["First\nsecond"]
+    assert [message.text for message in product.services.messages] == ["First\nsecond"]
 
 
 async def test_a_message_is_shown_once_to_its_author_and_to_others(
-    house: House, window: Window, chrome: Chromium
+    product: Product, window: Window, chrome: Chromium
 ) -> None:
     await window.open(THREAD)
-    async with window_of(house, chrome) as other:
+    async with window_of(product, chrome) as other:
         await other.become("Ben")
         await other.open(THREAD)
         await window.say("Hello Ben")
@@ -42,24 +42,26 @@ async def test_a_message_is_shown_once_to_its_author_and_to_others(
         await expect(window.log.get_by_text("Sending…")).to_have_count(0)
 
 
-async def test_an_empty_start_offers_examples_and_sends_the_one_that_is_pressed(house: House, window: Window) -> None:
+async def test_an_empty_start_offers_examples_and_sends_the_one_that_is_pressed(
+    product: Product, window: Window
+) -> None:
     await window.button("Add a task to buy milk").click()
     await expect(window.log).to_contain_text("Add a task to buy milk")
     await expect(window.page.get_by_text("What can I do for you?")).to_be_hidden()
-    assert house.services.messages[0].text == "Add a task to buy milk"
+    assert product.services.messages[0].text == "Add a task to buy milk"
 
 
-async def test_an_answer_streams_and_is_then_replaced_by_the_post(house: House, window: Window) -> None:
+async def test_an_answer_streams_and_is_then_replaced_by_the_post(product: Product, window: Window) -> None:
     await window.open(THREAD)
     await expect(window.page.get_by_text("What can I do for you?")).to_be_visible()
-    live = house.sender.live(THREAD, PLACE, "web:ana")
+    live = product.sender.live(THREAD, PLACE, "web:ana")
     live.status("Looking at your calendar…")
     await expect(window.page.get_by_text("Looking at your calendar…")).to_be_visible()
     live.text("m1", "You have **two")
     live.text("m1", "** meetings.")
     stage = window.page.locator("#scroller")
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
-    await house.services.post(THREAD, said("You have **two** meetings."))
+    await product.services.post(THREAD, said("You have **two** meetings."))
     await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
     live.end(waiting=False)
@@ -79,12 +81,12 @@ COUNT_EVERYWHERE = """(words) => {
 
 @pytest.mark.parametrize("at_rest_first", [False, True], ids=["post first", "rest first"])
 async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_place(
-    house: House, window: Window, *, at_rest_first: bool
+    product: Product, window: Window, *, at_rest_first: bool
 ) -> None:
     """Rule 8: what is shown is what was said, neither twice nor gone for a moment. The post may come a while after the
     turn is over, or before."""
     await window.open(THREAD)
-    live = house.sender.live(THREAD, PLACE, "web:ana")
+    live = product.sender.live(THREAD, PLACE, "web:ana")
     await window.page.evaluate(COUNT_EVERYWHERE, "two meetings")
     live.text("m1", "You have **two")
     live.text("m1", " meetings** today.")
@@ -92,29 +94,29 @@ async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_pl
     if at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await house.services.post(THREAD, said("You have **two meetings** today."))
+    await product.services.post(THREAD, said("You have **two meetings** today."))
     await expect(window.log.get_by_text("two meetings")).to_have_count(1)
     if not at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await house.services.post(THREAD, said("The next."))
+    await product.services.post(THREAD, said("The next."))
     await expect(window.log.get_by_text("The next.")).to_have_count(1)
     counts = await window.page.evaluate("window.counts")
     assert set(counts[counts.index(1) :]) == {1}
 
 
-async def test_stop_is_there_while_something_runs(house: House, window: Window) -> None:
+async def test_stop_is_there_while_something_runs(product: Product, window: Window) -> None:
     await window.open(THREAD)
     await expect(window.button("Stop")).to_be_hidden()
-    house.sender.live(THREAD, PLACE, "web:ana").status("Thinking…")
+    product.sender.live(THREAD, PLACE, "web:ana").status("Thinking…")
     await window.button("Stop").click()
     await expect(window.button("Stop")).to_be_hidden()
     await expect(window.page.get_by_text("Stopped.")).to_be_visible()
-    assert house.services.stopped == [(THREAD, "web:ana")]
+    assert product.services.stopped == [(THREAD, "web:ana")]
 
 
-async def test_conversations_are_listed_and_opened(house: House, window: Window) -> None:
-    await house.services.post("web:two", said("In the second"))
+async def test_conversations_are_listed_and_opened(product: Product, window: Window) -> None:
+    await product.services.post("web:two", said("In the second"))
     await window.say("In the first")
     threads = window.page.get_by_role("navigation", name="Conversations")
     await threads.get_by_text("A conversation").click()
@@ -136,16 +138,16 @@ async def test_a_reload_keeps_the_thread(window: Window) -> None:
     await expect(window.log.get_by_text("Remember me")).to_have_count(1)
 
 
-async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(house: House, window: Window) -> None:
+async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(product: Product, window: Window) -> None:
     await window.open(THREAD)
-    await house.services.post(THREAD, said("Before"))
+    await product.services.post(THREAD, said("Before"))
     await expect(window.log).to_contain_text("Before")
     await window.page.context.set_offline(True)
     # Offline cuts new connections only: end the one that is open.
-    for reader in list(house.sender.hub._readers):
+    for reader in list(product.sender.hub._readers):
         reader.end()
     await expect(window.page.get_by_text("Reconnecting…")).to_be_visible()
-    await house.services.post(THREAD, said("Meanwhile"))
+    await product.services.post(THREAD, said("Meanwhile"))
     await window.page.context.set_offline(False)
     await expect(window.log).to_contain_text("Meanwhile")
     await expect(window.page.get_by_text("Reconnecting…")).to_be_hidden()
@@ -153,35 +155,35 @@ async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(house: 
     window.complaints.clear()  # the browser's own about the lost network
 
 
-async def test_a_message_that_could_not_be_sent_can_be_sent_again(house: House, window: Window) -> None:
+async def test_a_message_that_could_not_be_sent_can_be_sent_again(product: Product, window: Window) -> None:
     await window.open(THREAD)
     await window.page.route("**/messages", lambda route: route.abort())
     await window.say("Important")
     await expect(window.log).to_contain_text("Not sent.")
     await window.page.unroute("**/messages")
     await window.log.get_by_role("button", name="Try again").click()
-    await eventually(lambda: bool(house.services.messages), "the message arrives")
+    await eventually(lambda: bool(product.services.messages), "the message arrives")
     await expect(window.log.get_by_text("Not sent.")).to_have_count(0)
     await expect(window.log.get_by_text("Important")).to_have_count(1)
     window.complaints.clear()  # the browser's own about the aborted request
 
 
-async def test_who_switches_sees_what_that_person_may_see(house: House, window: Window) -> None:
-    await house.services.post(THREAD, said("For all"))
-    await house.services.post(THREAD, Notice("For Ana alone"), only_for="web:ana")
+async def test_who_switches_sees_what_that_person_may_see(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, said("For all"))
+    await product.services.post(THREAD, Notice("For Ana alone"), only_for="web:ana")
     await window.open(THREAD)
     await expect(window.log).to_contain_text("For Ana alone")
     await window.become("Ben")
     await expect(window.log).to_contain_text("For all")
     await expect(window.log).not_to_contain_text("For Ana alone")
     await window.say("It is me")
-    await eventually(lambda: bool(house.services.messages), "the message arrives")
-    assert house.services.messages[0].author.person_id == "web:ben"
+    await eventually(lambda: bool(product.services.messages), "the message arrives")
+    assert product.services.messages[0].author.person_id == "web:ben"
 
 
-async def test_two_tabs_of_one_browser_are_the_same_person(house: House, window: Window) -> None:
-    second = Window(house, await window.page.context.new_page())
-    cut_off = Window(house, await window.page.context.new_page())
+async def test_two_tabs_of_one_browser_are_the_same_person(product: Product, window: Window) -> None:
+    second = Window(product, await window.page.context.new_page())
+    cut_off = Window(product, await window.page.context.new_page())
     await cut_off.page.route("**/api/events*", lambda route: route.abort())
     for tab in (second, cut_off):
         await tab.open(THREAD)
@@ -190,10 +192,10 @@ async def test_two_tabs_of_one_browser_are_the_same_person(house: House, window:
         await expect(tab.page.get_by_label("You are").locator("option:checked")).to_have_text("Chloe")
 
 
-async def test_an_answer_that_was_broken_off_does_not_stay(house: House, window: Window) -> None:
+async def test_an_answer_that_was_broken_off_does_not_stay(product: Product, window: Window) -> None:
     await window.open(THREAD)
-    live = house.sender.live(THREAD, PLACE, "web:ana")
-    await house.services.post(THREAD, said("Before"))
+    live = product.sender.live(THREAD, PLACE, "web:ana")
+    await product.services.post(THREAD, said("Before"))
     live.status("Thinking…")
     live.text("m1", "You have")
     await expect(window.page.get_by_text("You have", exact=True)).to_be_visible()
@@ -201,7 +203,7 @@ async def test_an_answer_that_was_broken_off_does_not_stay(house: House, window:
     await expect(window.page.get_by_text("You have", exact=True)).to_have_count(0)
 
 
-async def test_what_is_typed_and_what_was_not_sent_stay_in_their_conversation(house: House, window: Window) -> None:
+async def test_what_is_typed_and_what_was_not_sent_stay_in_their_conversation(product: Product, window: Window) -> None:
     """Rule 1: nothing that somebody wrote is lost unsaid."""
     await window.open(THREAD)
     await window.page.route("**/messages", lambda route: route.abort())
@@ -219,7 +221,7 @@ async def test_what_is_typed_and_what_was_not_sent_stay_in_their_conversation(ho
     await window.page.unroute("**/messages")
     await window.log.get_by_role("button", name="Try again").click()
     await expect(window.log.get_by_text("Not sent.")).to_have_count(0)
-    assert [message.text for message in house.services.messages] == ["pay the rent"]
+    assert [message.text for message in product.services.messages] == ["pay the rent"]
     window.complaints.clear()  # the browser's own about the request that failed
 
 
@@ -236,7 +238,7 @@ async def test_without_the_server_a_conversation_says_so_and_the_tools_are_not_g
     window.complaints.clear()
 
 
-async def test_the_house_is_honest_about_its_model_and_its_tools(window: Window) -> None:
+async def test_the_product_is_honest_about_its_model_and_its_tools(window: Window) -> None:
     await expect(window.page.get_by_text("No language model is connected.")).to_be_visible()
     await window.page.get_by_role("button", name="Tools").click()
     panel = window.page.get_by_role("dialog", name="Tool servers")

@@ -7,7 +7,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
 from tests.web.browsing import Window, window_of
-from tests.web.serving import House, serve
+from tests.web.serving import Product, serve
 from tests.web.stand_in_services import an_approval, said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -46,22 +46,22 @@ UNNAMED = """() => [...document.querySelectorAll("button, input, select, textare
   .map((element) => element.outerHTML)"""
 
 
-async def fill(house: House) -> None:
-    await house.services.post(THREAD, said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
-    await house.services.post(THREAD, an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")))
-    await house.services.post(
+async def fill(product: Product) -> None:
+    await product.services.post(THREAD, said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
+    await product.services.post(THREAD, an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")))
+    await product.services.post(
         THREAD, an_approval("b", status="approved", decided_by=("Ben",), decided_at=1.0, result="Done.")
     )
-    await house.services.post(
+    await product.services.post(
         THREAD, an_approval("c", status="rejected", decided_by=("Ben",), decided_at=1.0, reason="No.")
     )
-    await house.services.post(THREAD, an_approval("d", status="expired"))
-    await house.services.post(THREAD, an_approval("e"))
+    await product.services.post(THREAD, an_approval("d", status="expired"))
+    await product.services.post(THREAD, an_approval("e"))
 
 
-async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(house: House, chrome: Chromium) -> None:
-    await fill(house)
-    async with window_of(house, chrome, viewport=PHONE, has_touch=True) as window:
+async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(product: Product, chrome: Chromium) -> None:
+    await fill(product)
+    async with window_of(product, chrome, viewport=PHONE, has_touch=True) as window:
         await window.open(THREAD)
         await expect(window.button("Approve").first).to_be_visible()
         assert await window.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -79,16 +79,16 @@ async def test_on_a_phone_everything_fits_and_the_threads_are_in_a_drawer(house:
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
-async def test_every_text_can_be_read(house: House, chrome: Chromium, colours: str) -> None:
-    await fill(house)
-    async with window_of(house, chrome, color_scheme=colours) as window:
+async def test_every_text_can_be_read(product: Product, chrome: Chromium, colours: str) -> None:
+    await fill(product)
+    async with window_of(product, chrome, color_scheme=colours) as window:
         await window.open(THREAD)
         await expect(window.button("Approve all")).to_be_visible()
         assert await window.page.evaluate(CONTRAST) == []
 
 
-async def test_everything_that_can_be_used_has_a_name(house: House, window: Window) -> None:
-    await fill(house)
+async def test_everything_that_can_be_used_has_a_name(product: Product, window: Window) -> None:
+    await fill(product)
     await window.open(THREAD)
     await window.button("Edit").first.click()
     await expect(window.dialog).to_be_visible()
@@ -104,8 +104,8 @@ async def test_the_page_has_landmarks_and_the_conversation_is_a_live_log(window:
     await expect(window.page.get_by_role("combobox", name="You are", exact=True)).to_be_visible()
 
 
-async def test_a_decision_can_be_made_with_the_keyboard_alone(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_a_decision_can_be_made_with_the_keyboard_alone(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Reject")).to_be_visible()
     await window.page.locator("#title").click()
@@ -123,8 +123,8 @@ async def test_a_decision_can_be_made_with_the_keyboard_alone(house: House, wind
     await expect(window.log).to_contain_text("Rejected by Ana")
 
 
-async def test_who_wants_less_motion_gets_none(house: House, chrome: Chromium) -> None:
-    async with window_of(house, chrome, reduced_motion="reduce") as window:
+async def test_who_wants_less_motion_gets_none(product: Product, chrome: Chromium) -> None:
+    async with window_of(product, chrome, reduced_motion="reduce") as window:
         moving = (
             "[...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).animationName !== 'none').length"
         )
@@ -133,10 +133,10 @@ async def test_who_wants_less_motion_gets_none(house: House, chrome: Chromium) -
 
 
 async def test_the_password_comes_first(chrome: Chromium) -> None:
-    async with serve(password="open sesame") as house:
+    async with serve(password="open sesame") as product:
         context = await chrome.new_context()
         page = await context.new_page()
-        await page.goto(house.url)
+        await page.goto(product.url)
         await page.get_by_label("Password").fill("wrong")
         await page.get_by_role("button", name="Sign in").click()
         await expect(page.get_by_text("That is not the password.")).to_be_visible()

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from bot.domain import ClarificationView, Decision, FormAnswer
 from graph.interrupts import FieldType, FormField
 from tests.web.browsing import Window
-from tests.web.serving import House
+from tests.web.serving import Product
 from tests.web.stand_in_services import EVENT_FIELDS, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 THREAD = "web:one"
 
 
-async def open_edit_form(house: House, window: Window, **changes: object) -> None:
-    await house.services.post(THREAD, an_approval("a", **changes))
+async def open_edit_form(product: Product, window: Window, **changes: object) -> None:
+    await product.services.post(THREAD, an_approval("a", **changes))
     await window.open(THREAD)
     await window.button("Edit").click()
     await expect(window.dialog).to_be_visible()
@@ -27,36 +27,36 @@ async def approve_with_changes(window: Window) -> None:
     await window.dialog.get_by_role("button", name="Approve with changes", exact=True).click()
 
 
-def values_of(house: House) -> dict[str, object]:
-    decision = house.services.clicks[-1]
+def values_of(product: Product) -> dict[str, object]:
+    decision = product.services.clicks[-1]
     assert isinstance(decision, Decision)
     assert decision.arguments is not None
     return dict(decision.arguments)
 
 
-async def test_what_nobody_touched_goes_back_as_it_came(house: House, window: Window) -> None:
+async def test_what_nobody_touched_goes_back_as_it_came(product: Product, window: Window) -> None:
     arguments = {"name": "A\r\nB", "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
-    await open_edit_form(house, window, arguments=arguments)
+    await open_edit_form(product, window, arguments=arguments)
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
-    values = values_of(house)
+    values = values_of(product)
     assert {name: values[name] for name in arguments} == arguments
     assert values["all_day"] is False
 
 
-async def test_a_value_that_is_too_long_for_an_input_is_named_and_stays(house: House, window: Window) -> None:
+async def test_a_value_that_is_too_long_for_an_input_is_named_and_stays(product: Product, window: Window) -> None:
     """Rule 12: nobody is to believe that they changed all there is."""
     arguments = {"name": "A" * 50_001, "start": "2026-11-21T10:00:00+01:00", "duration": 60, "calendar": "primary"}
-    await open_edit_form(house, window, arguments=arguments)
+    await open_edit_form(product, window, arguments=arguments)
     await expect(window.dialog).to_contain_text("left as it is: Name.")
     await expect(window.dialog.get_by_label("Name")).to_have_count(0)
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
-    assert "name" not in values_of(house)
+    assert "name" not in values_of(product)
 
 
-async def test_typed_inputs_give_typed_values_back(house: House, window: Window) -> None:
-    await open_edit_form(house, window)
+async def test_typed_inputs_give_typed_values_back(product: Product, window: Window) -> None:
+    await open_edit_form(product, window)
     dialog = window.dialog
     await dialog.get_by_label("Name").fill("Standup")
     await dialog.get_by_label("Start").fill("2026-11-22T09:30")
@@ -66,7 +66,7 @@ async def test_typed_inputs_give_typed_values_back(house: House, window: Window)
     await dialog.get_by_label("Attendees").fill('["bob@example.com"]')
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
-    assert values_of(house) == {
+    assert values_of(product) == {
         "name": "Standup",
         "start": "2026-11-22T09:30:00+01:00",
         "duration": "15",
@@ -77,9 +77,9 @@ async def test_typed_inputs_give_typed_values_back(house: House, window: Window)
     }
 
 
-async def test_a_value_that_fits_no_typed_input_is_shown_as_text(house: House, window: Window) -> None:
+async def test_a_value_that_fits_no_typed_input_is_shown_as_text(product: Product, window: Window) -> None:
     await open_edit_form(
-        house, window, arguments={"name": "x", "start": "next Tuesday", "duration": "an hour", "calendar": "?"}
+        product, window, arguments={"name": "x", "start": "next Tuesday", "duration": "an hour", "calendar": "?"}
     )
     await expect(window.dialog.get_by_label("Start")).to_have_value("next Tuesday")
     await expect(window.dialog.get_by_label("Duration")).to_have_value("an hour")
@@ -87,10 +87,10 @@ async def test_a_value_that_fits_no_typed_input_is_shown_as_text(house: House, w
 
 
 async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_is_kept(
-    house: House, window: Window
+    product: Product, window: Window
 ) -> None:
-    await open_edit_form(house, window)
-    house.services.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
+    await open_edit_form(product, window)
+    product.services.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
     await window.dialog.get_by_label("Name").fill("Standup")
     await window.dialog.get_by_label("Duration").fill("9999")
     await approve_with_changes(window)
@@ -101,52 +101,52 @@ async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_
     await expect(window.dialog).to_contain_text("It overlaps with Lunch.")
     await expect(window.dialog.get_by_label("Name")).to_have_value("Standup")
     window.complaints.clear()  # the browser's own about the 422
-    house.services.form_errors = {}
+    product.services.form_errors = {}
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
 
 
-async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(house: House, window: Window) -> None:
-    await open_edit_form(house, window)
+async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(product: Product, window: Window) -> None:
+    await open_edit_form(product, window)
     await window.dialog.get_by_label("Name").fill("")
     await window.dialog.get_by_label("Attendees").fill("[")
     await approve_with_changes(window)
     await expect(window.dialog).to_contain_text("This is needed.")
     await expect(window.dialog).to_contain_text("This is not valid JSON")
-    assert house.services.clicks == []
+    assert product.services.clicks == []
 
 
-async def test_invisible_characters_in_a_value_are_pointed_out(house: House, window: Window) -> None:
-    await open_edit_form(house, window, arguments={"name": "safe\u202egnp.exe"})
+async def test_invisible_characters_in_a_value_are_pointed_out(product: Product, window: Window) -> None:
+    await open_edit_form(product, window, arguments={"name": "safe\u202egnp.exe"})
     await expect(window.dialog).to_contain_text("Holds characters that cannot be seen: safe⟨U+202E⟩gnp.exe")
 
 
-async def test_who_may_not_edit_is_told_on_the_card(house: House, window: Window) -> None:
-    await house.services.post(THREAD, an_approval("a"))
+async def test_who_may_not_edit_is_told_on_the_card(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Edit")).to_be_visible()
-    house.services.refusals["a"] = "web:ana"  # since the card was drawn
+    product.services.refusals["a"] = "web:ana"  # since the card was drawn
     await window.button("Edit").click()
     await expect(window.log).to_contain_text("You may not edit this.")
     await expect(window.dialog).to_have_count(0)
     window.complaints.clear()  # the browser's own about the 403
 
 
-async def test_a_question_is_answered_in_a_dialog_with_typed_fields(house: House, window: Window) -> None:
+async def test_a_question_is_answered_in_a_dialog_with_typed_fields(product: Product, window: Window) -> None:
     view = ClarificationView("c:1", "open", "When shall it be?", "I need a day.", EVENT_FIELDS[:2], "Ana", "web:ana")
-    await house.services.post(THREAD, view)
+    await product.services.post(THREAD, view)
     await window.open(THREAD)
     await window.button("Answer").click()
     await window.dialog.get_by_label("Name").fill("Standup")
     await window.dialog.get_by_label("Start").fill("2026-11-22T09:30")
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = house.services.clicks
+    [answer] = product.services.clicks
     assert isinstance(answer, FormAnswer)
     assert answer.values == {"name": "Standup", "start": "2026-11-22T09:30"}
 
 
-async def test_every_kind_of_field_has_an_input_and_its_default(house: House, window: Window) -> None:
+async def test_every_kind_of_field_has_an_input_and_its_default(product: Product, window: Window) -> None:
     fields = (
         FormField(name="t", label="Some text", default="abc"),
         FormField(name="c", label="A choice", type=FieldType.CHOICE, options=("x", "y"), default="y"),
@@ -155,7 +155,7 @@ async def test_every_kind_of_field_has_an_input_and_its_default(house: House, wi
         FormField(name="n", label="A number", type=FieldType.NUMBER, default=1.5),
         FormField(name="b", label="Yes or no", type=FieldType.YES_NO, default=True),
     )
-    await house.services.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
+    await product.services.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Answer").click()
     dialog = window.dialog
@@ -164,20 +164,20 @@ async def test_every_kind_of_field_has_an_input_and_its_default(house: House, wi
         await expect(dialog.get_by_label(label)).to_have_attribute("type", kind)
     await dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = house.services.clicks
+    [answer] = product.services.clicks
     assert isinstance(answer, FormAnswer)
     assert answer.values == {"t": "abc", "c": "y", "d": "2026-11-21", "h": "09:30", "n": 1.5, "b": True}
 
 
-async def test_a_question_without_fields_is_answered_in_the_message_box(house: House, window: Window) -> None:
-    await house.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ana", "web:ana"))
+async def test_a_question_without_fields_is_answered_in_the_message_box(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ana", "web:ana"))
     await window.open(THREAD)
     await window.button("Answer").click()
     await expect(window.box).to_be_focused()
 
 
-async def test_a_question_to_somebody_else_only_says_whom_it_waits_for(house: House, window: Window) -> None:
-    await house.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
+async def test_a_question_to_somebody_else_only_says_whom_it_waits_for(product: Product, window: Window) -> None:
+    await product.services.post(THREAD, ClarificationView("c:1", "open", "Which one?", "", (), "Ben", "web:ben"))
     await window.open(THREAD)
     await expect(window.log).to_contain_text("Waiting for Ben.")
     await expect(window.button("Answer")).to_have_count(0)

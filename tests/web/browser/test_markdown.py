@@ -10,7 +10,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
 from tests.web.browsing import Window, window_of
-from tests.web.serving import House
+from tests.web.serving import Product
 from tests.web.stand_in_services import said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -80,11 +80,11 @@ async def test_a_link_always_shows_where_it_leads(drawn: Draw) -> None:
     assert html == f"<p>see {link}.</p>"
 
 
-async def test_no_image_is_ever_loaded(house: House, chrome: Chromium) -> None:
-    async with window_of(house, chrome) as window:
+async def test_no_image_is_ever_loaded(product: Product, chrome: Chromium) -> None:
+    async with window_of(product, chrome) as window:
         asked: list[str] = []
         window.page.on("request", lambda request: asked.append(request.url))
-        await house.services.post(
+        await product.services.post(
             "web:one", said("![x](https://evil.example/pixel.png) <img src=https://evil.example/2>")
         )
         await window.open("web:one")

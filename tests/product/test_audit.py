@@ -1,0 +1,138 @@
+"""Every call of a whole product is in the audit log, once."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from bot.commands import Surroundings, run
+from policies.model import Mode
+from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop, entry
+from tests.support.visitor import Thread, visiting
+
+RULES = """
+version: 1
+rules:
+  - {name: looking is free, match: {tool: look}, decide: allow}
+  - {name: no deleting, match: {tool: delete}, decide: deny, reason: Nothing is deleted here.}
+  - {name: makers ask, match: {tool: "make*"}, decide: ask, approvers: [requester], expiresIn: 24h}
+"""
+
+
+def audit(home: ProductFolder, *arguments: str) -> tuple[int, str]:
+    """What `python app.py …` says of the product's records, while it runs."""
+    out = io.StringIO()
+    around = Surroundings(
+        database=lambda: home.folder / "data" / "countersign.db",
+        policy_file=lambda: home.folder / "policy.yaml",
+        mode=lambda: Mode.DEFAULT,
+        find_tool=lambda _: None,
+        clock=lambda: 0.0,
+    )
+    return run(arguments, around, out, out), out.getvalue()
+
+
+def log_of(home: ProductFolder) -> list[dict[str, Any]]:
+    """The entries; that they are in order is seen to."""
+    assert audit(home, "audit", "verify")[0] == 0
+    return [json.loads(line) for line in audit(home, "audit", "export")[1].splitlines()]
+
+
+@pytest.fixture
+def home(home: ProductFolder) -> ProductFolder:
+    home.policy(RULES)
+    return home
+
+
+async def test_a_call_that_is_allowed_is_written_down_with_its_rule_and_its_output(
+    at_work: Thread, home: ProductFolder
+) -> None:
+    await at_work.send("use look what=lamp")
+    await at_work.says("looks fine")
+    (entry,) = log_of(home)
+    assert (entry["status"], entry["decision"], entry["rule"]) == ("done", "allow", "looking is free")
+    assert (entry["requester"], entry["tool"], entry["input"]) == ("web:ana", "look", '{"what":"lamp"}')
+    assert entry["thread"] == at_work.thread_id
+    assert entry["source"].endswith(":4")
+    assert len(entry["output"]) == 64
+    assert entry["duration"] >= 0
+
+
+async def test_a_call_that_is_approved_is_written_down_with_who_approved_it(
+    at_work: Thread, home: ProductFolder
+) -> None:
+    await at_work.send("use make what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"])
+    await at_work.says("made lamp")
+    (entry,) = log_of(home)
+    assert (entry["status"], entry["decision"], entry["approval"]) == ("done", "ask", card["id"])
+    ((person, verb),) = [(vote["person"], vote["verb"]) for vote in entry["votes"]]
+    assert (person, verb) == ("web:ana", "approve")
+
+
+async def test_calls_that_were_not_made_are_written_down_with_the_reason(at_work: Thread, home: ProductFolder) -> None:
+    await at_work.send("use delete what=lamp; fly what=lamp; make what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.reject(card["id"], "too many lamps")
+    await at_work.says("Results")
+    entries = {entry["status"]: entry for entry in log_of(home)}
+    assert set(entries) == {"denied", "failed", "rejected"}
+    assert "Nothing is deleted here." in entries["denied"]["note"]
+    assert entries["failed"]["tool"] == "workshop__fly"
+    (vote,) = entries["rejected"]["votes"]
+    assert (vote["verb"], vote["reason"]) == ("reject", "too many lamps")
+    assert entries["rejected"]["approval"] == card["id"]
+
+
+async def test_a_call_that_was_superseded_is_written_down_once(at_work: Thread, home: ProductFolder) -> None:
+    await at_work.send("use make what=lamp")
+    await at_work.waiting()
+    await at_work.send("never mind")
+    await at_work.says("you said: never mind")
+    assert [entry["status"] for entry in log_of(home)] == ["superseded"]
+
+
+async def test_a_call_that_failed_is_written_down_as_failed(at_work: Thread, home: ProductFolder) -> None:
+    await at_work.send("use fail what=lamp")
+    (card,) = await at_work.waiting()
+    await at_work.approve(card["id"])
+    await at_work.says("is broken")
+    assert [entry["status"] for entry in log_of(home)] == ["failed"]
+
+
+async def test_an_unknown_outcome_and_what_a_person_said_of_it_are_two_entries(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_slowly what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+        assert [entry["status"] for entry in log_of(workshop_home)] == ["unknown"]
+        await ana.post(f"/api/outcomes/{quote(outcome['id'], safe='')}", {"id": "click", "choice": "it_was_done"})
+        await thread.says("as ana confirmed")
+    first, second = log_of(workshop_home)
+    assert (first["status"], second["status"], second["settled"]["choice"]) == ("unknown", "done", "it_was_done")
+    assert first["call"] == second["call"]
+
+
+async def test_an_entry_that_is_taken_out_and_one_whose_end_was_never_written_are_missed(
+    at_work: Thread, home: ProductFolder
+) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    await at_work.send("use look what=lamp; look what=vase")
+    await at_work.says("vase looks fine")
+    with closing(sqlite3.connect(home.folder / "data" / "countersign.db")) as connection, connection:
+        connection.execute("DELETE FROM audit WHERE seq = 2")  # the newest: the chain alone does not show it
+    code, said = audit(home, "audit", "verify")
+    assert code == 1
+    assert "the ledger knows how it ended" in said

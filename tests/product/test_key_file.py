@@ -1,0 +1,19 @@
+"""A key file that is damaged stops the start, rather than costing everybody their accounts or breaking later."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import ConfigurationError
+from bot.crypto import KEY_FILE
+from tests.support.product import ProductFolder, product_here
+
+
+async def test_a_damaged_key_file_stops_the_start_with_a_sentence(home: ProductFolder) -> None:
+    data = home.folder / "data"
+    data.mkdir(exist_ok=True)
+    (data / KEY_FILE).write_text("half a k")
+    with pytest.raises(ConfigurationError, match="not an encryption key") as caught:
+        async with product_here(home):
+            pass
+    assert "half a k" not in str(caught.value)

@@ -1,0 +1,88 @@
+"""Whoever is over a limit is told so in a sentence, and what was open stays as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop
+from tests.support.visitor import visiting
+
+
+async def test_over_the_turns_of_a_minute_a_message_begins_nothing_and_supersedes_nothing(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    workshop_home.variables["LIMIT_TURNS_PER_MINUTE"] = "1"
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        await thread.send("something else")
+        await thread.notice("I take one message within a minute", "send it again in")
+        assert [c["id"] for c in thread.approvals("pending")] == [card["id"]]
+        await thread.approve(card["id"])
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_over_the_turns_of_a_conversation_others_are_told_too(workshop_home: ProductFolder) -> None:
+    workshop_home.variables["LIMIT_THREAD_TURNS_PER_MINUTE"] = "1"
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as thread,
+        ben.thread(thread.thread_id) as bens,
+    ):
+        await thread.send("hello")
+        await thread.says("you said: hello")
+        await bens.send("hello from Ben")
+        await bens.notice("one message in this conversation within a minute")
+        await bens.send("still here")
+        async with ben.thread() as elsewhere:
+            await elsewhere.send("and here?")
+            await elsewhere.says("you said: and here?")
+
+
+async def test_two_accounts_of_one_human_have_one_limit(workshop_home: ProductFolder) -> None:
+    workshop_home.variables["LIMIT_TURNS_PER_MINUTE"] = "2"
+    async with product_here(workshop_home) as url, visiting(url) as ana, visiting(url, "ben") as ben:
+        for person in (ana, ben):
+            async with person.thread() as thread:
+                await thread.send("hello")
+                await thread.says("you said: hello")
+        with closing(sqlite3.connect(workshop_home.folder / "data/countersign.db")) as records, records:
+            records.execute("UPDATE people SET email = 'ana@company.example'")
+        async with ben.thread() as thread:
+            await thread.send("and again")
+            await thread.says("you said: and again")
+        async with ana.thread() as thread:
+            await thread.send("once more")
+            await thread.notice("2 messages within a minute")
+
+
+async def test_over_the_calls_of_a_turn_the_rest_is_not_made(workshop_home: ProductFolder, shop: Workshop) -> None:
+    workshop_home.variables["LIMIT_CALLS_PER_TURN"] = "2"
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use look what=one; look what=two; look what=three")
+        await thread.says("one looks fine", "two looks fine", "Limited: one turn may make 2 tool calls")
+    assert sorted(shop.looked) == ["one", "two"]
+
+
+async def test_over_the_tokens_of_a_day_they_are_told_so_also_after_a_restart(workshop_home: ProductFolder) -> None:
+    workshop_home.variables["LIMIT_TOKENS_PER_DAY"] = "20"
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        for text in ("one", "two"):  # 15 tokens each
+            await thread.send(text)
+            await thread.says(f"you said: {text}")
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread() as thread,
+        ben.thread() as bens,
+    ):
+        await thread.send("three")
+        await thread.says("you have used up your 20 tokens")
+        await bens.send("mine")
+        await bens.says("you said: mine")

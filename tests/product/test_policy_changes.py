@@ -1,0 +1,217 @@
+"""What was allowed or approved under one policy does not run under a stricter one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import app
+from bot.approvals.requests import ApprovalRequests
+from tests.fakes.openai_server import FakeOpenAI
+from tests.support.product import ProductFolder, product_here
+from tests.support.tools import Workshop, entry
+from tests.support.visitor import visiting
+
+FOUR_EYES = """
+version: 1
+rules:
+  - name: two people
+    match: {tool: "make*"}
+    decide: ask
+    approvers: [any]
+    selfApproval: fourEyes
+"""
+ALLOWED = """
+version: 1
+rules:
+  - name: all is allowed
+    match: {tool: "*"}
+    decide: allow
+"""
+DENIED = ALLOWED.replace("allow\n", "deny\n    reason: Not from chat.\n")
+
+SMALL_IS_ALLOWED = """
+version: 1
+rules:
+  - name: lamps are allowed
+    match: {tool: "make*", args: {what: lamp}}
+    decide: allow
+  - name: the rest is asked about
+    match: {tool: "make*"}
+    decide: ask
+"""
+BEN_DECIDES = """
+version: 1
+rules:
+  - name: Ben decides
+    match: {tool: "make*"}
+    decide: ask
+    approvers: ["web:ben"]
+"""
+
+
+async def test_what_waits_for_approval_is_blocked_once_the_product_only_reads(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.variables["AGENT_MODE"] = "readOnly"
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.approve(card["id"])
+        await thread.says("blocked by policy")
+    assert shop.done == []
+
+
+async def test_an_approval_given_under_one_rule_is_asked_anew_under_a_stricter_one(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(FOUR_EYES)
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "void")
+        (again,) = await thread.waiting()
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert shop.done == []
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_a_call_that_was_allowed_and_waits_for_a_sign_in_is_asked_about_once_approval_is_required(
+    workshop_home: ProductFolder, shop: Workshop, model: FakeOpenAI
+) -> None:
+    workshop_home.policy(ALLOWED)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_with_account what=lamp")
+        (sign_in,) = await thread.until(lambda: thread.contents("sign_in"))
+        thread_id = thread.thread_id
+    workshop_home.tool_servers({"workshop": entry(shop, requireApproval=["make_with_account"])})
+    shop.signed_in = True
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await ana.post(f"/api/sign-ins/{sign_in['id']}", {"id": "a", "done": True})
+        (card,) = await thread.waiting()
+        assert shop.done == []
+        await thread.approve(card["id"])
+        await thread.says("made lamp with the account")
+    assert shop.done == ["make_with_account lamp"]
+
+
+@pytest.mark.parametrize("mode", ["default", "safeWrite"])
+async def test_an_approval_still_holds_after_a_restart_under_the_same_policy(
+    workshop_home: ProductFolder, shop: Workshop, mode: str
+) -> None:
+    workshop_home.variables["AGENT_MODE"] = mode
+    workshop_home.policy(FOUR_EYES.replace("fourEyes", "confirm"))
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.approve(card["id"])
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+async def test_an_approval_is_of_no_use_to_a_later_asking_after_the_edited_call_was_allowed(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    """Rule 3: the call was edited into one that needs nobody, and waits for a sign-in. By the policy of afterwards
+    somebody else has to approve it, and nobody has."""
+    workshop_home.policy(SMALL_IS_ALLOWED)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_with_account what=chair")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"], values={"what": "lamp"})
+        (sign_in,) = await thread.until(lambda: thread.contents("sign_in"))
+        thread_id = thread.thread_id
+    workshop_home.policy(BEN_DECIDES)
+    shop.signed_in = True
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await ana.post(f"/api/sign-ins/{sign_in['id']}", {"id": "a", "done": True})
+        (again,) = await thread.waiting()
+        assert shop.done == []
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp with the account")
+    assert shop.done == ["make_with_account lamp"]
+
+
+@asynccontextmanager
+async def ends_once_it_has_asked(home: ProductFolder) -> AsyncIterator[str]:
+    """The process ends when a card is shown, and before the graph has kept that it was asked for."""
+    ask = ApprovalRequests.ask
+
+    async def ask_and_stay(self: ApprovalRequests, *what: Any) -> Any:
+        await ask(self, *what)
+        await asyncio.Event().wait()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ApprovalRequests, "ask", ask_and_stay)
+        patched.setattr(app, "SHUTDOWN_SECONDS", 0.0)
+        async with product_here(home) as url:
+            yield url
+
+
+async def test_a_card_that_was_shown_before_the_policy_changed_is_no_approval_under_the_stricter_one(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    """Rule 3 and rule 6: whom the card asked is what its approval counts for, whatever was asked for in its place."""
+    async with ends_once_it_has_asked(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(BEN_DECIDES)
+    async with (
+        product_here(workshop_home) as url,
+        visiting(url) as ana,
+        visiting(url, "ben") as ben,
+        ana.thread(thread_id) as thread,
+        ben.thread(thread_id) as bens,
+    ):
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "void")
+        (again,) = await thread.waiting()
+        assert (await thread.approve(again["id"]))["kind"] == "refused"
+        assert shop.done == []
+        assert (await bens.approve(again["id"]))["kind"] == "settled"
+        await thread.says("made lamp")
+    assert shop.done == ["make lamp 1"]
+
+
+@pytest.mark.parametrize(("policy", "done"), [(ALLOWED, ["make lamp 1"]), (DENIED, [])])
+async def test_a_card_that_nobody_has_to_decide_any_more_says_so(
+    workshop_home: ProductFolder, shop: Workshop, policy: str, done: list[str]
+) -> None:
+    """Rule 5: a click on it is not told that something was approved which is not asked for."""
+    async with ends_once_it_has_asked(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make what=lamp")
+        (card,) = await thread.waiting()
+        thread_id = thread.thread_id
+    workshop_home.policy(policy)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.says("results")
+        await thread.card(card["id"], "superseded")
+        assert (await thread.approve(card["id"]))["kind"] != "settled"
+    assert shop.done == done

@@ -1,0 +1,104 @@
+"""A whole product in a Slack on loopback: over signed requests, or over Socket Mode."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.fakes.slack.server import FakeSlack, fake_slack
+from tests.slack.product.talk import Talk
+from tests.support.brain import obedient
+from tests.support.product import ProductFolder, product_here
+from tests.support.slack_doors import Door, HttpDoor, SocketDoor
+from tests.support.slack_people import SlackPerson
+from tests.support.tools import Workshop, entry, workshop
+
+SECRET = "signing-secret-of-nobody"
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    """Slack, with Ana (U1), Ben (U2) and Chloe (U3) in the workspace T1."""
+    async with fake_slack() as server:
+        yield server
+        assert server.product_mistakes == []
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Workshop]:
+    """A tool server whose tools are functions of the test."""
+    async with workshop() as made:
+        yield made
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[FakeOpenAI]:
+    """A model service that does what the message says."""
+    async with fake_openai(obedient) as server:
+        yield server
+
+
+@pytest.fixture
+def home(tmp_path: Path, slack: FakeSlack, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
+    """What the product has on disk, and its variables."""
+    home = ProductFolder(tmp_path, connected(slack))
+    home.tool_servers({"workshop": entry(shop)})
+    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "any"}
+    return home
+
+
+def connected(slack: FakeSlack) -> dict[str, str]:
+    """The variables of the product in one workspace, over the Events API."""
+    return {"SLACK_API_URL": slack.api_url, "SLACK_BOT_TOKEN": "xoxb-1", "SLACK_SIGNING_SECRET": SECRET}
+
+
+@asynccontextmanager
+async def opened(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Door]:
+    """The running product's door."""
+    async with product_here(home) as url:
+        if "SLACK_APP_TOKEN" in home.variables:
+            await slack.until(lambda: slack.sockets.connected)
+            yield SocketDoor(slack)
+        else:
+            yield HttpDoor(f"{url}/slack/events", SECRET)
+
+
+@pytest.fixture(params=["events", "socket"])
+def both_modes(request: pytest.FixtureRequest, home: ProductFolder) -> None:
+    """Ask for it to run a test in both modes."""
+    if request.param == "socket":
+        home.variables["SLACK_APP_TOKEN"] = "xapp-1"
+
+
+@pytest.fixture
+async def door(home: ProductFolder, slack: FakeSlack) -> AsyncIterator[Door]:
+    """The door of a running product; change `home` before asking for it."""
+    async with opened(home, slack) as door:
+        yield door
+
+
+@pytest.fixture
+def ana(slack: FakeSlack, door: Door) -> SlackPerson:
+    """Ana."""
+    return SlackPerson(slack, "T1", "U1", door)
+
+
+@pytest.fixture
+def ben(slack: FakeSlack, door: Door) -> SlackPerson:
+    """Ben."""
+    return SlackPerson(slack, "T1", "U2", door)
+
+
+@pytest.fixture
+def talk(slack: FakeSlack, ana: SlackPerson) -> Talk:
+    """A thread of Ana's in the channel C1, to be begun with a mention."""
+    return Talk(slack, ana, "C1")
+
+
+def as_(person: SlackPerson, talk: Talk) -> Talk:
+    """The same thread, as somebody else sees it."""
+    return Talk(talk.slack, person, talk.channel, talk.thread_ts)
