@@ -19,7 +19,7 @@ from bot.records.database import Database
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters.oauth.connections import Connection
+    from adapters.oauth.connections import ConnectionConfig
 
 
 class AccountsError(Exception):
@@ -30,7 +30,7 @@ class AccountsError(Exception):
 class AccountsConfig:
     """The services at which people can have accounts: those that a tool server needs."""
 
-    connections: Mapping[str, Connection] = field(default_factory=dict, repr=False)
+    connections: Mapping[str, ConnectionConfig] = field(default_factory=dict, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What the configuration holds that must never be shown."""
 

@@ -16,7 +16,7 @@ QUIET_SECONDS = 8 * 3600.0
 NEW = frozenset({"new", "new conversation", "start over", "/new"})
 """What a person says to start one at once."""
 
-Beginning = Literal["asked", "quiet"]
+SessionBeginning = Literal["asked", "quiet"]
 """Why a session is a new one, where that has to be said: somebody said "new", or it had been quiet for long."""
 
 
@@ -25,7 +25,7 @@ class ThreadForMessage:
     """The thread that a message belongs to."""
 
     thread_id: str
-    begins: Beginning | None = None
+    begins: SessionBeginning | None = None
     """`None`: it goes on with what there is, or nothing there could be mistaken for its beginning."""
 
 

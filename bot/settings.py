@@ -163,7 +163,7 @@ def _split(value: str) -> SplitResult:
     return parts
 
 
-Address = Annotated[str, AfterValidator(service_address)]
+ServiceAddress = Annotated[str, AfterValidator(service_address)]
 LowerCase = BeforeValidator(lower_case)
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_list)]
 SlackTeams = Annotated[Names, AfterValidator(slack_teams)]
@@ -210,7 +210,9 @@ class Settings(BaseSettings):
     )
     router_model: str | None = Field(None, description="Model that picks the tool types; when not set: LLM_MODEL.")
     openai_api_key: SecretStr | None = Field(None, description="Key for OPENAI_BASE_URL.")
-    openai_base_url: Address = Field(OPENAI, description="Any OpenAI-compatible service, up to and including /v1.")
+    openai_base_url: ServiceAddress = Field(
+        OPENAI, description="Any OpenAI-compatible service, up to and including /v1."
+    )
     google_api_key: SecretStr | None = Field(None, description="Key for google:{model} (needs the extra `google`).")
     model_timeout_seconds: float = Field(
         60.0, gt=0, le=3600, description="Longest wait for an answer to begin, and for each further piece of it."
@@ -270,7 +272,7 @@ class Settings(BaseSettings):
         description="Ids of the Slack workspaces and organisations (T…, E…) that may install the app at "
         "/slack/install and be served, separated by commas; *: all. When not set: none.",
     )
-    slack_api_url: Address = Field("https://slack.com/api/", description="Slack's Web API.")
+    slack_api_url: ServiceAddress = Field("https://slack.com/api/", description="Slack's Web API.")
     slack_agent_view: bool = Field(
         True,
         description="Whether the Slack app has the agent view, as manifest.yml says: each direct message begins a "
@@ -303,22 +305,24 @@ class Settings(BaseSettings):
     teams_local_unauthenticated: bool = Field(
         False, description="Let local Teams clients talk to the bot without a token; loopback only."
     )
-    teams_login_url: Address = Field(
+    teams_login_url: ServiceAddress = Field(
         "https://login.microsoftonline.com", description="Where the bot gets its tokens; other clouds: docs/teams.md."
     )
-    teams_openid_metadata_url: Address = Field(
+    teams_openid_metadata_url: ServiceAddress = Field(
         "https://login.botframework.com/v1/.well-known/openidconfiguration",
         description="Where the keys are that the Bot Connector signs with.",
     )
-    teams_token_issuer: Address = Field(
+    teams_token_issuer: ServiceAddress = Field(
         "https://api.botframework.com", description="Issuer of the Bot Connector's tokens."
     )
-    teams_token_scope: Address = Field("https://api.botframework.com", description="What the bot's own tokens are for.")
-    teams_service_url: Address = Field(
+    teams_token_scope: ServiceAddress = Field(
+        "https://api.botframework.com", description="What the bot's own tokens are for."
+    )
+    teams_service_url: ServiceAddress = Field(
         "https://smba.trafficmanager.net/teams/",
         description="The Bot Connector for conversations that the bot has heard nothing from yet.",
     )
-    teams_graph_url: Address = Field(
+    teams_graph_url: ServiceAddress = Field(
         "https://graph.microsoft.com", description="Microsoft Graph, asked for Entra groups and addresses."
     )
     entra_login_client_id: str | None = Field(
@@ -328,7 +332,7 @@ class Settings(BaseSettings):
 
     langfuse_public_key: str | None = Field(None, description="Tracing with Langfuse.")
     langfuse_secret_key: SecretStr | None = Field(None, description="Belongs to LANGFUSE_PUBLIC_KEY.")
-    langfuse_host: Address | None = Field(None, description="Your own Langfuse; when not set: Langfuse's cloud.")
+    langfuse_host: ServiceAddress | None = Field(None, description="Your own Langfuse; when not set: Langfuse's cloud.")
     log_level: Annotated[Literal["debug", "info", "warning", "error", "critical"], LowerCase] = Field(
         "info", description="debug, info, warning, error or critical."
     )

@@ -172,7 +172,7 @@ class Fit(Enum):
 
 
 NO = Fit.NO
-Values = Callable[[Subject], Sequence[Any] | None]
+ValuesOf = Callable[[Subject], Sequence[Any] | None]
 """Finds the values of an argument; `None`: could not be found out."""
 Test = Callable[[Subject], bool | None]
 """Whether one field fits a call; `None`: that could not be found out."""
@@ -274,7 +274,7 @@ def _reads(wanted: bool) -> Check:  # noqa: FBT001 - the value of a field, not a
     )
 
 
-def values_at(argument: Argument) -> Values:
+def values_at(argument: Argument) -> ValuesOf:
     """Finds what an argument, or a path into the arguments, holds."""
     name, path = argument.key, argument.path
 
@@ -381,7 +381,7 @@ class Question:
     """What many rules ask of one argument."""
 
     key: str
-    values: Values
+    values: ValuesOf
     may_be_text: Likeness
     wants_text: bool
     low: float
@@ -434,7 +434,7 @@ class RuleIndex:
 
 def rule_index(matches: Sequence[Match]) -> RuleIndex:
     """The questions worth asking about these rules."""
-    asked: defaultdict[str, list[tuple[int, Values, Wanted]]] = defaultdict(list)
+    asked: defaultdict[str, list[tuple[int, ValuesOf, Wanted]]] = defaultdict(list)
     for number, match in enumerate(matches):
         for key, values, wanted in _questions_of(match):
             asked[key].append((1 << number, values, wanted))
@@ -442,7 +442,7 @@ def rule_index(matches: Sequence[Match]) -> RuleIndex:
     return RuleIndex(tuple(question for question in together if question is not None), (1 << len(matches)) - 1)
 
 
-def _together(key: str, askings: Sequence[tuple[int, Values, Wanted]]) -> Question | None:
+def _together(key: str, askings: Sequence[tuple[int, ValuesOf, Wanted]]) -> Question | None:
     wanted, asking = Wanted(), 0
     for bit, _, each in askings:
         wanted, asking = wanted | each, asking | bit
@@ -454,7 +454,7 @@ def _together(key: str, askings: Sequence[tuple[int, Values, Wanted]]) -> Questi
         return None  # together they are too large for RE2
 
 
-def _questions_of(match: Match) -> Iterable[tuple[str, Values, Wanted]]:
+def _questions_of(match: Match) -> Iterable[tuple[str, ValuesOf, Wanted]]:
     for argument in match.args:
         wanted = _wanted(argument.condition)
         if wanted is not None:

@@ -118,7 +118,7 @@ class Provider:
     account: AccountFields = OPENID
 
 
-Connection = OAuthServer | Provider
+ConnectionConfig = OAuthServer | Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +204,12 @@ def preset(name: str, tenant: str = "") -> Provider:
 
 def connections_of(
     servers: Sequence[OAuthServer], uses: Iterable[ProviderUse], providers: Mapping[str, Provider]
-) -> Mapping[str, Connection]:
+) -> Mapping[str, ConnectionConfig]:
     """All connections by name, each provider asking for what the servers that use it need.
 
     Raises `ConnectionsError`.
     """
-    found: dict[str, Connection] = {server.connection: server for server in servers}
+    found: dict[str, ConnectionConfig] = {server.connection: server for server in servers}
     for use in uses:
         provider = providers.get(use.provider)
         if provider is None:
@@ -228,7 +228,7 @@ def connections_of(
     return found
 
 
-def binding_of(connection: Connection) -> str:
+def binding_of(connection: ConnectionConfig) -> str:
     """What tokens of it are good for: those granted under another one must not be sent. A SHA-256, hexadecimal."""
     if isinstance(connection, OAuthServer):
         parts = ["server", connection.url, connection.client_id]

@@ -45,7 +45,7 @@ class HtmlPage:
 
 
 PageAnswer = GoTo | Connected | ShowCode | Problem | HtmlPage
-PageVisitor = Callable[[web.Request], str | None]
+VisitorOf = Callable[[web.Request], str | None]
 """The person id that the web page's session cookie of a request proves; `None`: nobody's."""
 
 
@@ -55,7 +55,7 @@ class _RefusedError(Exception):
         self.page = refusal(status, sentence)
 
 
-def sign_in_routes(flow: SignInFlow, page_visitor: PageVisitor, *, secure: bool) -> list[web.RouteDef]:
+def sign_in_routes(flow: SignInFlow, page_visitor: VisitorOf, *, secure: bool) -> list[web.RouteDef]:
     """Returns the routes for the one aiohttp application. `secure`: whether people reach it over TLS. No HEAD: it would
     use a state up."""
     pages = _Pages(flow, page_visitor, secure=secure)
@@ -68,7 +68,7 @@ def sign_in_routes(flow: SignInFlow, page_visitor: PageVisitor, *, secure: bool)
 
 
 class _Pages:
-    def __init__(self, flow: SignInFlow, page_visitor: PageVisitor, *, secure: bool) -> None:
+    def __init__(self, flow: SignInFlow, page_visitor: VisitorOf, *, secure: bool) -> None:
         self._flow = flow
         self._page_visitor = page_visitor
         self._secure = secure

@@ -16,7 +16,7 @@ from mcp.client.auth.utils import issuers_match
 from adapters.oauth import grants
 from adapters.oauth.connections import (
     AccountFields,
-    Connection,
+    ConnectionConfig,
     OAuthServer,
     Provider,
     binding_of,
@@ -41,7 +41,7 @@ class OAuthServices:
 
     def __init__(
         self,
-        connections: Mapping[str, Connection],
+        connections: Mapping[str, ConnectionConfig],
         registrations: ClientStore,
         *,
         clock: Clock = system_clock,
@@ -180,11 +180,11 @@ class OAuthServices:
         )
         return found.authorize_url, parameters, grant
 
-    def _http_for(self, found: Connection) -> OAuthHttpClient:
+    def _http_for(self, found: ConnectionConfig) -> OAuthHttpClient:
         """A provider's addresses are all the operator's own; of a server's only where it is itself."""
         return self._http.for_addresses_named_by(found.url) if isinstance(found, OAuthServer) else self._http
 
-    def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[OAuthGrant, Connection]:
+    def _current(self, connection: str, kept: Mapping[str, Any]) -> tuple[OAuthGrant, ConnectionConfig]:
         """What was kept, if it is still for what is configured: a secret must not go to another server's address."""
         found = self._connections.get(connection)
         grant = grant_of(kept)
@@ -192,7 +192,7 @@ class OAuthServices:
             raise GrantRefused(f"{connection}: granted for what is not configured any more")
         return grant, found
 
-    async def _revoke(self, found: Connection, grant: OAuthGrant, tokens: TokenSet) -> bool:
+    async def _revoke(self, found: ConnectionConfig, grant: OAuthGrant, tokens: TokenSet) -> bool:
         secret, http = _secret(found, grant), self._http_for(found)
         match found.revocation:
             case "github":
@@ -237,7 +237,7 @@ def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[st
     return provider.authorize_url, parameters, grant
 
 
-def _secret(found: Connection, grant: OAuthGrant) -> str | None:
+def _secret(found: ConnectionConfig, grant: OAuthGrant) -> str | None:
     return grant.secret if found.client_id is None else found.client_secret
 
 

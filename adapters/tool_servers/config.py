@@ -351,7 +351,7 @@ def _regular_expression(pattern: str) -> str:
     return pattern
 
 
-Argument = Annotated[str, _text(r"[^\x00]*", "must not hold a NUL character")]
+CommandArgument = Annotated[str, _text(r"[^\x00]*", "must not hold a NUL character")]
 HeaderName = Annotated[str, _text(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "is no name of an HTTP header")]  # RFC 9110, token
 VariableName = Annotated[str, _text(r"[^=\x00]+", "is no name of an environment variable")]
 ToolName = Annotated[str, Field(min_length=1, max_length=128)]
@@ -416,10 +416,10 @@ class Entry(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     type: Literal["stdio", "http", "streamable-http", "streamableHttp", "streamable_http", "sse"] | None = None
-    command: Annotated[Argument, Field(min_length=1)] | None = None
-    args: list[Argument] = []
-    env: dict[VariableName, Argument] = {}
-    cwd: Annotated[Argument, Field(min_length=1)] | None = None
+    command: Annotated[CommandArgument, Field(min_length=1)] | None = None
+    args: list[CommandArgument] = []
+    env: dict[VariableName, CommandArgument] = {}
+    cwd: Annotated[CommandArgument, Field(min_length=1)] | None = None
     url: str | None = None
     headers: dict[HeaderName, str] = {}
     category: Category = "general"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-Path = tuple[str | int, ...]
+ValuePosition = tuple[str | int, ...]
 DEEPEST = 32
 """Levels of nesting. A configuration needs five; more is a mistake, and would exhaust the stack."""
 LONGEST_SCALAR = 100
@@ -34,12 +34,12 @@ class LocatedJson:
     """A JSON value and the lines of its parts."""
 
     value: Any
-    keys: Mapping[Path, int]
+    keys: Mapping[ValuePosition, int]
     """Path of an object's member → line of its key."""
-    values: Mapping[Path, int]
+    values: Mapping[ValuePosition, int]
     """Path → line on which the value begins; the empty path is the whole."""
 
-    def line_of(self, path: Path, *, key: bool = False) -> int:
+    def line_of(self, path: ValuePosition, *, key: bool = False) -> int:
         """The line of the value at `path` (or of its key); of the nearest thing around it where there is none."""
         if key and path in self.keys:
             return self.keys[path]
@@ -56,8 +56,8 @@ def locate(text: str) -> LocatedJson:
         raise NotJsonError(error.lineno, f"not valid JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
         raise NotJsonError(1, "nested too deeply") from None
-    keys: dict[Path, int] = {}
-    values: dict[Path, int] = {}
+    keys: dict[ValuePosition, int] = {}
+    values: dict[ValuePosition, int] = {}
     path: list[str | int] = []  # to the value that is read; its last step belongs to the innermost list or object
     open_brackets: list[str] = []
     line, counted = 1, 0

@@ -238,7 +238,7 @@ class PageVisitor:
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Greeting = Callable[[web.Request, PageVisitor], Awaitable[web.StreamResponse]]
-Check = Callable[[web.Request], None]
+RequestCheck = Callable[[web.Request], None]
 
 
 class RequestChecks:
@@ -299,7 +299,7 @@ class RequestChecks:
 
         return meet
 
-    def _guarded(self, handler: Handler, *checks: Check) -> Handler:
+    def _guarded(self, handler: Handler, *checks: RequestCheck) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
                 for check in checks:

@@ -53,7 +53,7 @@ MAX_STEPS = 2_500
 make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
 BROKEN_OFF = "a turn that was broken off"
 
-Progress = Literal["not begun", "begun", "given up"]
+TurnProgress = Literal["not begun", "begun", "given up"]
 Kept = Literal["before", "perhaps", "now"]
 Timer = Literal["reminds", "expires", "expired", "over"]
 
@@ -78,7 +78,7 @@ class TurnFacts:
     broken_off: Spoken | None = None
     """What was being said in the thread when a stop broke it off."""
 
-    progress: Progress = "not begun"
+    progress: TurnProgress = "not begun"
     """Whether a message is in the conversation. "given up": it is, and its turn was being ended."""
     turn: Literal["known", "none", "lost"] = "known"
     """Whether the checkpoints know a turn of the thread. "lost": they do not, and the records do."""
@@ -248,9 +248,9 @@ class Park:
     cause: str
 
 
-Ending = Conclude | TurnAway | Remind | ReportLoss | GiveUp | TryLater | PutOff | Park
+TurnEnding = Conclude | TurnAway | Remind | ReportLoss | GiveUp | TryLater | PutOff | Park
 """What ends this try, and except for `TryLater` and `PutOff` the delivery."""
-Action = TurnStep | Ending
+Action = TurnStep | TurnEnding
 
 
 # ------------------------------------------------------------------------------------------------ the decision

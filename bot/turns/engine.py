@@ -27,7 +27,7 @@ START_PAUSE = 1.0
 """Seconds before the inbox is taken up again when it could not be read."""
 LONGEST_NAP = 3600.0
 """Seconds that the timer sleeps at most, so that a changed system clock is noticed within the hour."""
-Handler = Callable[[Delivery], Awaitable[None]]
+DeliveryHandler = Callable[[Delivery], Awaitable[None]]
 """Handles a delivery and marks it as done in the same transaction as its effects."""
 
 
@@ -75,7 +75,7 @@ class EmbeddedEngine:
         self._database = database
         self._clock = clock
         self._limit_of_threads = AdaptiveLimit(concurrency)
-        self._handler: Handler | None = None
+        self._handler: DeliveryHandler | None = None
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._handling: dict[str, asyncio.Task[None]] = {}
         self._begun: dict[str, str] = {}
@@ -90,7 +90,7 @@ class EmbeddedEngine:
 
     @asynccontextmanager
     async def running(
-        self, handler: Handler, *, ready: Callable[[], Awaitable[object]], shutdown_seconds: float
+        self, handler: DeliveryHandler, *, ready: Callable[[], Awaitable[object]], shutdown_seconds: float
     ) -> AsyncIterator[None]:
         """Within it, deliveries are handled, the first when `ready` has returned."""
         starting = asyncio.create_task(self._start_when(handler, ready), name="engine start")
@@ -101,7 +101,7 @@ class EmbeddedEngine:
             await asyncio.gather(starting, return_exceptions=True)
             await self.stop(shutdown_seconds)
 
-    async def _start_when(self, handler: Handler, ready: Callable[[], Awaitable[object]]) -> None:
+    async def _start_when(self, handler: DeliveryHandler, ready: Callable[[], Awaitable[object]]) -> None:
         await ready()
         while True:
             try:
@@ -113,7 +113,7 @@ class EmbeddedEngine:
             else:
                 return
 
-    async def start(self, handler: Handler) -> None:
+    async def start(self, handler: DeliveryHandler) -> None:
         """Take up whatever was left undone, then go on as deliveries come."""
         self._handler = handler
         async with self._database.reading() as tx:

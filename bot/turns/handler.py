@@ -32,7 +32,6 @@ from bot.turns.decision import (
     Begin,
     Conclude,
     Continue,
-    Ending,
     Expire,
     GiveUp,
     Kept,
@@ -49,6 +48,7 @@ from bot.turns.decision import (
     Timer,
     TryLater,
     TurnAway,
+    TurnEnding,
     TurnFacts,
     TurnStep,
     Void,
@@ -149,7 +149,7 @@ class TurnHandler:
             broken_off = self._broken_off.pop(delivery.thread_id, None)
             handling = Handling(delivery, delivery, thread, live, broken_off)
             try:
-                while not isinstance(action := next_action(await self._facts(handling)), Ending):
+                while not isinstance(action := next_action(await self._facts(handling)), TurnEnding):
                     await self._step(handling, action)
                     handling.done.append(type(action))
                 await self._end(handling, action)
@@ -352,7 +352,7 @@ class TurnHandler:
 
     # ------------------------------------------------------------------------------------------- endings
 
-    async def _end(self, handling: Handling, ending: Ending) -> None:
+    async def _end(self, handling: Handling, ending: TurnEnding) -> None:
         """End this try. What follows from a delivery is kept in the transaction that marks it as done."""
         match ending:
             case Conclude(posts=posts):

@@ -35,8 +35,8 @@ from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LIMIT = 64
 """Characters of a function's name, https://platform.openai.com/docs/api-reference/chat/create."""
-Call = ToolCall | InvalidToolCall
-Slot = tuple[str, str]
+AnyToolCall = ToolCall | InvalidToolCall
+ChunkSlot = tuple[str, str]
 """A call that waits for its answer: our id, and the id on the wire."""
 
 
@@ -70,15 +70,15 @@ def wire_id(call_id: str) -> str:
     return f"call_{hashlib.sha256(call_id.encode(errors='surrogatepass')).hexdigest()[:24]}"
 
 
-def _calls(message: AIMessage) -> list[Call]:
+def _calls(message: AIMessage) -> list[AnyToolCall]:
     return [*message.tool_calls, *message.invalid_tool_calls]
 
 
-def _slots(message: AnyMessage) -> list[Slot]:
+def _slots(message: AnyMessage) -> list[ChunkSlot]:
     if not isinstance(message, AIMessage):
         return []
     seen: dict[str, int] = {}
-    slots: list[Slot] = []
+    slots: list[ChunkSlot] = []
     for call in _calls(message):
         own = call["id"] or ""
         seen[own] = seen.get(own, 0) + 1
@@ -88,7 +88,7 @@ def _slots(message: AnyMessage) -> list[Slot]:
 
 
 def _match(
-    messages: Sequence[AnyMessage], slots: Sequence[Sequence[Slot]]
+    messages: Sequence[AnyMessage], slots: Sequence[Sequence[ChunkSlot]]
 ) -> tuple[dict[tuple[int, int], ToolMessage], set[int]]:
     """Which answer belongs to which call (position of the message, number of the call), and where answers stand.
 
@@ -111,7 +111,7 @@ def _match(
     return answers, answering
 
 
-def _bare(message: AnyMessage, slots: Sequence[Slot]) -> AnyMessage:
+def _bare(message: AnyMessage, slots: Sequence[ChunkSlot]) -> AnyMessage:
     match message:
         case AIMessage():
             pairs = zip(_calls(message), slots, strict=True)
@@ -127,7 +127,7 @@ def _bare(message: AnyMessage, slots: Sequence[Slot]) -> AnyMessage:
             return message.model_copy(update={"id": None, "additional_kwargs": {}, "response_metadata": {}})
 
 
-def _call(call: Call, out: str) -> ToolCall:
+def _call(call: AnyToolCall, out: str) -> ToolCall:
     name = _NOT_IN_NAMES.sub("_", call["name"] or "unnamed")[:_NAME_LIMIT]
     args = call["args"] if isinstance(call["args"], dict) else {"unreadable_arguments": call["args"] or ""}
     return ToolCall(name=name, args=args, id=out, type="tool_call")

@@ -21,11 +21,9 @@ from bot.turns.decision import (
     Begin,
     Conclude,
     Continue,
-    Ending,
     Expire,
     Kept,
     Park,
-    Progress,
     RecordAnswer,
     Remind,
     ReportLoss,
@@ -36,7 +34,9 @@ from bot.turns.decision import (
     TakeUp,
     Timer,
     TurnAway,
+    TurnEnding,
     TurnFacts,
+    TurnProgress,
     Void,
     next_action,
 )
@@ -77,7 +77,7 @@ class Case(NamedTuple):
     settled: bool = False
     timer: Timer = "reminds"
     stopped_answer: bool = False
-    progress: Progress = "not begun"
+    progress: TurnProgress = "not begun"
     turn: str = "known"
     at_rest: bool = True
     ending: bool = False
@@ -401,7 +401,7 @@ def test_every_step_gets_nearer_to_an_ending() -> None:
             return known
         steps[case] = None
         action = case.decides
-        nexts = [] if isinstance(action, Ending) else after(case, action)
+        nexts = [] if isinstance(action, TurnEnding) else after(case, action)
         steps[case] = result = 1 + max((longest(each) for each in nexts), default=0)
         return result
 

@@ -15,7 +15,7 @@ from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
 from bot.turns.decision import MAX_DEATHS
-from bot.turns.engine import Handler
+from bot.turns.engine import DeliveryHandler
 from bot.turns.failures import MAX_OUTAGE_TRIES
 from bot.turns.messages import in_lines
 from graph.ports import Live, Spoken
@@ -102,7 +102,7 @@ def agent() -> NotedAgent:
 
 
 @pytest.fixture
-def handle(counter: Counter, chat: Doorkeeper, agent: NotedAgent) -> Handler:
+def handle(counter: Counter, chat: Doorkeeper, agent: NotedAgent) -> DeliveryHandler:
     handler = make_turn_handler(
         counter.database, counter.outbox, counter.clock, counter.parts, agent, NotedEngine(), {"chat": chat}
     )
@@ -124,7 +124,7 @@ async def next_of(counter: Counter, thread_id: str) -> Delivery:
 
 
 async def test_a_thread_that_a_stranger_began_is_not_theirs(
-    counter: Counter, handle: Handler, agent: NotedAgent
+    counter: Counter, handle: DeliveryHandler, agent: NotedAgent
 ) -> None:
     await says(counter, GUS, "let me in")
     await handle(await next_of(counter, NEW))
@@ -136,7 +136,7 @@ async def test_a_thread_that_a_stranger_began_is_not_theirs(
     assert await says(counter, ANA, "and soon", addressed=False)
 
 
-async def test_a_stranger_takes_no_thread_away_from_others(counter: Counter, handle: Handler) -> None:
+async def test_a_stranger_takes_no_thread_away_from_others(counter: Counter, handle: DeliveryHandler) -> None:
     await says(counter, ANA, "one")
     await handle(await next_of(counter, NEW))
     await says(counter, GUS, "let me in")
@@ -146,7 +146,7 @@ async def test_a_stranger_takes_no_thread_away_from_others(counter: Counter, han
 
 
 async def test_a_stranger_changes_nothing_in_a_thread_where_something_broke_off(
-    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
+    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
 ) -> None:
     agent.stands = HALF
     await says(counter, GUS, "let me in")
@@ -160,7 +160,7 @@ async def test_a_stranger_changes_nothing_in_a_thread_where_something_broke_off(
 
 
 async def test_that_nobody_could_be_asked_counts_as_no_try(
-    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper, clock: SetClock
+    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper, clock: SetClock
 ) -> None:
     chat.outages = MAX_DEATHS + 1
     agent.unable.add("m1")
@@ -176,7 +176,7 @@ async def test_that_nobody_could_be_asked_counts_as_no_try(
 
 
 async def test_an_outage_without_end_parks_a_message(
-    counter: Counter, handle: Handler, chat: Doorkeeper, clock: SetClock
+    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, clock: SetClock
 ) -> None:
     chat.outages = MAX_OUTAGE_TRIES
     await says(counter, ANA, "m1")
@@ -193,7 +193,7 @@ async def test_an_outage_without_end_parks_a_message(
 
 
 async def test_the_live_view_is_told_whether_the_thread_waits_for_people(
-    counter: Counter, handle: Handler, chat: Doorkeeper, agent: NotedAgent
+    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, agent: NotedAgent
 ) -> None:
     await counter.write(ANA, "m1")
     await handle(await next_of(counter, THREAD))
@@ -206,7 +206,7 @@ async def test_the_live_view_is_told_whether_the_thread_waits_for_people(
 
 
 async def test_the_live_view_ends_also_when_it_fails(
-    counter: Counter, handle: Handler, chat: Doorkeeper, agent: NotedAgent
+    counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, agent: NotedAgent
 ) -> None:
     agent.unable.add("m1")
     await says(counter, ANA, "m1")
@@ -218,7 +218,7 @@ async def test_the_live_view_ends_also_when_it_fails(
 
 
 async def test_what_was_said_before_the_process_died_is_posted_before_anything_new(
-    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
+    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
 ) -> None:
     async def going_on() -> None:
         await until(lambda: chat.done)
@@ -230,7 +230,7 @@ async def test_what_was_said_before_the_process_died_is_posted_before_anything_n
 
 
 async def test_the_end_of_the_turn_before_is_posted_although_the_process_died_before_it_could_say_so(
-    counter: Counter, handle: Handler, agent: NotedAgent, chat: Doorkeeper
+    counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper
 ) -> None:
     ended = ThreadStatus("m1", "resume", at_rest=True, interrupts=(), turn=None, spoken=(Spoken("m0.1", "Done."),))
     agent.stands = ended

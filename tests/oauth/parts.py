@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.oauth.connections import Connection, OAuthServer, Provider
+from adapters.oauth.connections import ConnectionConfig, OAuthServer, Provider
 from adapters.oauth.services import OAuthServices
 from bot.accounts.ports import BegunAuthorization, TokenSet
 from bot.domain import Clock, system_clock
@@ -30,7 +30,7 @@ class Kept:
         self.clients[connection, issuer, redirect_uri] = client
 
 
-def services(*connections: Connection, kept: Kept | None = None, clock: Clock = system_clock) -> OAuthServices:
+def services(*connections: ConnectionConfig, kept: Kept | None = None, clock: Clock = system_clock) -> OAuthServices:
     return OAuthServices({each.connection: each for each in connections}, kept or Kept(), clock=clock)
 
 

@@ -107,7 +107,7 @@ def _disconnect(view: ConnectionView) -> Block:
 
 # ------------------------------------------------------------ the App Home and /countersign approvals
 
-Link = Callable[[Shown], str]
+LinkOf = Callable[[Shown], str]
 """The permanent link of where a post is shown; empty when there is none."""
 _BLOCKS_IN_ALL = 85
 """Blocks of all entries on the App Home; with headings fewer than 100 (Slack)."""
@@ -123,7 +123,7 @@ _DETAIL = 500
 
 def home_view(
     overview: Overview,
-    link: Link,
+    link: LinkOf,
     person: Person,
     grants: Sequence[GrantView] = (),
     connections: Sequence[ConnectionView] = (),
@@ -138,7 +138,7 @@ def home_view(
     return {"type": "home", "blocks": blocks or [sentence(_nothing(person))]}
 
 
-def overview_piece(overview: Overview, link: Link) -> SlackMessage:
+def overview_piece(overview: Overview, link: LinkOf) -> SlackMessage:
     """What waits, as a list with links."""
     to_decide, that_wait = wording.counts(overview)
     blocks = [
@@ -190,7 +190,7 @@ def _group(title: str, entries: Iterable[list[Block]], count: int, share: float)
     return [header(title), *blocks, *more, divider()]
 
 
-def _to_decide(shown: Shown, link: Link) -> list[Block]:
+def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     view = shown.post.content
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
@@ -209,7 +209,7 @@ def _to_decide(shown: Shown, link: Link) -> list[Block]:
     ]
 
 
-def _waiting(shown: Shown, link: Link) -> list[Block]:
+def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
             detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", [take_back_button(view)]
@@ -236,7 +236,7 @@ def _granted(grant: GrantView) -> list[Block]:
     ]
 
 
-def _recent(shown: Shown, link: Link) -> list[Block]:
+def _recent(shown: Shown, link: LinkOf) -> list[Block]:
     view = shown.post.content
     return _entry(shown, _result(view) if isinstance(view, ApprovalView) else "", _open_thread(shown, link))
 
@@ -258,18 +258,18 @@ def _entry(shown: Shown, detail: str, buttons: Sequence[Block]) -> list[Block]:
     return [rich_text(*words), *([button_row(*buttons)] if buttons else [])]
 
 
-def _open_thread(shown: Shown, link: Link) -> list[Block]:
+def _open_thread(shown: Shown, link: LinkOf) -> list[Block]:
     url = _address(shown, link)
     return [link_button("Open thread", OPEN_THREAD, url)] if url else []
 
 
-def _address(shown: Shown, link: Link) -> str:
+def _address(shown: Shown, link: LinkOf) -> str:
     url = link(shown)
     return url if link_host(url) and len(url) <= LONGEST_URL else ""
 
 
 # ------------------------------------------------------------------------------------------------ the command's list
-def _listed(title: str, entries: Sequence[Shown], count: int, link: Link) -> list[Block]:
+def _listed(title: str, entries: Sequence[Shown], count: int, link: LinkOf) -> list[Block]:
     if not entries:
         return []
     items = [flow(_line(shown, link)) for shown in entries[:_LISTED]]
@@ -278,7 +278,7 @@ def _listed(title: str, entries: Sequence[Shown], count: int, link: Link) -> lis
     return [header(title), rich_text(listing), *([context(plain(f"… and {more:,} more"))] if more else [])]
 
 
-def _line(shown: Shown, link: Link) -> list[Block]:
+def _line(shown: Shown, link: LinkOf) -> list[Block]:
     url = _address(shown, link)
     words = [run(title_of(shown))]
     return [*words, run(" "), link_element(url, "Open thread")] if url else words

@@ -84,7 +84,7 @@ class NoTokens:
 class BotTokens:
     """An app's tokens for one service. Concurrent callers share one request. `close` in the end."""
 
-    def __init__(self, ask: Ask, http: Http, clock: Clock = system_clock) -> None:
+    def __init__(self, ask: TokenRequest, http: Http, clock: Clock = system_clock) -> None:
         self._ask = ask
         self._http = http
         self._clock = clock
@@ -196,7 +196,7 @@ class TimedToken:
     lives: float
 
 
-Ask = Callable[[], Awaitable[TimedToken]]
+TokenRequest = Callable[[], Awaitable[TimedToken]]
 """Gets a token. Raises `CallFailed` with the verb `token`; its causes are not kept, since they hold the secret."""
 
 
@@ -205,7 +205,7 @@ def bots_tenant(config: TeamsConfig) -> str:
     return _SHARED_TENANT if config.app_type == "MultiTenant" or not config.tenant else config.tenant
 
 
-def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) -> Ask:
+def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) -> TokenRequest:
     """Returns what asks for a token with the app's secret (OAuth client credentials), for the service `resource`, such
     as `https://api.botframework.com`."""
     url = f"{config.cloud.login_url.rstrip('/')}/{quote(tenant, safe='')}/oauth2/v2.0/token"
@@ -227,7 +227,7 @@ def with_secret(config: TeamsConfig, http: Http, *, tenant: str, resource: str) 
 
 def with_managed_identity(
     config: TeamsConfig, http: Http, environ: Mapping[str, str], clock: Clock, *, resource: str
-) -> Ask:
+) -> TokenRequest:
     """Returns what asks for a token with the identity that the machine has, for the service `resource`: App Service and
     Container Apps (`IDENTITY_ENDPOINT`, `IDENTITY_HEADER`), else the metadata service of virtual machines.
 

@@ -26,7 +26,7 @@ from bot.domain import SignInReply, Unwelcome
 log = structlog.get_logger(__name__)
 
 Activity = Mapping[str, Any]
-Handler = Callable[[Activity, TeamsVisitor], Awaitable[Reply]]
+InvokeHandler = Callable[[Activity, TeamsVisitor], Awaitable[Reply]]
 
 ANSWER_SECONDS = 4.5
 """Seconds; what takes longer goes on without the person who waits."""
@@ -56,7 +56,7 @@ class Invokes:
         self._messages = messages
         self._background = background
         self._within = within
-        self._handlers: dict[str, Handler] = {
+        self._handlers: dict[str, InvokeHandler] = {
             "adaptiveCard/action": self._card,
             "task/fetch": self._dialog_fetched,
             "task/submit": self._dialog_submitted,

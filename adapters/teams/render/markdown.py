@@ -190,7 +190,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # no
 
 _PARSER = parser().disable(["lheading", "reference"])
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph"]})
-Written = Callable[[Citations], str]
+CitedText = Callable[[Citations], str]
 """Writes Teams' Markdown, and notes the sources that it names."""
 
 
@@ -198,7 +198,7 @@ Written = Callable[[Citations], str]
 class AnswerPart:
     """A part of an answer that is not torn unless it is longer than a message."""
 
-    written: Written
+    written: CitedText
     plain: str
     """The text without styles, for when it has to be cut."""
     gap: str = "\n\n"
