@@ -13,6 +13,7 @@ from typing import Any
 from unicodedata import name
 
 from policies.patterns import Likeness, compiled, of_glob, whole
+from policies.spellings import composed
 
 NAMES = frozenset({"command", "cmd", "command_line", "commandLine", "cli"})
 """What the one argument of a command-shaped tool may be called."""
@@ -117,8 +118,10 @@ def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Comma
 
 def read_command(written: str) -> CommandLine:
     """A command line, read as a shell would split it, as long as a shell would do nothing else with it."""
-    line = unicodedata.normalize("NFKC", written)
-    if len(written) > LONGEST_COMMAND or not written.isprintable() or not _METACHARACTERS.isdisjoint(line):
+    if len(written) > LONGEST_COMMAND or not written.isprintable():
+        return UNREADABLE
+    line = composed(written)
+    if not _METACHARACTERS.isdisjoint(line):
         return UNREADABLE
     try:
         tokens = shlex.split(line)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies import spellings
-from policies.commands import Effect, read_command, reads
+from policies.commands import LONGEST_COMMAND, Effect, read_command, reads
 from policies.conditions import Equals, OneOf
 from policies.judging import judge
 from policies.model import Allow, Ask, Call, Deny
@@ -265,6 +265,14 @@ def test_the_option_of_a_command_may_have_any_name(program: str, option: str) ->
     began = time.thread_time()
     assert read_command(f"{program} --{option}1 x").effect is not Effect.READS
     assert time.thread_time() - began < 0.1  # 2 s with 24 letters before, twice as long with each more; now 2 ms
+
+
+@pytest.mark.parametrize("unit", ["\u0301\u0323", "\ufdfa"])
+def test_a_command_may_have_any_letters_and_any_length(unit: str) -> None:
+    for length in (LONGEST_COMMAND - 9, 40_000):
+        began = time.thread_time()
+        assert read_command(f"m365 {(unit * length)[:length]}").effect is not Effect.READS
+        assert time.thread_time() - began < 0.1  # 1 s for 40,000 marks, four times that for twice as many; now 5 ms
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "x" + "f" * 5_000, "0" * 5_000 + "80"])
