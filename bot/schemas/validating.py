@@ -34,8 +34,16 @@ REGEX_WORK_PER_STEP = 3_000
 """Bytes of text times instructions of the pattern: what RE2 does in the worst case."""
 LARGEST_PATTERN = 1_000
 """Instructions of RE2."""
-REGEX_MEMORY = 1 << 20
-"""Bytes that one pattern may take."""
+REGEX_MEMORY = 1 << 17
+"""Bytes that one pattern may take: RE2 gives up compiling a larger one after a millisecond."""
+INSTRUCTIONS_PER_STEP = 10
+"""Instructions of a pattern that count as a step: compiling takes the longer, the more there are."""
+CHARACTERS_OF_A_PATTERN_PER_STEP = 10
+"""Characters that count as a step of a pattern that RE2 does not know: they are read."""
+STEPS_OF_A_FAILURE = 200
+"""What a pattern counts as that RE2 gave up compiling."""
+STEPS_OF_A_CLASS = 12
+"""What each class of Unicode (`\\pL`, hundreds of ranges) in a pattern counts as, before it is compiled."""
 LONGEST_FORMATTED = 1_000
 """Characters of a text whose `format` is looked at. No date, address or id is longer."""
 
@@ -81,6 +89,8 @@ class _Shared(FormatChecker):
         self.root = root
         self._formats = formats
         self._left = steps
+        self._paid: set[str] = set()
+        """Patterns that have been counted: each is compiled once at most."""
 
     def spend(self, steps: int) -> None:
         """Count steps. Raises `TooMuchError` when there are none left."""
@@ -96,7 +106,11 @@ class _Shared(FormatChecker):
 
     def fits(self, pattern: str, text: str) -> bool | None:
         """Whether the text holds something that fits; `None`: that cannot be told here."""
-        expression = _expression(pattern)
+        if pattern not in self._paid:
+            self._paid.add(pattern)
+            self.spend(STEPS_OF_A_CLASS * _classes_in(pattern))
+            self.spend(_expression(pattern)[1])
+        expression, _ = _expression(pattern)
         if expression is None:
             return None
         encoded = text.encode("utf-8", "replace")
@@ -104,20 +118,30 @@ class _Shared(FormatChecker):
         return expression.search(encoded) is not None
 
 
+def _classes_in(pattern: str) -> int:
+    return pattern.count("\\p") + pattern.count("\\P") if len(pattern) <= LARGEST_PATTERN else 0
+
+
 @lru_cache(maxsize=1_000)
-def _expression(pattern: str) -> Any:
-    """RE2's compiled pattern; `None`: RE2 does not know it, or it is too large."""
+def _expression(pattern: str) -> tuple[Any, int]:
+    """RE2's compiled pattern, and the steps that compiling it counts as; `None`: RE2 does not know it, or it is too
+    large."""
     if len(pattern) > LARGEST_PATTERN:
-        return None
+        return None, 1
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
     options.max_mem = REGEX_MEMORY
     try:
         expression = re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError):
-        return None
-    return expression if expression.programsize <= LARGEST_PATTERN else None
+    except UnicodeEncodeError:
+        return None, 1
+    except re2.error as error:
+        # Anything else is noticed while it is read: many schemas have patterns that RE2 does not know.
+        is_large = "too large" in str(error)
+        return None, STEPS_OF_A_FAILURE if is_large else 1 + len(pattern) // CHARACTERS_OF_A_PATTERN_PER_STEP
+    size = expression.programsize
+    return expression if size <= LARGEST_PATTERN else None, 1 + size // INSTRUCTIONS_PER_STEP
 
 
 def _dialect(schema: Mapping[str, Any]) -> Any:

@@ -52,6 +52,10 @@ HOSTILE: list[tuple[str, dict[str, Any], Any]] = [
     ("a pattern in a dialect of its own", {"allOf": [{"$schema": jsonschema.Draft7Validator.META_SCHEMA["$id"]}, {}],
      "properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^([a-z]+)+$"}}},
      {"a": "a" * 40 + "!"}),
+    ("patterns that are too large", {"allOf": [{"pattern": rf"\pL{{50}}|{each}"} for each in range(1_100)]}, "a"),
+    ("patterns of many classes", {"allOf": [{"pattern": r"\pL" * 300 + f"{each}"} for each in range(60)]}, "a"),
+    ("patterns that RE2 does not know",
+     {"allOf": [{"pattern": rf"(?i)[\x{{0}}-\x{{10ffff}}](?={each})"} for each in range(1_100)]}, "a"),
     ("patterns of names", {"patternProperties": {"^([a-z]+)+$": {}}}, {"a" * 40 + "!": 1}),
     ("patterns of other names", {"patternProperties": {"^([a-z]+)+$": {}}, "additionalProperties": False},
      {"a" * 40 + "!": 1}),
@@ -141,6 +145,14 @@ def test_steps_are_counted_and_not_time() -> None:
     assert errors_in(schema, [1] * 10, formats={}, most=1, steps=20) == []
     with pytest.raises(TooMuchError):
         errors_in(schema, [1] * 30, formats={}, most=1, steps=20)
+
+
+def test_dozens_of_patterns_can_be_checked() -> None:
+    """Of each, compiling counts once."""
+    kinds = (r"^[a-z]{{1,20}}{}$", r"^\d{{4}}-\d{{2}}-\d{{2}}{}$", r"^[\w+=,.@-]{{1,64}}{}$", r"^(?=.)x{}", r"^\pL+{}$")
+    patterns = [kind.format(number) for number in range(7) for kind in kinds]
+    schema = {"items": {"anyOf": [{"pattern": pattern} for pattern in patterns]}}
+    assert errors_in(schema, ["x0"] * 50, formats={}, most=1) == []
 
 
 def test_hundreds_of_rows_can_be_checked() -> None:
