@@ -37,6 +37,9 @@ LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
 ANY_LENGTH = sys.maxsize
 """Arguments are read however long they are."""
+NOTHING_DONE = "Nothing was done."
+TRIED_BEFORE = "An earlier try may have taken effect."
+"""Follows what is said of the last try, where somebody chose to try again while the outcome was unknown."""
 LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 
@@ -177,6 +180,14 @@ async def _result(tx: Transaction, row: ApprovalRow) -> tuple[str, str]:
     attempt = await attempts.latest(tx, row.asked.call_id) if row.status == "approved" else None
     if attempt is None:
         return "", "info"
+    line, tone = await _result_of(tx, attempt)
+    ended = attempt.status == "failed" or line == NOTHING_DONE
+    if ended and attempt.number > 1 and await attempts.was_tried_again(tx, attempt.call_id, attempt.number):
+        return f"{line} {TRIED_BEFORE}", "warning"
+    return line, tone
+
+
+async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
     match attempt.status:
         case "done":
             return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
@@ -197,7 +208,7 @@ async def _waiting(tx: Transaction, attempt: AttemptRow) -> str:
     if await sign_ins.open_of_call(tx, attempt.call_id):
         return "Waiting for a sign-in."
     # Between the two: what it asks is about to be shown, or was just answered.
-    return "Running…" if attempt.status == "asking" else "Nothing was done."
+    return "Running…" if attempt.status == "asking" else NOTHING_DONE
 
 
 async def _why_void(tx: Transaction, row: ApprovalRow) -> str:

@@ -23,6 +23,8 @@ from graph.ports import (
 from graph.state import ToolCallState
 
 UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
+TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."
+"""What is added to a failure where somebody chose to try a call again whose outcome is unknown."""
 
 
 async def not_made(
@@ -36,6 +38,7 @@ async def not_made(
     known = await ports.ledger.close(call["id"], repeatable=tool is not None and tool.repeatable)
     if known is not None:
         return answered(state, known)
+    text = _of_last_try(state, text)
     await ports.audit.not_made(
         Unmade(
             call_id=call["id"],
@@ -70,7 +73,8 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
         case Succeeded(text=text, owner=owner):
             message = tool_message(state["call"], as_returned(text), owner=owner)
         case Failed(text=text, owner=owner):
-            message = tool_message(state["call"], f"Failed: {text}", owner=owner, failed=True)
+            failed = _of_last_try(state, f"Failed: {text}")
+            message = tool_message(state["call"], failed, owner=owner, failed=True)
         case SettledByPerson(was_done=True, by=by, text=text, owner=owner):
             done = f"Done, as {by} confirmed: the call took effect, but its result is not known."
             message = tool_message(state["call"], _with(done, text), owner=owner, failed=True)
@@ -80,6 +84,11 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
         case AttemptUnknown(text=text, owner=owner):
             message = tool_message(state["call"], _with(UNKNOWN, text), owner=owner, failed=True)
     return Command(goto=END, update={"messages": [message]})
+
+
+def _of_last_try(state: ToolCallState, text: str) -> str:
+    """Why a call failed or was not made; with what nobody knows of an earlier try of it, where there was one."""
+    return _with(text, TRIED_BEFORE) if "attempt" in state else text
 
 
 def _with(sentence: str, text: str) -> str:

@@ -95,6 +95,17 @@ async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | No
     return await tx.first(_row, sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
 
 
+async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:
+    """Whether somebody chose to try a call again before this attempt at it, while the outcome was unknown."""
+    earlier = sa.select(attempts.c.attempt_id).where(
+        attempts.c.call_id == call_id,
+        attempts.c.number < number,
+        attempts.c.choice == "try_again",
+        attempts.c.choice_by.is_not(None),
+    )
+    return await tx.one(earlier.limit(1)) is not None
+
+
 async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
     """The attempt, or none."""
     return await tx.first(_row, sa.select(attempts).where(attempts.c.attempt_id == attempt_id))

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.interrupts import Answered, Approved, OutcomeSettled, SignedIn
+from graph.call_endings import TRIED_BEFORE
+from graph.interrupts import Answered, Approved, Declined, OutcomeSettled, SignedIn
 from graph.nodes.use_tools import MOST_SIGN_INS
-from graph.ports import AccountNeeded, Given, OutcomeUnknown, SignInNeeded, Succeeded
+from graph.ports import AccountNeeded, Failed, Given, OutcomeUnknown, SignInNeeded, Succeeded
 from tests.graph.parts import Bench, does, rig, turn
 from tests.graph.test_elicitation import one_after_the_other, question
 from tests.graph.test_running import LIVE, kinds
@@ -47,6 +48,26 @@ async def test_trying_again_is_told_apart_from_going_on(tmp_path: Path) -> None:
         again = OutcomeSettled(choice="try_again", by="Ana")
         await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: again}, LIVE)
         assert [(len(c.answers), c.over) for c in bench.callers] == [(0, 0), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    "then", [Failed("shop is unavailable. Nothing was called."), SignInNeeded("https://x.test/", "")]
+)
+async def test_a_try_that_did_nothing_does_not_hide_that_an_earlier_one_may_have_taken_effect(
+    tmp_path: Path, then: Failed | SignInNeeded
+) -> None:
+    """Rule 4: what is unknown is said to be, or the model says "nothing was called" and somebody asks for it again."""
+    bench = Bench(["free"], outcomes={"free": one_after_the_other(OutcomeUnknown("lost"), then)})
+    async with rig(tmp_path, does("free"), bench) as r:
+        status = await r.agent.begin(turn("m1"), "go", LIVE)
+        del bench.attempts["m1.0.0"]
+        again = OutcomeSettled(choice="try_again", by="Ana")
+        status = await r.agent.resume("t", "r1", {status.interrupts[0].interrupt_id: again}, LIVE)
+        if kinds(status) == ["sign_in"]:
+            await r.agent.resume("t", "r2", {status.interrupts[0].interrupt_id: Declined()}, LIVE)
+            assert [TRIED_BEFORE in call.text for call in bench.unmade] == [True]
+        told = [m.text for m in r.model.seen[-1] if m.type == "tool"]
+        assert [TRIED_BEFORE in text for text in told] == [True]
 
 
 async def test_what_was_answered_about_other_arguments_answers_nothing(tmp_path: Path) -> None:

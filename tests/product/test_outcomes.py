@@ -69,6 +69,28 @@ async def test_an_unknown_outcome_is_asked_and_only_a_person_starts_another_atte
     assert len(shop.done) == times
 
 
+async def test_the_card_of_a_try_that_did_nothing_does_not_hide_that_an_earlier_one_may_have_taken_effect(
+    workshop_home: ProductFolder, shop: Workshop
+) -> None:
+    """Rule 4: what is unknown is said to be."""
+
+    async def order(what: str) -> str:
+        shop.done.append(f"order {what}")
+        if len(shop.done) == 1:
+            await shop.may_end.wait()
+        return await shop.make_with_account(what)
+
+    shop.server.tool()(order)
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
+    async with product_here(workshop_home) as url, visiting(url, "ana") as ana, ana.thread(within=COLD) as thread:
+        card = await approve_one(thread, "use order what=lamp")
+        (outcome,) = await thread.until(lambda: thread.contents("outcome"))
+        await ana.post(f"/api/outcomes/{quote(outcome['id'], safe='')}", {"id": "a", "choice": "try_again"})
+        (sign_in,) = await thread.until(lambda: thread.contents("sign_in"))
+        await ana.post(f"/api/sign-ins/{sign_in['id']}", {"id": "b", "done": False})
+        await thread.card(card, "approved", result="Nothing was done. An earlier try may have taken effect.")
+
+
 async def test_only_the_requester_says_what_came_of_it(
     impatient: ProductFolder, at_work: Thread, ben_at_work: Thread
 ) -> None:
