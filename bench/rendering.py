@@ -23,12 +23,12 @@ from bot.domain import (
     ApprovalView,
     ClarificationView,
     Content,
+    ConversationReference,
     Form,
     Notice,
     OutcomeView,
     Overview,
     Person,
-    Place,
     Post,
     Said,
     Shown,
@@ -45,9 +45,13 @@ SIZE = 1_000_000
 LISTED = 20
 """Entries of a list."""
 
-_SLACK = Place("slack", "slack:T1:C1", {"team": "T1", "channel": "C1", "thread_ts": "1.1"}, has_threads=True)
-_TEAMS = Place("teams", "teams:t:19:c", {"tenant": "t", "conversation": "19:c", "kind": "personal"}, direct=True)
-_WEB = Place("web", "web:1", {"thread": "web:1"}, direct=True, has_threads=True)
+_SLACK = ConversationReference(
+    "slack", "slack:T1:C1", {"team": "T1", "channel": "C1", "thread_ts": "1.1"}, has_threads=True
+)
+_TEAMS = ConversationReference(
+    "teams", "teams:t:19:c", {"tenant": "t", "conversation": "19:c", "kind": "personal"}, direct=True
+)
+_WEB = ConversationReference("web", "web:1", {"thread": "web:1"}, direct=True, has_threads=True)
 _PERSON = Person("web:ana", "Ana")
 
 

@@ -43,7 +43,7 @@ class AccountFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConversationReference:
     """Where on a platform a conversation is held."""
 
     platform: str
@@ -66,7 +66,7 @@ class Message:
 
     key: str
     """The message's own identity on its platform; the same message delivered twice has the same key."""
-    place: Place
+    place: ConversationReference
     author: Person
     text: str
     at: float
@@ -363,7 +363,7 @@ class Post:
 
     post_id: str
     thread_id: str
-    place: Place
+    place: ConversationReference
     revision: int
     """Grows with every change; a platform never replaces a newer revision by an older one."""
     at: float

@@ -8,7 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from bot.accounts.codes import Codes
-from bot.domain import ClickResult, Clock, Feedback, Message, Notice, Person, Place, Refused, Settled, Unknown
+from bot.domain import (
+    ClickResult,
+    Clock,
+    ConversationReference,
+    Feedback,
+    Message,
+    Notice,
+    Person,
+    Refused,
+    Settled,
+    Unknown,
+)
 from bot.outbox import Outbox, notice
 from bot.records import deliveries, posts, threads, waiting
 from bot.records.database import Database, Transaction
@@ -128,7 +139,7 @@ class Inbox:
 
     # ------------------------------------------------------------------------------------------- places
 
-    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+    async def arrived(self, key: str, place: ConversationReference, greeting: str) -> bool:
         """The bot was brought to a place: greet there, once until it has left. `key` names the event. Returns False
         when it was there already."""
         async with self._database.writing_urgently() as tx:
@@ -138,7 +149,7 @@ class Inbox:
                 await self._outbox.say(tx, hello)
         return is_new
 
-    async def left(self, place: Place) -> None:
+    async def left(self, place: ConversationReference) -> None:
         """The bot was removed from a place: what waits there is given up, cards of it elsewhere show that, and nothing
         more is posted there."""
         async with self._database.writing_urgently() as tx:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from bot.card_masks import PLAIN, masked_post
-from bot.domain import Clock, Notice, Place
+from bot.domain import Clock, ConversationReference, Notice
 from bot.platform import Platform, PostFailed, Reference
 from bot.records import posts, threads
 from bot.records.database import Database, Transaction
@@ -37,7 +37,7 @@ Pause = Callable[[int, float | None], float]
 
 
 def notice(
-    key: str, thread_id: str, text: Notice, *, only_for: str | None = None, place: Place | None = None
+    key: str, thread_id: str, text: Notice, *, only_for: str | None = None, place: ConversationReference | None = None
 ) -> NewPost:
     """Returns a sentence of the bot's own.
 
@@ -147,7 +147,7 @@ class Outbox:
                 await self._show(row, place)
         self._left_over.discard(lane)
 
-    async def _show(self, row: PostRow, place: Place) -> None:
+    async def _show(self, row: PostRow, place: ConversationReference) -> None:
         """Tries until it is shown, or certainly cannot be."""
         may_be_there, defects, cause = row.lane in self._left_over, 0, ""
         for attempt in range(MAX_TRIES):
@@ -173,7 +173,7 @@ class Outbox:
                 return
         await self._give_up(row, cause)
 
-    async def _show_once(self, row: PostRow, place: Place, *, may_be_there: bool) -> Reference:
+    async def _show_once(self, row: PostRow, place: ConversationReference, *, may_be_there: bool) -> Reference:
         """Shows it as it is now, in place of what it showed before. Raises `PostFailed`."""
         platform = self._platforms.get(place.platform)
         if platform is None:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from bot.domain import (
     AccountFacts,
     Arrival,
+    ConversationReference,
     Introduction,
-    Place,
     Post,
     Unwelcome,
 )
@@ -42,7 +42,7 @@ class Platform(Protocol):
         has come, since accepting it may not wait. Raises `PostFailed` when that cannot be found out now."""
         ...
 
-    def live(self, thread_id: str, place: Place, reader: str) -> Live:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> Live:
         """Where to show what happens in a thread while it happens; `reader` is the person id of whom it is for."""
         ...
 
@@ -52,7 +52,8 @@ class Platform(Protocol):
         ...
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
-        """Whether somebody is in a channel (`Place.channel`). `None`: it could not be found out. Raises nothing."""
+        """Whether somebody is in a channel (`ConversationReference.channel`). `None`: that could not be found out.
+        Raises nothing."""
         ...
 
     async def account_of(self, person_id: str) -> AccountFacts:
@@ -63,7 +64,7 @@ class Platform(Protocol):
         """What the platform calls somebody; `None`: nobody of it, or it could not be found out. Never raises."""
         ...
 
-    def named_place(self, reference: str) -> Place | None:
+    def named_place(self, reference: str) -> ConversationReference | None:
         """The place that a policy names, such as `slack:T1:C2`, or the direct chat of a person; `None`: none of this
         platform's. Looks nothing up."""
         ...

@@ -13,11 +13,11 @@ from bot.domain import (
     ApprovalView,
     AskedToDecide,
     Clock,
+    ConversationReference,
     GrantView,
     MessageView,
     Overview,
     Person,
-    Place,
     Post,
     Shown,
     ThreadSummary,
@@ -47,7 +47,7 @@ MOST_TOGETHER = 40
 LONGEST_LISTED = 20_000
 """Characters of arguments that are read for a list, which shows a few hundred of them. To mask a megabyte takes a
 second of CPU."""
-Among = Callable[[Sequence[Place]], Awaitable[Collection[str]]]
+Among = Callable[[Sequence[ConversationReference]], Awaitable[Collection[str]]]
 """Returns the keys of those places whose conversations a person is in; a place where that could not be found out is
 left out."""
 REMEMBERED_ANSWERS = 200
@@ -113,7 +113,7 @@ class Queries:
             found = [await self._shown(tx, row) for row in rows]
         return tuple(each for each in found if each is not None)
 
-    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+    async def answer_at(self, place: ConversationReference, is_it: Callable[[Reference], bool]) -> str | None:
         """Id of the answer, among the newest at a place, whose reference fits: for reactions, which name a message."""
         async with self._database.reading() as tx:
             rows = await posts.answers_at(tx, place.key, REMEMBERED_ANSWERS)
@@ -218,10 +218,10 @@ class Queries:
 
     async def _cards(
         self, tx: Transaction, subjects: Collection[str], within: str
-    ) -> Mapping[str, tuple[PostRow, Place]]:
+    ) -> Mapping[str, tuple[PostRow, ConversationReference]]:
         """The card of each of them that has one, and where it is shown: of several, the first that is `within`."""
         rows = await posts.of_subjects(tx, list(subjects)) if subjects else {}
-        found: dict[str, tuple[PostRow, Place]] = {}
+        found: dict[str, tuple[PostRow, ConversationReference]] = {}
         for subject, cards in rows.items():
             card = next((row for row in cards if row.lane.startswith(within)), cards[0])
             place = await _alone(_place_of(tx, card))
@@ -232,7 +232,7 @@ class Queries:
     async def _hidden(
         self,
         pending: Sequence[ApprovalRow],
-        cards: Mapping[str, tuple[PostRow, Place]],
+        cards: Mapping[str, tuple[PostRow, ConversationReference]],
         doubtful: Collection[str],
         among: Among,
     ) -> set[str]:
@@ -247,7 +247,9 @@ class Queries:
         seen = await among(list(places.values())) if places else ()
         return {approval_id for approval_id, place in places.items() if place.key not in seen}
 
-    async def _listed(self, cards: Mapping[str, tuple[PostRow, Place]], subjects: Sequence[str]) -> tuple[Shown, ...]:
+    async def _listed(
+        self, cards: Mapping[str, tuple[PostRow, ConversationReference]], subjects: Sequence[str]
+    ) -> tuple[Shown, ...]:
         found: list[Shown] = []
         async with self._database.reading() as tx:
             for card, place in [cards[subject] for subject in subjects if subject in cards]:
@@ -262,7 +264,7 @@ class Queries:
         return Shown(await masked_post(post, self._masker), row.reference) if post else None
 
 
-async def _place_of(tx: Transaction, row: PostRow) -> Place | None:
+async def _place_of(tx: Transaction, row: PostRow) -> ConversationReference | None:
     if row.place is not None:
         return row.place
     thread = await threads.get(tx, row.thread_id)

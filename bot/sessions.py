@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.domain import Message, Place
+from bot.domain import ConversationReference, Message
 from bot.records import threads, waiting
 from bot.records.database import Transaction
 from bot.records.threads import SessionRow
@@ -34,7 +34,7 @@ def asks_for_new(text: str) -> bool:
     return text.strip().rstrip(".!").lower() in NEW
 
 
-async def current_thread(tx: Transaction, place: Place, person_id: str) -> str | None:
+async def current_thread(tx: Transaction, place: ConversationReference, person_id: str) -> str | None:
     """The thread that this person is in at a place: in their own session while it waits for people, else in the newest.
 
     `None`: the place has no session yet.
@@ -73,7 +73,7 @@ async def _continues(tx: Transaction, session: SessionRow, message: Message, *, 
     return not was_quiet
 
 
-async def _current_session(tx: Transaction, place: Place, person_id: str) -> SessionRow | None:
+async def _current_session(tx: Transaction, place: ConversationReference, person_id: str) -> SessionRow | None:
     own = await threads.newest_session(tx, place.key, of=person_id)
     if own is not None and person_id in (await waiting.in_thread(tx, own.thread_id)).requesters:
         return own

@@ -11,9 +11,9 @@ from bot.domain import (
     ApprovalView,
     ClarificationView,
     Content,
+    ConversationReference,
     Notice,
     OutcomeView,
-    Place,
     Post,
     Said,
     SignInView,
@@ -44,7 +44,9 @@ LOOKED_AT = 5_000
 """Characters of a result that are read to write its line."""
 
 
-async def post_of(tx: Transaction, row: PostRow, place: Place, now: float, longest: int = ANY_LENGTH) -> Post | None:
+async def post_of(
+    tx: Transaction, row: PostRow, place: ConversationReference, now: float, longest: int = ANY_LENGTH
+) -> Post | None:
     """Returns the post as it is to be shown now; `None` when what it showed is gone.
 
     Args:
@@ -79,7 +81,7 @@ async def content_of(tx: Transaction, row: PostRow, now: float, longest: int = A
             raise ValueError(f"unknown kind of post: {row.kind}")
 
 
-def _workspace_of(place: Place) -> str:
+def _workspace_of(place: ConversationReference) -> str:
     """What the ids of a workspace's threads and places begin with: `slack:{team}:`, `teams:{tenant}:`."""
     return ":".join(place.key.split(":")[:2]) + ":"
 

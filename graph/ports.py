@@ -316,7 +316,7 @@ class Directory(Protocol):
         ...
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
-        """Whether somebody is in a channel (`Place.channel`)."""
+        """Whether somebody is in a channel (`ConversationReference.channel`)."""
         ...
 
 

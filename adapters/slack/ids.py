@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from adapters.shared.untrusted_json import matching, one_line_up_to
-from bot.domain import Place, Shown
+from bot.domain import ConversationReference, Shown
 
 PLATFORM = "slack"
 
@@ -58,15 +58,17 @@ def within_team(team: str) -> str:
     return f"{PLATFORM}:{team}:"
 
 
-def place_of(location: SlackLocation, *, direct: bool) -> Place:
+def place_of(location: SlackLocation, *, direct: bool) -> ConversationReference:
     """The place of a conversation. A direct message without a thread is divided into sessions."""
     key = f"{within_team(location.team)}{location.channel}" + (f":{location.thread_ts}" if location.thread_ts else "")
     address = {"team": location.team, "channel": location.channel, "thread_ts": location.thread_ts}
     channel = "" if direct else f"{within_team(location.team)}{location.channel}"
-    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=bool(location.thread_ts))
+    return ConversationReference(
+        PLATFORM, key, address, channel=channel, direct=direct, has_threads=bool(location.thread_ts)
+    )
 
 
-def named_place(reference: str) -> Place | None:
+def named_place(reference: str) -> ConversationReference | None:
     """The place that a policy names: `slack:{team}:{channel}`, or somebody's direct messages (`slack:{team}:{user}`).
     `None`: it is none of ours."""
     platform, _, rest = reference.partition(":")
@@ -81,7 +83,7 @@ def is_user(channel: str) -> bool:
     return channel[:1] in {"U", "W"}
 
 
-def location_of(place: Place) -> SlackLocation:
+def location_of(place: ConversationReference) -> SlackLocation:
     """Where to post for a place."""
     address = place.address
     return SlackLocation(address["team"], address["channel"], address["thread_ts"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.shared.untrusted_json import matching, one_line_up_to
-from bot.domain import Place
+from bot.domain import ConversationReference
 
 Activity = Mapping[str, Any]
 """An activity's JSON (https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference),
@@ -86,7 +86,7 @@ def channel_of(conversation: str) -> str:
     return conversation.partition(_THREAD)[0]
 
 
-def place_of(location: TeamsLocation) -> Place:
+def place_of(location: TeamsLocation) -> ConversationReference:
     """The place of a conversation. Chats have no threads of their own and are divided into sessions."""
     key = f"{within_tenant(location.tenant)}{location.conversation or location.user}"
     address = {
@@ -98,15 +98,17 @@ def place_of(location: TeamsLocation) -> Place:
     }
     direct = location.kind == "personal"
     channel = "" if direct else f"{within_tenant(location.tenant)}{channel_of(location.conversation)}"
-    return Place(PLATFORM, key, address, channel=channel, direct=direct, has_threads=location.kind == "channel")
+    return ConversationReference(
+        PLATFORM, key, address, channel=channel, direct=direct, has_threads=location.kind == "channel"
+    )
 
 
-def location_of(place: Place) -> TeamsLocation:
+def location_of(place: ConversationReference) -> TeamsLocation:
     """Where to post for a place."""
     return TeamsLocation(**place.address)
 
 
-def named_place(reference: str) -> Place | None:
+def named_place(reference: str) -> ConversationReference | None:
     """The place that a policy names: `teams:{tenant}:{conversation}`, or somebody's direct chat
     (`teams:{tenant}:{aad object id}`). `None`: it is none of ours."""
     platform, _, rest = reference.partition(":")

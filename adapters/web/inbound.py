@@ -45,6 +45,7 @@ from bot.domain import (
     AlreadySettled,
     ClickResult,
     Clock,
+    ConversationReference,
     Decision,
     Form,
     FormAnswer,
@@ -54,7 +55,6 @@ from bot.domain import (
     Message,
     MessageView,
     OutcomeView,
-    Place,
     Refused,
     Settled,
     SignInView,
@@ -102,7 +102,9 @@ class PageActions:
         body = await read_body(request, MessageBody)
         message = Message(
             key=f"{thread_id}:{body.id}",
-            place=Place("web", key=thread_id, address={"thread": thread_id}, direct=True, has_threads=True),
+            place=ConversationReference(
+                "web", key=thread_id, address={"thread": thread_id}, direct=True, has_threads=True
+            ),
             author=visitor.person,
             text=checked_text(body.text),
             at=self._clock(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adapters.web.config import WebConfig
 from adapters.web.live import Hub, LiveBoard, WebLive
 from adapters.web.render import post_json
-from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Said
+from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, Post, Said
 from bot.platform import Reference
 
 
@@ -38,7 +38,7 @@ class WebSender:
         """The page's people are known from their session, and nobody says anything there but to the bot."""
         return Introduction(arrival.message.author, arrival.message.text)
 
-    def live(self, thread_id: str, place: Place, reader: str) -> WebLive:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> WebLive:
         """Where to show what happens in a thread while it happens."""
         return WebLive(self.board, thread_id)
 
@@ -59,11 +59,11 @@ class WebSender:
         person = self.config.person(person_id)
         return person.name if person else None
 
-    def named_place(self, reference: str) -> Place | None:
+    def named_place(self, reference: str) -> ConversationReference | None:
         """Where somebody of the page is told of what others ask of them: beside whichever thread they have open."""
         if self.config.person(reference) is None:
             return None
-        return Place(self.name, key=reference, address={"person": reference}, direct=True)
+        return ConversationReference(self.name, key=reference, address={"person": reference}, direct=True)
 
     def _publish(self, post: Post, ended_draft: str | None) -> None:
         is_in_thread = post.place.key == post.thread_id  # else it is in somebody's list of what they are asked

@@ -110,7 +110,7 @@ class PeopleDirectory:
         return await self._memberships("group", person_id, groups)
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
-        """Returns whether this person is in a channel (`Place.channel`), with any account of theirs."""
+        """Returns whether this person is in a channel (`ConversationReference.channel`), with any account of theirs."""
         return (await self._memberships("channel", person_id, [channel]))[channel]
 
     async def humans(self, person_ids: Iterable[str], *, until: float | None = None) -> Mapping[str, str | None]:

@@ -13,7 +13,7 @@ from typing import Literal
 import structlog
 
 from bot.crypto import NewId
-from bot.domain import Clock, Notice, Place
+from bot.domain import Clock, ConversationReference, Notice
 from bot.outbox import Outbox, notice, said
 from bot.platform import Platform
 from bot.records import approvals, deliveries, posts, threads
@@ -114,8 +114,8 @@ class ApprovalRequests:
             if key not in here:
                 await self._outbox.say(tx, replace(own, key=f"{own.key}@{key}", place=place))
 
-    def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, Place]:
-        places: dict[str, Place] = {}
+    def _places(self, references: Iterable[str], asked: ApprovalAsked) -> Mapping[str, ConversationReference]:
+        places: dict[str, ConversationReference] = {}
         for reference in references:
             named = (platform.named_place(reference) for platform in self._platforms.values())
             place = next((place for place in named if place is not None), None)

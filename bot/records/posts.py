@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain import Place
+from bot.domain import ConversationReference
 from bot.records.database import Transaction, insert_new, reader
 from bot.records.tables import post_messages, posts, threads
 from graph.calls import storable
@@ -28,7 +28,7 @@ class NewPost:
     subject: str | None = None
     content: Mapping[str, Any] | None = None
     only_for: str | None = None
-    place: Place | None = None
+    place: ConversationReference | None = None
     """Where it is shown; `None`: in its thread. A card may have several posts, in several places."""
 
     @property
@@ -44,7 +44,7 @@ class PostRow:
     key: str
     thread_id: str
     lane: str
-    place: Place | None
+    place: ConversationReference | None
     kind: str
     subject: str | None
     content: Mapping[str, Any] | None
@@ -56,7 +56,7 @@ class PostRow:
     at: float
 
 
-_row = reader(PostRow, place=lambda place: Place(**place) if place else None)
+_row = reader(PostRow, place=lambda place: ConversationReference(**place) if place else None)
 _UNSENT = (
     sa.select(posts)
     .where(posts.c.lane == sa.bindparam("lane"), posts.c.sent_revision < posts.c.revision)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.domain import Feedback, Person, Place, ThreadSummary
+from bot.domain import ConversationReference, Feedback, Person, ThreadSummary
 from bot.records.database import Transaction, insert_new, reader, upsert
 from bot.records.tables import (
     OPEN,
@@ -34,7 +34,7 @@ class ThreadRow:
     """One conversation."""
 
     thread_id: str
-    place: Place
+    place: ConversationReference
     title: str
     requester: str | None
     turn: str | None
@@ -43,7 +43,7 @@ class ThreadRow:
     """A delivery was parked and what it left unfinished could not be ended; cleared when the thread is at rest."""
 
 
-_thread = reader(ThreadRow, place=lambda place: Place(**place), unsettled=bool)
+_thread = reader(ThreadRow, place=lambda place: ConversationReference(**place), unsettled=bool)
 _PERSON = sa.select(people).where(people.c.person_id == sa.bindparam("id"))
 _BY_ID = sa.select(threads).where(threads.c.thread_id == sa.bindparam("id"))
 _SET_TURN = sa.update(threads).where(threads.c.thread_id == sa.bindparam("id"))
@@ -51,7 +51,13 @@ _LET_GO = _SET_TURN.where(threads.c.requester == sa.bindparam("person")).values(
 
 
 async def ensure(
-    tx: Transaction, thread_id: str, place: Place, title: str, now: float, *, requester: str | None = None
+    tx: Transaction,
+    thread_id: str,
+    place: ConversationReference,
+    title: str,
+    now: float,
+    *,
+    requester: str | None = None,
 ) -> None:
     """Make the thread, or note that something happened in it and how it is reached now (addresses change).
 
@@ -200,17 +206,17 @@ AT_ONCE = 500
 """Ids in one statement; SQLite takes 32,766."""
 
 
-async def note_place(tx: Transaction, place: Place, now: float) -> bool:
+async def note_place(tx: Transaction, place: ConversationReference, now: float) -> bool:
     """Note that the bot is there; false when that was known."""
     return await insert_new(tx, places, {"place_key": place.key, "place": asdict(place), "arrived_at": now})
 
 
-async def forget_place(tx: Transaction, place: Place) -> None:
+async def forget_place(tx: Transaction, place: ConversationReference) -> None:
     """The bot is not there any more."""
     await tx.run(sa.delete(places).where(places.c.place_key == place.key))
 
 
-async def threads_at(tx: Transaction, place: Place, among: Collection[str]) -> Sequence[str]:
+async def threads_at(tx: Transaction, place: ConversationReference, among: Collection[str]) -> Sequence[str]:
     """The threads, `among` these, that are held at a place, or in the channel that it is."""
     here = threads.c.place_key == place.key
     if place.channel:

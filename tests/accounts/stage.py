@@ -14,7 +14,7 @@ from bot.accounts.account_services import AccountServices
 from bot.accounts.flow import Connected, GoTo, Problem, ShowCode
 from bot.accounts.tokens import Safe, TokenStore
 from bot.crypto import NewId, Sealer
-from bot.domain import CodeEntry, Message, Notice, Person, Place, SignInView
+from bot.domain import CodeEntry, ConversationReference, Message, Notice, Person, SignInView
 from bot.outbox import Outbox
 from bot.records import connections, deliveries, sign_ins, threads
 from bot.records.database import Database
@@ -25,8 +25,8 @@ from tests.bot.stubs import KEY, NotedEngine, make_parts
 
 ANA, BEN, EVE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("ana", "ben", "eve"))
 WENDY = Person("web:wendy", "Wendy")
-HERE = Place("chat", "chat:w1:room:1", {"room": "1"})
-ELSEWHERE = Place("chat", "chat:w1:room:2", {"room": "2"})
+HERE = ConversationReference("chat", "chat:w1:room:1", {"room": "1"})
+ELSEWHERE = ConversationReference("chat", "chat:w1:room:2", {"room": "2"})
 BASE = "https://bot.example"
 NEEDED = AccountNeeded("drive")
 
@@ -110,7 +110,7 @@ class Stage:
 
     async def set_up(self) -> None:
         async with self.database.writing() as tx:
-            for place in (HERE, ELSEWHERE, Place("web", "web:1", {})):
+            for place in (HERE, ELSEWHERE, ConversationReference("web", "web:1", {})):
                 await threads.ensure(tx, place.key, place, "hello", self.clock())
             for person in (ANA, BEN, EVE, WENDY):
                 await threads.remember(tx, person, self.clock())
@@ -124,7 +124,11 @@ class Stage:
         return Browser(self)
 
     async def ask(
-        self, person: Person = ANA, call: str = "m1.0.0", place: Place = HERE, needed: AccountNeeded = NEEDED
+        self,
+        person: Person = ANA,
+        call: str = "m1.0.0",
+        place: ConversationReference = HERE,
+        needed: AccountNeeded = NEEDED,
     ) -> str:
         """A call needs an account; the sign-in's id."""
         return await self.parts.sign_ins.ask(place.key, call, person.person_id, "files", needed)
@@ -152,7 +156,9 @@ class Stage:
             CodeEntry(key or f"entry {next(self.entries)}", person, code, sign_in_id)
         )
 
-    async def writes(self, person: Person, text: str, key: str = "m9", place: Place = HERE, **how: Any) -> bool:
+    async def writes(
+        self, person: Person, text: str, key: str = "m9", place: ConversationReference = HERE, **how: Any
+    ) -> bool:
         return await self.services.inbox.accept(Message(key, place, person, text, self.clock(), **how))
 
     async def account_counts(self) -> dict[str, int]:
@@ -176,7 +182,7 @@ class Stage:
         assert isinstance(content, SignInView)
         return content
 
-    async def resumes(self, place: Place = HERE) -> list[str]:
+    async def resumes(self, place: ConversationReference = HERE) -> list[str]:
         """Keys of what is to be handled in a thread; the bodies of resumes have to be empty."""
         keys = []
         async with self.database.writing() as tx:

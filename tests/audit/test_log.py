@@ -13,7 +13,7 @@ import pytest
 
 from bot.audit.entries import faults
 from bot.audit.log import AuditLog
-from bot.domain import Place
+from bot.domain import ConversationReference
 from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
 from bot.records import attempts, threads
@@ -57,7 +57,7 @@ async def records(tmp_path: Path) -> AsyncIterator[Records]:
     database = sqlite_database(file)
     await database.open()
     async with database.writing() as tx:
-        await threads.ensure(tx, THREAD, Place("web", THREAD, channel="C1"), "hello", NOON)
+        await threads.ensure(tx, THREAD, ConversationReference("web", THREAD, channel="C1"), "hello", NOON)
     yield Records(file, database)
     await database.close()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.crypto import NewId
-from bot.domain import AccountFacts, Arrival, Introduction, Place, Post, Unwelcome
+from bot.domain import AccountFacts, Arrival, ConversationReference, Introduction, Post, Unwelcome
 from bot.outbox import Outbox
 from bot.platform import Reference
 from bot.records import threads
@@ -97,7 +97,7 @@ class RecordingPlatform:
     async def introduce(self, arrival: Arrival) -> Introduction | Unwelcome:
         return Introduction(arrival.message.author, arrival.message.text)
 
-    def live(self, thread_id: str, place: Place, reader: str) -> Silent:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> Silent:
         return Silent()
 
     async def in_group(self, person_id: str, group: str) -> bool | None:
@@ -119,7 +119,7 @@ class RecordingPlatform:
     async def name_of(self, person_id: str) -> str | None:
         return self.names.get(person_id)
 
-    def named_place(self, reference: str) -> Place | None:
+    def named_place(self, reference: str) -> ConversationReference | None:
         return place(reference) if reference.startswith("chat:") else None
 
     async def _take(self, post: Post) -> None:
@@ -138,9 +138,9 @@ async def until(condition: Callable[[], Any], *, within: float = 10.0) -> Any:
     return found
 
 
-def place(key: str = "chat:T1", **more: Any) -> Place:
+def place(key: str = "chat:T1", **more: Any) -> ConversationReference:
     """A place on the recording platform."""
-    return Place(**{"platform": "chat", "key": key, "address": {"room": key}, **more})
+    return ConversationReference(**{"platform": "chat", "key": key, "address": {"room": key}, **more})
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.crypto import NewId
-from bot.domain import Clock, Message, Person, Place
+from bot.domain import Clock, ConversationReference, Message, Person
 from bot.outbox import Outbox
 from bot.records import approvals, deliveries
 from bot.records.database import Database
@@ -12,7 +12,7 @@ from tests.bot.stubs import NotedEngine, make_parts
 
 ANA, BEN = Person("chat:ana", "Ana"), Person("chat:ben", "Ben")
 THREAD = "chat:T1"
-HERE = Place("chat", THREAD, {"room": THREAD})
+HERE = ConversationReference("chat", THREAD, {"room": THREAD})
 
 
 class Counter:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.crypto import NewId
-from bot.domain import ApprovalView, Decision, Handover, Notice, Person, Place, Post
+from bot.domain import ApprovalView, ConversationReference, Decision, Handover, Notice, Person, Post
 from bot.outbox import Outbox
 from bot.platform import PostFailed
 from bot.records import approvals, threads
@@ -23,7 +23,7 @@ ANA, BEN, CHLOE = (Person(f"chat:w1:{name}", name.capitalize()) for name in ("an
 CARA, STRANGER = Person("mail:w2:cara", "Cara"), Person("mail:w3:stranger", "Stranger")
 ANA_BY_MAIL, BEN_BY_MAIL = Person("mail:w2:ana", "Ana"), Person("mail:w2:ben", "Ben")
 THREAD = "chat:w1:room:1"
-HERE = Place("chat", THREAD, {}, channel="chat:w1:room")
+HERE = ConversationReference("chat", THREAD, {}, channel="chat:w1:room")
 FAR, NEAR = "mail:w2:office", "chat:w1:hall"
 MAKE = Tool(
     server="workshop",
@@ -43,8 +43,8 @@ class Routed(RecordingPlatform):
     broken: list[str] = field(default_factory=list)
     """Keys of places where nothing can be shown at the moment."""
 
-    def named_place(self, reference: str) -> Place | None:
-        return Place(self.name, reference, {}) if reference.startswith(f"{self.name}:") else None
+    def named_place(self, reference: str) -> ConversationReference | None:
+        return ConversationReference(self.name, reference, {}) if reference.startswith(f"{self.name}:") else None
 
     async def _take(self, post: Post) -> None:
         if post.place.key in self.broken:
@@ -88,7 +88,7 @@ class Desks:
             platform = self.chat if person.person_id.startswith("chat:") else self.mail
             platform.emails[person.person_id] = f"{people[0].name.lower()}@example.com"
 
-    async def ask(self, *routes: str, place: Place = HERE, **how: Any) -> str:
+    async def ask(self, *routes: str, place: ConversationReference = HERE, **how: Any) -> str:
         """A call of Ana's waits; the approval's id."""
         how = {"requesters": (ANA.person_id,), "approvers": ("any",), "digest": LAMP, **how}
         async with self.database.writing() as tx:

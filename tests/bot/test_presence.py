@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.domain import ApprovalView, Feedback, Notice, Place
+from bot.domain import ApprovalView, ConversationReference, Feedback, Notice
 from bot.inbox import REMOVED
 from bot.platform import PostFailed
 from bot.records import approvals, tables, threads
@@ -17,7 +17,7 @@ ROOM = place("chat:room", has_threads=False)
 HELLO = "Hello, I am new here."
 
 
-def said(platform: RecordingPlatform, where: Place) -> list[str]:
+def said(platform: RecordingPlatform, where: ConversationReference) -> list[str]:
     """The sentences that were said at a place."""
     contents = [post.content for post in platform.shown.values() if post.place == where]
     return [content.text for content in contents if isinstance(content, Notice)]
@@ -53,9 +53,11 @@ async def test_what_waits_where_it_is_removed_from_is_given_up(counter: Counter,
 
 
 async def test_the_threads_of_a_channel_go_with_it_and_others_stay(counter: Counter) -> None:
-    channel = Place("chat", "chat:ch", {}, channel="chat:ch")
+    channel = ConversationReference("chat", "chat:ch", {}, channel="chat:ch")
     async with counter.database.writing() as tx:
-        await threads.ensure(tx, "chat:ch:1", Place("chat", "chat:ch:1", {}, channel="chat:ch"), "hi", 0.0)
+        await threads.ensure(
+            tx, "chat:ch:1", ConversationReference("chat", "chat:ch:1", {}, channel="chat:ch"), "hi", 0.0
+        )
     await counter.ask("a1", thread_id="chat:ch:1")
     await counter.ask("a2")
     await counter.services.inbox.left(channel)

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 import sqlalchemy as sa
 
-from bot.domain import Arrival, Introduction, Message, Person, Place, Quote, Unwelcome
+from bot.domain import Arrival, ConversationReference, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
@@ -62,7 +62,7 @@ class Doorkeeper(RecordingPlatform):
             return Unwelcome("Guests may not use this.")
         return Introduction(arrival.message.author, arrival.message.text)
 
-    def live(self, thread_id: str, place: Place, reader: str) -> Watched:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> Watched:
         return self.seen
 
 

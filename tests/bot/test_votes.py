@@ -9,7 +9,7 @@ import pytest
 
 from bot.approvals.directory import REMEMBERED
 from bot.approvals.permissions import BY_AN_OUTSIDER, OUTSIDER, SAME_HUMAN, Known
-from bot.domain import AlreadySettled, Invalid, Person, Place, Refused, Settled
+from bot.domain import AlreadySettled, ConversationReference, Invalid, Person, Refused, Settled
 from tests.bot.desks import ANA, ANA_BY_MAIL, BEN, BEN_BY_MAIL, CARA, CHLOE, FAR, Desks
 from tests.support.overviews import everywhere
 
@@ -286,7 +286,7 @@ async def test_members_of_the_channel_may_decide(desks: Desks) -> None:
 
 
 async def test_in_a_direct_chat_nobody_but_the_requester_is_in_the_channel(desks: Desks) -> None:
-    chat = Place("chat", "chat:w1:dm", {}, direct=True)
+    chat = ConversationReference("chat", "chat:w1:dm", {}, direct=True)
     approval_id = await desks.ask(place=chat, approvers=("channel",))
     assert isinstance(await desks.click(BEN, approval_id), Refused)
     assert isinstance(await desks.click(ANA, approval_id), Settled)

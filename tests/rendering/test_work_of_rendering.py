@@ -19,11 +19,13 @@ from adapters.teams.render.dialogs import argument_page as teams_page
 from adapters.teams.render.markdown import streamable
 from adapters.web.render import argument_page_json
 from bench import rendering
-from bot.domain import Place, Post, Said
+from bot.domain import ConversationReference, Post, Said
 from bot.safe_text import beginning_of_list, visible_line
 
 TEXTS = dict(rendering.texts(200_000))
-_PLACE = Place("slack", "slack:T1:C1", {"team": "T1", "channel": "C1", "thread_ts": "1.1"}, has_threads=True)
+_PLACE = ConversationReference(
+    "slack", "slack:T1:C1", {"team": "T1", "channel": "C1", "thread_ts": "1.1"}, has_threads=True
+)
 
 
 class _Counted:

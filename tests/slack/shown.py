@@ -11,13 +11,13 @@ from bot.domain import (
     ClarificationView,
     ConnectionView,
     Content,
+    ConversationReference,
     Form,
     GrantView,
     Notice,
     OutcomeView,
     Overview,
     Person,
-    Place,
     Post,
     Said,
     Shown,
@@ -28,7 +28,7 @@ from graph.interrupts import FieldType, FormField
 from tests.web.stand_in_services import NOW, an_approval
 
 ANA = Person("slack:T1:U1", "Ana", "Europe/Berlin")
-THREAD = Place(
+THREAD = ConversationReference(
     "slack", "slack:T1:C1:1700000000.000100", {"team": "T1", "channel": "C1", "thread_ts": "1700000000.000100"}
 )
 ALLOWED_USERS = frozenset({"U1", "U2"})

@@ -13,7 +13,7 @@ from adapters.slack.outbound.drafts import SlackDrafts, SlackLiveAnswer, SlackPa
 from adapters.slack.outbound.outbox import SlackPostSender
 from adapters.slack.outbound.status import StatusPace
 from adapters.slack.web_api.client import WebApi
-from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
+from bot.domain import ApprovalView, Content, ConversationReference, Notice, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.slack.server import FakeSlack, fake_slack
 
 QUICK = SlackPace(before=0.05, append=0.05, update=0.05, grace=0.3)
@@ -52,17 +52,17 @@ class Stage:
         return answer
 
     @property
-    def thread(self) -> Place:
+    def thread(self) -> ConversationReference:
         """A thread in a channel."""
         return place_of(SlackLocation("T1", "C1", self.thread_ts), direct=False)
 
-    def live(self, place: Place | None = None, reader: str = ANA) -> SlackLiveAnswer:
+    def live(self, place: ConversationReference | None = None, reader: str = ANA) -> SlackLiveAnswer:
         return self.drafts.live("thread-1", place or self.thread, reader)
 
-    def post(self, post_id: str, content: Content, place: Place | None = None, **more: Any) -> Post:
+    def post(self, post_id: str, content: Content, place: ConversationReference | None = None, **more: Any) -> Post:
         return Post(post_id, "thread-1", place or self.thread, 1, time.time(), content, **more)
 
-    def said(self, message_id: str, text: str, place: Place | None = None) -> Post:
+    def said(self, message_id: str, text: str, place: ConversationReference | None = None) -> Post:
         return self.post(f"said:{message_id}", Said(text), place)
 
     def notice(self, post_id: str, text: str, **more: Any) -> Post:

@@ -15,6 +15,7 @@ from bot.domain import (
     CodeEntry,
     ConnectionView,
     Content,
+    ConversationReference,
     Decision,
     Dismissal,
     Feedback,
@@ -28,7 +29,6 @@ from bot.domain import (
     OutcomeChoice,
     Overview,
     Person,
-    Place,
     Post,
     Refused,
     Settled,
@@ -378,6 +378,6 @@ def a_sign_in(sign_in_id: str = "s1") -> SignInView:
 def shown_in_c1(post_id: str, content: Content, ts: str = "1700000000.000200") -> Shown:
     """A card in a thread of C1."""
     address = {"team": "T1", "channel": "C1", "thread_ts": "1700000000.000100"}
-    place = Place("slack", "slack:T1:C1:1700000000.000100", address, channel="slack:T1:C1")
+    place = ConversationReference("slack", "slack:T1:C1:1700000000.000100", address, channel="slack:T1:C1")
     reference = {"team": "T1", "channel": "C1", "parts": [ts]}
     return Shown(Post(post_id, place.key, place, 1, NOW, content), reference)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.slack.ids import SlackLocation, place_of
-from bot.domain import Place
+from bot.domain import ConversationReference
 from tests.slack.stage import QUICK, Stage, human_says, shown_text, staged
 
 
@@ -19,7 +19,7 @@ async def stage() -> AsyncIterator[Stage]:
         yield made
 
 
-async def dies_writing(stage: Stage, *texts: str, place: Place | None = None) -> list[str]:
+async def dies_writing(stage: Stage, *texts: str, place: ConversationReference | None = None) -> list[str]:
     """A process that is killed while it writes these; timestamps of what it leaves."""
     channel = (place or stage.thread).address["channel"]
     for number, text in enumerate(texts):

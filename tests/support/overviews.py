@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bot.domain import ApprovalView, Place, Shown
+from bot.domain import ApprovalView, ConversationReference, Shown
 from bot.queries import Among
 
 
-async def everywhere(places: Sequence[Place]) -> set[str]:
+async def everywhere(places: Sequence[ConversationReference]) -> set[str]:
     """Of places, the keys of those where somebody is who is in every conversation."""
     return {place.key for place in places}
 
 
-async def nowhere(places: Sequence[Place]) -> set[str]:
+async def nowhere(places: Sequence[ConversationReference]) -> set[str]:
     """The same of somebody who is in none."""
     return set()
 

@@ -16,7 +16,7 @@ from adapters.teams.ids import TeamsLocation, person_id, place_of
 from adapters.teams.outbound.drafts import TeamsDrafts, TeamsLiveAnswer, TeamsPace
 from adapters.teams.outbound.outbox import TeamsPostSender
 from adapters.teams.outbound.posting import TeamsPrivateMessages
-from bot.domain import ApprovalView, Content, Notice, Place, Post, Refused, Said, SignInView, Unknown
+from bot.domain import ApprovalView, Content, ConversationReference, Notice, Post, Refused, Said, SignInView, Unknown
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 
 QUICK = TeamsPace(before=0.05, chunk=0.05, typing=0.05, grace=30.0)
@@ -50,7 +50,7 @@ class Stage:
     connector: BotConnector
     people: TeamsPeople
     pace: TeamsPace
-    thread: Place
+    thread: ConversationReference
     """A thread in the channel."""
     links: dict[str, str | Refused | Unknown | Exception] = field(default_factory=dict)
     """What the services answers when it is asked for a sign-in's link, by the id of its owner."""
@@ -74,41 +74,41 @@ class Stage:
     # ------------------------------------------------------------------------------------------- where
 
     @property
-    def group(self) -> Place:
+    def group(self) -> ConversationReference:
         """The group chat."""
         return place_of(TeamsLocation(TENANT, self.teams.group, "groupChat", self.teams.service_url))
 
     @property
-    def channel(self) -> Place:
+    def channel(self) -> ConversationReference:
         """The channel itself, as a rule names it."""
         return place_of(TeamsLocation(TENANT, self.teams.channel, "channel", self.teams.service_url))
 
-    def chat(self, user: str = ANA) -> Place:
+    def chat(self, user: str = ANA) -> ConversationReference:
         """Somebody's chat with the bot."""
         return place_of(TeamsLocation(TENANT, self.teams.personal(user), "personal", self.teams.service_url, user))
 
     # ------------------------------------------------------------------------------------------- what
 
-    def live(self, place: Place | None = None, thread_id: str = "thread-1") -> TeamsLiveAnswer:
+    def live(self, place: ConversationReference | None = None, thread_id: str = "thread-1") -> TeamsLiveAnswer:
         return self.drafts.live(thread_id, place or self.chat(), teams_person(ANA))
 
-    def post(self, post_id: str, content: Content, place: Place | None = None, **more: Any) -> Post:
+    def post(self, post_id: str, content: Content, place: ConversationReference | None = None, **more: Any) -> Post:
         return Post(post_id, "thread-1", place or self.thread, 1, time.time(), content, **more)
 
-    def said(self, message_id: str, text: str, place: Place | None = None) -> Post:
+    def said(self, message_id: str, text: str, place: ConversationReference | None = None) -> Post:
         return self.post(f"said:{message_id}", Said(text), place or self.chat())
 
-    def notice(self, post_id: str, text: str, place: Place | None = None, **more: Any) -> Post:
+    def notice(self, post_id: str, text: str, place: ConversationReference | None = None, **more: Any) -> Post:
         return self.post(post_id, Notice(text), place, **more)
 
     # ------------------------------------------------------------------------------------------- as people see it
 
-    def seen(self, place: Place) -> list[dict[str, Any]]:
+    def seen(self, place: ConversationReference) -> list[dict[str, Any]]:
         """The bot's messages at a place that are still there, oldest first."""
         conversation: str = place.address["conversation"]
         return self.teams.posts(conversation)
 
-    def texts(self, place: Place) -> list[str]:
+    def texts(self, place: ConversationReference) -> list[str]:
         return [message["text"] for message in self.seen(place)]
 
     def streamed(self, user: str = ANA) -> list[tuple[str, str]]:

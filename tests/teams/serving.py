@@ -12,7 +12,7 @@ from aiohttp import web
 from adapters.teams.ids import ConversationKind, TeamsLocation, place_of
 from adapters.teams.receiver import MESSAGES_PATH, Patience, TeamsReceiver
 from adapters.teams.sender import TeamsSender
-from bot.domain import ApprovalView, ClarificationView, Content, Place, Post, SignInView
+from bot.domain import ApprovalView, ClarificationView, Content, ConversationReference, Post, SignInView
 from tests.fakes.teams.server import ANA, FakeTeams, fake_teams
 from tests.support.teams_doors import HttpDoor, Json
 from tests.support.teams_people import TeamsPerson
@@ -34,7 +34,7 @@ class Served:
         """Somebody."""
         return TeamsPerson(self.teams, user, self.door)
 
-    def place(self, conversation: str, user: str = ANA) -> Place:
+    def place(self, conversation: str, user: str = ANA) -> ConversationReference:
         """A conversation, as a place; `user`: whose chat it is, if it is one."""
         kind: ConversationKind = self.teams.world.conversation(conversation).kind
         location = TeamsLocation(

@@ -17,6 +17,7 @@ from bot.domain import (
     CodeEntry,
     ConnectionView,
     Content,
+    ConversationReference,
     Decision,
     Dismissal,
     Feedback,
@@ -30,7 +31,6 @@ from bot.domain import (
     OutcomeChoice,
     Overview,
     Person,
-    Place,
     Post,
     Refused,
     Settled,
@@ -67,9 +67,9 @@ class StandInServices:
     quorum: int = 1
     mistakes: dict[str, str] = field(default_factory=dict)
     """What is wrong with every form that is submitted."""
-    references: dict[str, list[tuple[Place, Reference | None]]] = field(default_factory=dict)
+    references: dict[str, list[tuple[ConversationReference, Reference | None]]] = field(default_factory=dict)
     """By id of what is shown: the places and references of its cards."""
-    spoken: dict[str, tuple[Place, Reference]] = field(default_factory=dict)
+    spoken: dict[str, tuple[ConversationReference, Reference]] = field(default_factory=dict)
     """Post ids of answers, and where they are."""
     broken: Exception | None = None
     """What every writing verb raises."""
@@ -84,8 +84,8 @@ class StandInServices:
     asked_to_keep: int = 0
     amended: list[tuple[str, str]] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
-    arrivals: list[tuple[str, Place, str]] = field(default_factory=list)
-    departures: list[Place] = field(default_factory=list)
+    arrivals: list[tuple[str, ConversationReference, str]] = field(default_factory=list)
+    departures: list[ConversationReference] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
     hidden: dict[str, str] = field(default_factory=dict)
@@ -131,12 +131,12 @@ class StandInServices:
         self.withdrawn.append(key)
         return any(message.key == key for message in self.messages)
 
-    async def arrived(self, key: str, place: Place, greeting: str) -> bool:
+    async def arrived(self, key: str, place: ConversationReference, greeting: str) -> bool:
         self._must_work()
         self.arrivals.append((key, place, greeting))
         return True
 
-    async def left(self, place: Place) -> None:
+    async def left(self, place: ConversationReference) -> None:
         self._must_work()
         self.departures.append(place)
 
@@ -293,7 +293,7 @@ class StandInServices:
             for index, (place, reference) in enumerate(places)
         )
 
-    async def answer_at(self, place: Place, is_it: Callable[[Reference], bool]) -> str | None:
+    async def answer_at(self, place: ConversationReference, is_it: Callable[[Reference], bool]) -> str | None:
         self._must_read()
         found = (post for post, (where, ref) in self.spoken.items() if where.key == place.key and is_it(ref))
         return next(found, None)

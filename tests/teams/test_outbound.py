@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.teams.ids import TeamsLocation, named_place, place_of
-from bot.domain import Place, Said
+from bot.domain import ConversationReference, Said
 from bot.platform import PostFailed
 from tests.fakes.teams.server import ANA, BEN, TENANT
 from tests.teams.outbound_stage import APPROVAL, LONG, REJECTED, Stage, staged, teams_person
@@ -22,7 +22,7 @@ async def stage() -> AsyncIterator[Stage]:
         yield made
 
 
-def place(stage: Stage, name: str) -> Place:
+def place(stage: Stage, name: str) -> ConversationReference:
     return {"thread": stage.thread, "group": stage.group, "chat": stage.chat()}[name]
 
 

@@ -16,6 +16,7 @@ from bot.domain import (
     CodeEntry,
     ConnectionView,
     Content,
+    ConversationReference,
     Decision,
     Dismissal,
     Form,
@@ -30,7 +31,6 @@ from bot.domain import (
     OutcomeView,
     Overview,
     Person,
-    Place,
     Post,
     Refused,
     Said,
@@ -85,7 +85,7 @@ class StandInServices:
     async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
         """Say something in a thread."""
         self._posts += 1
-        place = Place("web", key=thread_id, address={"thread": thread_id}, direct=True)
+        place = ConversationReference("web", key=thread_id, address={"thread": thread_id}, direct=True)
         post = Post(f"post-{self._posts}", thread_id, place, 1, at, content, only_for)
         self.entries.setdefault(thread_id, []).append(post)
         await self.sender.send(post)
@@ -249,7 +249,7 @@ class StandInServices:
 
     async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
         self.stopped.append((thread_id, person.person_id))
-        self.sender.live(thread_id, Place("web", thread_id), "web:ana").end(waiting=False)
+        self.sender.live(thread_id, ConversationReference("web", thread_id), "web:ana").end(waiting=False)
         return Settled("Stopped.")
 
     # -------------------------------------------------------------------------------------------- ask lane

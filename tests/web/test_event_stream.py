@@ -10,13 +10,13 @@ from time import monotonic
 import pytest
 
 from adapters.web import events
-from bot.domain import ApprovalView, Notice, Person, Place, Post
+from bot.domain import ApprovalView, ConversationReference, Notice, Person, Post
 from tests.web.serving import Browser, Product
 from tests.web.stand_in_services import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of
 
 THREAD = "web:one"
-PLACE = Place("web", THREAD)
+PLACE = ConversationReference("web", THREAD)
 MESSAGES = "/api/threads/web%3Aone/messages"
 
 

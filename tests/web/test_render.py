@@ -22,11 +22,11 @@ from bot.domain import (
     AlreadySettled,
     ClarificationView,
     Content,
+    ConversationReference,
     Hidden,
     Invalid,
     Notice,
     OutcomeView,
-    Place,
     Post,
     Refused,
     Said,
@@ -110,7 +110,7 @@ def test_what_is_hidden_is_there_whole_however_long_it_is() -> None:
 
 
 def test_a_post_says_whether_it_is_private() -> None:
-    post = Post("p", "web:t", Place("web", "web:t"), 3, 1.0, Said("x"), only_for="web:ana")
+    post = Post("p", "web:t", ConversationReference("web", "web:t"), 3, 1.0, Said("x"), only_for="web:ana")
     assert (post_json(post)["private"], post_json(post)["revision"]) == (True, 3)
 
 

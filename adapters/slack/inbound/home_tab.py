@@ -18,7 +18,7 @@ from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import Workspaces
 from bot.accounts.connections import Connections
-from bot.domain import Overview, Person, Place, Unwelcome
+from bot.domain import ConversationReference, Overview, Person, Unwelcome
 from bot.queries import Queries
 
 log = structlog.get_logger(__name__)
@@ -39,7 +39,7 @@ class SlackOverviews:
         """Returns a person's overview of this workspace, as far as they may see it."""
         return await self._queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
 
-    async def _among(self, visitor: SlackVisitor, places: Sequence[Place]) -> set[str]:
+    async def _among(self, visitor: SlackVisitor, places: Sequence[ConversationReference]) -> set[str]:
         """Keys of the places in whose channels they are."""
         channels = list(dict.fromkeys(location_of(place).channel for place in places))[:MOST_CHANNELS]
         asked = {

@@ -24,7 +24,7 @@ from adapters.slack.outbound.streams import Ending, SlackStream, StreamedAnswer,
 from adapters.slack.render import posts as render
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.web_api.client import WebApi
-from bot.domain import Clock, Place, Post, Said, system_clock
+from bot.domain import Clock, ConversationReference, Post, Said, system_clock
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ class SlackDrafts:
         self._sweeps = BackgroundTasks(PLATFORM)
         self._closed = False
 
-    def live(self, thread_id: str, place: Place, reader: str) -> SlackLiveAnswer:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> SlackLiveAnswer:
         """`graph.ports.Live` for what one delivery does in a thread; `reader` is the person id of whom it is for."""
         return SlackLiveAnswer(self, thread_id, place, reader)
 
@@ -141,7 +141,7 @@ class SlackDrafts:
 class SlackLiveAnswer:
     """`graph.ports.Live` for one delivery. Each verb only takes note; the drafts' own tasks do the rest."""
 
-    def __init__(self, drafts: SlackDrafts, thread_id: str, place: Place, reader: str) -> None:
+    def __init__(self, drafts: SlackDrafts, thread_id: str, place: ConversationReference, reader: str) -> None:
         self.drafts = drafts
         self.location = location_of(place)
         self.recipient = {} if place.direct else recipient_of(reader)

@@ -28,7 +28,16 @@ from adapters.slack.render.blocks import (
 )
 from adapters.slack.render.cards import approval_card, clarification_card, outcome_card, sign_in_card
 from adapters.slack.render.markdown import pages, parts
-from bot.domain import ApprovalView, ClarificationView, Notice, OutcomeView, Place, Post, Said, SignInView
+from bot.domain import (
+    ApprovalView,
+    ClarificationView,
+    ConversationReference,
+    Notice,
+    OutcomeView,
+    Post,
+    Said,
+    SignInView,
+)
 from bot.safe_text import visible_passage
 
 LONGEST_ANSWER = 40_000
@@ -89,7 +98,7 @@ def help_piece() -> SlackMessage:
     return piece([header("What I can do"), section(mrkdwn(_HELP))], _HELP)
 
 
-def team_of(place: Place) -> str:
+def team_of(place: ConversationReference) -> str:
     """The workspace in which a place is; empty when it is none of Slack's."""
     return str(place.address.get("team", ""))
 

@@ -23,7 +23,7 @@ from adapters.teams.inbound.visitors import (
     visitor_of,
 )
 from bot.accounts.codes import code_in
-from bot.domain import Message, Place
+from bot.domain import ConversationReference, Message
 from bot.safe_text import shorten
 from graph.calls import storable
 
@@ -168,14 +168,14 @@ class Arrived:
     """The bot was brought to a conversation."""
 
     key: str
-    place: Place
+    place: ConversationReference
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
     """The bot was removed from a conversation."""
 
-    place: Place
+    place: ConversationReference
 
 
 @dataclass(frozen=True, slots=True)

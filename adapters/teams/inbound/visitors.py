@@ -32,7 +32,7 @@ from adapters.teams.ids import (
     web_address,
     within_tenant,
 )
-from bot.domain import Arrival, Introduction, Overview, Person, Place, Quote, Unwelcome
+from bot.domain import Arrival, ConversationReference, Introduction, Overview, Person, Quote, Unwelcome
 from bot.queries import Queries
 
 Activity = Mapping[str, Any]
@@ -204,7 +204,7 @@ class TeamsOverviews:
         within = within_tenant(visitor.location.tenant)
         return await self._queries.overview(person, within, partial(self._among, visitor))
 
-    async def _among(self, visitor: TeamsVisitor, places: Sequence[Place]) -> set[str]:
+    async def _among(self, visitor: TeamsVisitor, places: Sequence[ConversationReference]) -> set[str]:
         """Keys of the places in whose channels and chats they are."""
         asked = list(dict.fromkeys(map(_roster, places)))[:MOST_CONVERSATIONS]
         theirs = await asyncio.gather(*(self._is_member(location, visitor) for location in asked))
@@ -221,7 +221,7 @@ class TeamsOverviews:
         return True
 
 
-def _roster(place: Place) -> TeamsLocation:
+def _roster(place: ConversationReference) -> TeamsLocation:
     """Returns the conversation whose members are asked for: a thread's are its channel's."""
     location = location_of(place)
     return replace(location, conversation=channel_of(location.conversation))

@@ -18,7 +18,7 @@ from adapters.teams.ids import PLATFORM, Activity, TeamsLocation, location_of
 from adapters.teams.outbound.streams import LIVES, TeamsStream, status_line
 from adapters.teams.render.markdown import streamable
 from adapters.teams.render.posts import Audience, activities
-from bot.domain import Clock, Place, Post, Said, system_clock
+from bot.domain import Clock, ConversationReference, Post, Said, system_clock
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)
@@ -77,7 +77,7 @@ class ConversationLock:
 class TeamsLiveAnswer:
     """`graph.ports.Live` for one delivery. Each verb only takes note; one task does the rest."""
 
-    def __init__(self, drafts: TeamsDrafts, thread_id: str, place: Place) -> None:
+    def __init__(self, drafts: TeamsDrafts, thread_id: str, place: ConversationReference) -> None:
         self.thread_id = thread_id
         self.location = location_of(place)
         self._drafts = drafts
@@ -288,7 +288,7 @@ class TeamsDrafts:
         self._sweeps = BackgroundTasks(PLATFORM)
         self._closed = False
 
-    def live(self, thread_id: str, place: Place, reader: str) -> TeamsLiveAnswer:
+    def live(self, thread_id: str, place: ConversationReference, reader: str) -> TeamsLiveAnswer:
         """`graph.ports.Live` for what one delivery does in a thread. `reader` makes no difference: everybody in the
         conversation sees it."""
         return TeamsLiveAnswer(self, thread_id, place)

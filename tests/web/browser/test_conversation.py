@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
-from bot.domain import Notice, Place
+from bot.domain import ConversationReference, Notice
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
 from tests.web.stand_in_services import said
@@ -15,7 +15,7 @@ from tests.web.streaming import eventually
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 THREAD = "web:one"
-PLACE = Place("web", THREAD)
+PLACE = ConversationReference("web", THREAD)
 
 
 async def test_enter_sends_and_shift_enter_starts_a_new_line(product: Product, window: Window) -> None:
