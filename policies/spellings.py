@@ -173,6 +173,7 @@ def _remembered(text: str) -> tuple[str, ...]:
 
 def _spellings(text: str) -> Iterator[str]:
     yield text
+    yield _unwrapped(text)
     for make in _MAKERS:
         yield make(text)
     made = text
@@ -234,8 +235,12 @@ def _one_space(text: str) -> str:
     return " ".join(text.split())
 
 
+def _unquoted(text: str) -> str:
+    return text.strip(_QUOTES)
+
+
 def _unwrapped(text: str) -> str:
-    return text.strip(_QUOTES).strip("/")
+    return text.strip(_QUOTES).strip("/").strip(_QUOTES)
 
 
 def _is_address_written_otherwise(text: str) -> bool:
@@ -365,6 +370,7 @@ _MAKERS = (
     unmarked,
     str.casefold,
     _unescaped,
+    _unquoted,
     _normal_path,
     _from_root,
     _without_last_slash,
@@ -372,7 +378,7 @@ _MAKERS = (
     _in_punycode,
     _as_address,
     _one_space,
-    _unwrapped,
+    _unquoted,
 )
 """What servers do to a text; what one of them leaves, the next may do more to."""
 _DECODERS = (unquote, unescaped, composed, _visible, _normal_path)

@@ -331,6 +331,17 @@ def test_folders_addresses_and_capitals_are_the_same_however_they_are_written(de
 
 
 @pytest.mark.parametrize(
+    "value",
+    ["'/srv/data/x'", "“/srv/data/x”", "<`/srv/data/x`>", "(/srv/data/x)", "/srv%252fdata/x", "/srv/dat%2561/x"],
+)
+def test_a_path_from_the_root_keeps_its_first_slash_when_quotes_are_taken_off_and_escapes_decoded(value: str) -> None:
+    """Rule 9: what is taken for one path is taken for all that it may read like."""
+    for denied in ("/srv/data/*", "/srv/data/x"):
+        rules = a_policy(f"match: {{args: {{to: '{denied}'}}}}, decide: deny", "match: {}, decide: allow")
+        assert isinstance(judge(rules, a_call(to=value), facts()), Deny)
+
+
+@pytest.mark.parametrize(
     "other",
     [
         "/srv/datas",
