@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tool_servers.sessions import complaint_about
-from bot.forms.editing import MOST_INPUTS, edit_fields, read_elicited, read_form
+from bot.forms.editing import edit_fields, read_elicited, read_form
+from bot.forms.inputs import MOST_INPUTS
 from bot.forms.values import FormErrors
 from bot.schemas.measuring import MOST_SUBSCHEMAS, problem_of
 from bot.schemas.validating import TooMuchError, UncheckableError, errors_in
