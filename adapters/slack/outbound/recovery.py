@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -25,6 +26,9 @@ LOOK_BACK = 900.0
 Slack's clock is not ours."""
 PAGE_SIZE = 200
 MOST_PAGES = 10
+MOST_COMPARED = 20_000
+"""Characters of an answer that are compared with a message, some 30 ms; a draft of ours has fewer (Slack: 12,000 of a
+stream)."""
 UNMISTAKABLE = 12
 """Letters that an answer which is still being written has to share with a longer message to be taken for the same."""
 BRIEFLY = 4.0
@@ -58,13 +62,14 @@ class Finder:
         which a crash left behind. Drafts `in_use` belong to something else. Raises `CallFailed` when that cannot be
         found out now."""
         location = location_of(post.place)
+        answer = Answer(post.content.text) if isinstance(post.content, Said) else None
         marked, drafts = [], []
         try:
             async for message in self._our_messages(location, post.at - LOOK_BACK):
                 owner = marked_post(message)
                 if owner == post.post_id:
                     marked.append(str(message["ts"]))
-                elif owner is None and message["ts"] not in in_use and _may_be_draft(message, post):
+                elif owner is None and message["ts"] not in in_use and _may_be_draft(message, answer):
                     drafts.append(str(message["ts"]))
         except CallFailed as failure:
             if failure.error not in _CANNOT_SEARCH:
@@ -115,21 +120,31 @@ class Finder:
         return self._ourselves[team]
 
 
-def _may_be_draft(message: Mapping[str, Any], post: Post) -> bool:
+class Answer:
+    """An answer as the model writes it, to be compared with what Slack shows of messages: its two readings are made
+    once, however many messages there are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text[:MOST_COMPARED]
+
+    def begins_like(self, written: str) -> bool:
+        """Whether a message, as Slack shows it, is its beginning, or it is not as far yet. Answers are streamed, or
+        rendered as they would be posted; Slack rewrites the markup of both."""
+        shown = _letters(written)
+        return bool(shown) and any(
+            way.startswith(shown) or (len(way) >= UNMISTAKABLE and shown.startswith(way)) for way in self._readings
+        )
+
+    @cached_property
+    def _readings(self) -> tuple[str, str]:
+        return _letters(streamable(self._text)), _letters(beginning(self._text))
+
+
+def _may_be_draft(message: Mapping[str, Any], answer: Answer | None) -> bool:
     """Whether a message of ours without a mark is the beginning of what a post says."""
-    if not isinstance(post.content, Said) or message.get("ts") == message.get("thread_ts"):
+    if answer is None or message.get("ts") == message.get("thread_ts"):
         return False
-    return begins_like(str(message.get("text") or ""), post.content.text)
-
-
-def begins_like(written: str, text: str) -> bool:
-    """Whether a message, as Slack shows it, is the beginning of an answer, as the model writes it, or the answer is not
-    as far yet. Answers are streamed, or rendered as they would be posted; Slack rewrites the markup of both."""
-    shown = _letters(written)
-    ways = (_letters(streamable(text)), _letters(beginning(text)))
-    return bool(shown) and any(
-        way.startswith(shown) or (len(way) >= UNMISTAKABLE and shown.startswith(way)) for way in ways
-    )
+    return answer.begins_like(str(message.get("text") or ""))
 
 
 def _letters(text: str) -> str:
@@ -169,7 +184,8 @@ class Orphans:
         if not self.may_be_in(location):
             return ""
         found = await self._in_thread(location)
-        orphan = next((each for each in found if begins_like(each.text, text)), None)
+        answer = Answer(text)
+        orphan = next((each for each in found if answer.begins_like(each.text)), None)
         if orphan is None:
             return ""
         found.remove(orphan)
