@@ -46,6 +46,7 @@ _row = reader(AttemptRow, text=lambda text: text or "")
 _LATEST = (
     sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
 )
+_SHORT = unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_id == sa.bindparam("attempt"))
 _END = (
     sa.update(attempts)
     .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
@@ -114,9 +115,7 @@ async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:
 async def get_short(tx: Transaction, attempt_id: str, longest: int) -> tuple[AttemptRow, int] | None:
     """The attempt, or none, and 0. Arguments with more than `longest` characters as JSON are not read but counted: they
     are empty then."""
-    others = [column for column in attempts.c if column.name != "arguments"]
-    columns = [*others, *unless_longer([attempts.c.arguments], longest)]
-    row = await tx.one(sa.select(*columns).where(attempts.c.attempt_id == attempt_id))
+    row = await tx.one(_SHORT, {"attempt": attempt_id, "longest": longest})
     if row is None:
         return None
     return (_row(row), 0) if row.characters <= longest else (replace(_row(row), arguments={}), row.characters)

@@ -239,12 +239,15 @@ def sqlite_database(path: Path, foundation: Callable[[], None] = _nothing) -> Da
     return Database(engine, foundation)
 
 
-def unless_longer(columns: Sequence[sa.Column[Any]], longest: int) -> list[sa.ColumnElement[Any]]:
-    """Columns of JSON for a list, each under its own name and null where they have more than `longest` characters
-    together; and how many these are, as `characters`. What is long is then not parsed, which holds the event loop."""
+def unless_longer(table: sa.Table, *columns: sa.Column[Any]) -> sa.Select[Any]:
+    """Selects rows for a list: these columns of JSON are null where they have more than the parameter `longest`
+    characters together, and `characters` says how many. What is long is then not parsed, which holds the event loop."""
     characters = sum((sa.func.coalesce(sa.func.length(sa.cast(c, sa.Text)), 0) for c in columns), sa.literal(0))
+    longest = sa.bindparam("longest", type_=sa.BigInteger)
+    names = {column.name for column in columns}
+    others = [column for column in table.c if column.name not in names]
     short = [sa.case((characters <= longest, column), else_=sa.null()).label(column.name) for column in columns]
-    return [*short, characters.label("characters")]
+    return sa.select(*others, *short, characters.label("characters"))
 
 
 # ------------------------------------------------------------------------------- INSERT … ON CONFLICT
