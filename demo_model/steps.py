@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from demo_model.sentences import DemoTool, Job, read_event, tidy, understand
-from demo_model.times import UNSAID, in_words, local, read_when, span, span_in_words, span_moved
+from demo_model.times import UNSAID, When, in_words, local, read_when, span, span_in_words, span_moved
 from demo_model.turn import DemoTurn, PastCall, one_line
 from graph.calls import CLARIFICATION
 
@@ -238,7 +238,7 @@ def _new_event(job: Job, replies: Sequence[Mapping[str, Any]], now: datetime) ->
     title, when = job.title, job.when
     for reply in replies:
         if "answer" in reply:
-            named, said = read_event(str(reply["answer"]), now)
+            named, said = _event_in(str(reply["answer"]), now)
             title = title or named
         else:
             title = tidy(str(reply.get("title") or "")) or title
@@ -255,6 +255,15 @@ def _new_event(job: Job, replies: Sequence[Mapping[str, Any]], now: datetime) ->
     if not title:
         hint = "You can also answer in words, such as “Standup tomorrow at 9am”."
     return _question(question, hint, [_FIELDS[name] for name in missing])
+
+
+def _event_in(reply: str, now: datetime) -> tuple[str, When]:
+    """The title and the time of a reply; a whole command (`create a meeting called Sync at 3pm`) means what it always
+    means, its usual day included."""
+    jobs = understand(reply, now)
+    if len(jobs) == 1 and jobs[0].tools == (DemoTool.CREATE_EVENT,):
+        return jobs[0].title, jobs[0].when
+    return read_event(reply, now)
 
 
 def _change_found(job: Job, past: _Past, replies: Sequence[Mapping[str, Any]], now: datetime) -> _Step:

@@ -53,6 +53,14 @@ def test_it_asks_again_only_for_what_an_answer_left_out() -> None:
     assert chat.calls[0]["args"]["start"] == "2026-11-22T09:00:00+01:00"
 
 
+def test_an_answer_that_is_a_command_of_its_own_means_what_it_means_without_a_question() -> None:
+    chat = Chat()
+    chat.says("schedule something")
+    chat.results({"answer": "create a meeting called Sync at 3pm"})
+    assert chat.calls[0]["args"]["title"] == "Sync"
+    assert chat.calls[0]["args"]["start"] == "2026-11-21T15:00:00+01:00"
+
+
 def test_a_day_that_was_asked_for_is_not_guessed() -> None:
     chat = Chat()
     chat.says("schedule something")
