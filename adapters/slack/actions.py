@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 # ------------------------------------------------------------------------------------------------ buttons
 # The value of each is the id of what it is about: an approval, a clarification, a sign-in, an outcome, a post.
@@ -14,19 +15,22 @@ FEEDBACK = "feedback"
 OPEN_THREAD = "open_thread"
 """A button with the permanent link of a thread, on the App Home."""
 
-# ------------------------------------------------------------------------------------------------ modals
-# callback_id
-REJECT_FORM = "reject_form"
-EDIT_FORM = "edit_form"
-ANSWER_FORM = "answer_form"
-APPROVE_ALL_FORM = "approve_all_form"
-ALWAYS_FORM = "always_form"
-HAND_OVER_FORM = "hand_over_form"
-CODE_FORM = "code_form"
-ASK_FORM = "ask_form"
-"""The form of the message shortcut."""
-NOTE = "note"
-"""A modal that only says something."""
+
+class Modal(StrEnum):
+    """callback_id of each modal."""
+
+    REJECT = "reject_form"
+    EDIT = "edit_form"
+    ANSWER = "answer_form"
+    APPROVE_ALL = "approve_all_form"
+    ALWAYS = "always_form"
+    HAND_OVER = "hand_over_form"
+    CODE = "code_form"
+    ASK = "ask_form"
+    """The form of the message shortcut."""
+    NOTE = "note"
+    """Only says something."""
+
 
 # ------------------------------------------------------------------------------------------------ the rest
 SHORTCUT = "ask_about_message"

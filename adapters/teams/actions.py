@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 # ------------------------------------------------------------------------------------------------ on cards
@@ -9,21 +10,27 @@ from typing import Any
 REFRESH = "refresh"
 """Asked by Teams by itself for those whom the card names: what this person is to see."""
 
-# ------------------------------------------------------------------------------------------------ dialogs
-# `Action.Submit` with `dialog_data(name, id)`: Teams asks with `task/fetch` for the dialog, then sends `task/submit`
-# with the data of the button in it: `action_data(name, id)` again, with the inputs beside it.
-REJECT_DIALOG = "reject_dialog"
-"""Button for clients without `Action.ShowCard`'s inputs, and for reasons that do not fit in one line."""
-EDIT_DIALOG = "edit_dialog"
-SHOW_HIDDEN_DIALOG = "look_dialog"
-"""Shows what is hidden in a waiting call to whoever may decide it, alone."""
-APPROVE_ALL_DIALOG = "approve_all_dialog"
-ANSWER_DIALOG = "answer_dialog"
-ALWAYS_DIALOG = "always_dialog"
-HAND_OVER_DIALOG = "hand_over_dialog"
-CODE_DIALOG = "code_dialog"
-DISCONNECT_DIALOG = "disconnect_dialog"
-"""Asks whether that is meant; its id is the connection's."""
+
+class DialogButton(StrEnum):
+    """Buttons that open a dialog.
+
+    `Action.Submit` with `dialog_data(name, id)`: Teams asks with `task/fetch` for the dialog, then sends `task/submit`
+    with the data of the button in it: `action_data(name, id)` again, with the inputs beside it.
+    """
+
+    REJECT = "reject_dialog"
+    """For clients without `Action.ShowCard`'s inputs, and for reasons that do not fit in one line."""
+    EDIT = "edit_dialog"
+    SHOW_HIDDEN = "look_dialog"
+    """Shows what is hidden in a waiting call to whoever may decide it, alone."""
+    APPROVE_ALL = "approve_all_dialog"
+    ANSWER = "answer_dialog"
+    ALWAYS = "always_dialog"
+    HAND_OVER = "hand_over_dialog"
+    CODE = "code_dialog"
+    DISCONNECT = "disconnect_dialog"
+    """Asks whether that is meant; its id is the connection's."""
+
 
 CLOSE = "close"
 """Closes a dialog that only shows."""

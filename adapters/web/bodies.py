@@ -57,17 +57,21 @@ class WhoBody(_Body):
         return self
 
 
-class MessageBody(_Body):
-    """A person's message."""
+class ClickBody(_Body):
+    """What a person did once. A click says nothing more than this: its address says the rest."""
 
     id: ClientId
+
+
+class MessageBody(ClickBody):
+    """A person's message."""
+
     text: str
 
 
-class DecisionBody(_Body):
+class DecisionBody(ClickBody):
     """A click on Approve, Reject, Approve all, or an edited call's form."""
 
-    id: ClientId
     approvals: Annotated[list[AnyId], Field(min_length=1, max_length=100)]
     verb: Literal["approve", "reject"]
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
@@ -84,51 +88,39 @@ class DecisionBody(_Body):
         return self
 
 
-class HandoverBody(_Body):
+class HandoverBody(ClickBody):
     """Somebody else is asked to decide."""
 
-    id: ClientId
     to: AnyId
 
 
-class ClickBody(_Body):
-    """A click that says all by its address."""
-
-    id: ClientId
-
-
-class AnswerBody(_Body):
+class AnswerBody(ClickBody):
     """A clarification's form."""
 
-    id: ClientId
     values: dict[str, Any]
 
 
-class DismissalBody(_Body):
+class DismissalBody(ClickBody):
     """No answer to a tool's question."""
 
-    id: ClientId
     action: Literal["decline", "cancel"]
 
 
-class OutcomeBody(_Body):
+class OutcomeBody(ClickBody):
     """What came of an attempt whose outcome is unknown."""
 
-    id: ClientId
     choice: Literal["it_was_done", "try_again", "skip"]
 
 
-class SignInBody(_Body):
+class SignInBody(ClickBody):
     """Whether somebody has signed in."""
 
-    id: ClientId
     done: bool
 
 
-class CodeBody(_Body):
+class CodeBody(ClickBody):
     """The one-time code of a sign-in."""
 
-    id: ClientId
     code: Annotated[str, Field(min_length=1, max_length=100)]
 
 

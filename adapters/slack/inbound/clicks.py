@@ -27,23 +27,7 @@ from adapters.shared.clicks import (
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
-from adapters.slack.actions import (
-    ALWAYS_FORM,
-    ANSWER_FORM,
-    APPROVE_ALL_FORM,
-    ASK_FORM,
-    CODE_FORM,
-    EDIT_FORM,
-    FEEDBACK,
-    HAND_OVER_FORM,
-    INPUT,
-    OPEN_LINK,
-    OPEN_THREAD,
-    QUESTION,
-    REJECT_FORM,
-    Origin,
-    block_of,
-)
+from adapters.slack.actions import FEEDBACK, INPUT, OPEN_LINK, OPEN_THREAD, QUESTION, Modal, Origin, block_of
 from adapters.slack.ids import slack_id, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
 from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
@@ -239,17 +223,17 @@ ModalAnswer = dict[str, Any]
 """The body of the answer to `view_submission`: empty closes the modal."""
 CLOSE: ModalAnswer = {}
 NOT_OURS = "This form is not known any more. Please open it again."
-_SETTLING = {
-    REJECT_FORM: actions.REJECT,
-    EDIT_FORM: actions.EDIT,
-    ANSWER_FORM: actions.ANSWER,
-    ALWAYS_FORM: actions.ALWAYS,
-    CODE_FORM: actions.ENTER_CODE,
-    HAND_OVER_FORM: actions.HAND_OVER,
+_SETTLING: Mapping[str, str] = {
+    Modal.REJECT: actions.REJECT,
+    Modal.EDIT: actions.EDIT,
+    Modal.ANSWER: actions.ANSWER,
+    Modal.ALWAYS: actions.ALWAYS,
+    Modal.CODE: actions.ENTER_CODE,
+    Modal.HAND_OVER: actions.HAND_OVER,
 }
 _TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
 """Slack: 24 characters."""
-_TOLD = {CODE_FORM: "Connected", HAND_OVER_FORM: "Asked"}
+_TOLD: Mapping[str, str] = {Modal.CODE: "Connected", Modal.HAND_OVER: "Asked"}
 """Forms whose success no card shows: the title under which it is said."""
 
 
@@ -274,16 +258,16 @@ class Modals:
         """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
         work and the form stays open."""
         form, origin = submission.form, submission.origin
-        if origin is None or form not in (*_SETTLING, APPROVE_ALL_FORM, ASK_FORM):
+        if origin is None or form not in (*_SETTLING, Modal.APPROVE_ALL, Modal.ASK):
             return said("Countersign", NOT_OURS)
         person = await self._answers.who(submission.visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
             return with_errors({"": person.text}, submission)
-        if form == APPROVE_ALL_FORM:
+        if form == Modal.APPROVE_ALL:
             results = await approve_all(self._services, submission.key, person, origin.subject)
             told = all_in_words(results)
             answer = said("Approve all", told) if told else CLOSE if results else said("Countersign", NOT_OURS)
-        elif form == ASK_FORM:
+        elif form == Modal.ASK:
             answer = await self._ask(submission, origin, person)
         else:
             answer = await self._settle(submission, origin, person)

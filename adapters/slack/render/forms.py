@@ -10,21 +10,7 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpt
 from adapters.shared.wording import call_name, line, passage
-from adapters.slack.actions import (
-    ALWAYS_FORM,
-    ANSWER_FORM,
-    APPROVE_ALL_FORM,
-    ASK_FORM,
-    CODE_FORM,
-    EDIT_FORM,
-    HAND_OVER_FORM,
-    INPUT,
-    NOTE,
-    QUESTION,
-    REJECT_FORM,
-    Origin,
-    block_of,
-)
+from adapters.slack.actions import INPUT, QUESTION, Modal, Origin, block_of
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
     Block,
@@ -59,7 +45,7 @@ _LONGEST_CODE = 40
 
 def edit_modal(form: Form, origin: Origin, person: Person) -> Block:
     """The form to edit a waiting call with. Submitting it approves."""
-    return _modal("Edit and approve", _form_blocks(form, person), EDIT_FORM, origin, "Approve")
+    return _modal("Edit and approve", _form_blocks(form, person), Modal.EDIT, origin, "Approve")
 
 
 def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -> Block:
@@ -67,7 +53,7 @@ def answer_modal(form: Form, origin: Origin, person: Person, server: str = "") -
     asker = f"The tool server {line(server, _NAME)} asks, and gets the answer. Never tell it a password."
     asked = [context(plain(asker))] if server else []
     yes = "Answer" if form.fields else "Accept"
-    return _modal("Answer", [*asked, *_form_blocks(form, person)], ANSWER_FORM, origin, yes)
+    return _modal("Answer", [*asked, *_form_blocks(form, person)], Modal.ANSWER, origin, yes)
 
 
 def code_modal(view: SignInView, origin: Origin) -> Block:
@@ -83,7 +69,7 @@ def code_modal(view: SignInView, origin: Origin) -> Block:
             "element": typed,
         },
     ]
-    return _modal("Enter code", blocks, CODE_FORM, origin, "Connect")
+    return _modal("Enter code", blocks, Modal.CODE, origin, "Connect")
 
 
 def reject_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -92,7 +78,7 @@ def reject_modal(view: ApprovalView, origin: Origin) -> Block:
         sentence(line(call_name(view.server, view.tool), _NAME)),
         text_input(actions.REASON, "Reason", optional=not view.reason_required),
     ]
-    return _modal("Reject", blocks, REJECT_FORM, origin, "Reject")
+    return _modal("Reject", blocks, Modal.REJECT, origin, "Reject")
 
 
 def always_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -106,7 +92,7 @@ def always_modal(view: ApprovalView, origin: Origin) -> Block:
         {"type": "input", "block_id": block_of(actions.DURATION), "label": plain("For"), "element": menu},
         context(plain(f"{wording.ALWAYS_MEANS} in the Home tab.")),
     ]
-    return _modal("Always allow", blocks, ALWAYS_FORM, origin, "Approve")
+    return _modal("Always allow", blocks, Modal.ALWAYS, origin, "Approve")
 
 
 def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
@@ -132,7 +118,7 @@ def hand_over_modal(view: ApprovalView, origin: Origin) -> Block:
             "element": typed,
         },
     ]
-    return _modal("Ask somebody else", blocks, HAND_OVER_FORM, origin, "Ask")
+    return _modal("Ask somebody else", blocks, Modal.HAND_OVER, origin, "Ask")
 
 
 def approve_all_modal(together: Together, origin: Origin) -> Block:
@@ -143,7 +129,7 @@ def approve_all_modal(together: Together, origin: Origin) -> Block:
     fitting, blocks = [view for view, _ in listed], [call for _, call in listed]
     if left := len(together.listed) - len(fitting) + together.more:
         blocks.append(context(plain(wording.more_not_listed(left))))
-    return _modal("Approve all", blocks, APPROVE_ALL_FORM, _about(fitting, origin), f"Approve {len(fitting)}")
+    return _modal("Approve all", blocks, Modal.APPROVE_ALL, _about(fitting, origin), f"Approve {len(fitting)}")
 
 
 def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
@@ -151,7 +137,7 @@ def arguments_modal(view: ApprovalView, page: int, origin: Origin) -> Block:
     told = [unseen_in_words(view, "") or fingerprint_in_words(view)]
     name = call_name(view.server, view.tool)
     blocks = _paged(name, told, view.arguments, page, action=actions.PAGE, approval_id=view.approval_id)
-    return _modal("Show all", blocks, NOTE, origin)
+    return _modal("Show all", blocks, Modal.NOTE, origin)
 
 
 def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
@@ -159,7 +145,7 @@ def hidden_modal(hidden: Hidden, page: int, origin: Origin) -> Block:
     told = [wording.HIDDEN_MEANS, fingerprint_in_words(hidden)]
     name = call_name(hidden.server, hidden.tool)
     blocks = _paged(name, told, hidden.secrets, page, action=actions.SHOW_HIDDEN_PAGE, approval_id=hidden.approval_id)
-    return _modal("What is hidden", blocks, NOTE, origin)
+    return _modal("What is hidden", blocks, Modal.NOTE, origin)
 
 
 def _paged(
@@ -183,12 +169,12 @@ def ask_modal(quoted: str, origin: Origin) -> Block:
         rich_text(quote(passage(quoted, LONGEST_TEXT))),
         text_input(QUESTION, "What should I do about it?"),
     ]
-    return _modal("Ask Countersign", blocks, ASK_FORM, origin, "Ask")
+    return _modal("Ask Countersign", blocks, Modal.ASK, origin, "Ask")
 
 
 def note_modal(title: str, text: str) -> Block:
     """A modal that only says something."""
-    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], NOTE, Origin())
+    return _modal(line(title, _TITLE), [section(plain(passage(text, LONGEST_TEXT)))], Modal.NOTE, Origin())
 
 
 def _modal(title: str, blocks: Sequence[Block], callback_id: str, origin: Origin, submit: str = "") -> Block:

@@ -19,18 +19,7 @@ from adapters.shared.clicks import (
     whatever_happens,
 )
 from adapters.shared.untrusted_json import words
-from adapters.teams.actions import (
-    ALWAYS_DIALOG,
-    ANSWER_DIALOG,
-    APPROVE_ALL_DIALOG,
-    CODE_DIALOG,
-    DISCONNECT_DIALOG,
-    EDIT_DIALOG,
-    HAND_OVER_DIALOG,
-    REFRESH,
-    REJECT_DIALOG,
-    SHOW_HIDDEN_DIALOG,
-)
+from adapters.teams.actions import REFRESH, DialogButton
 from adapters.teams.ids import within_tenant
 from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import Reply, TeamsAnswers, shown_card, told
@@ -46,20 +35,7 @@ from bot.services import Services
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
 SENT = "I am sending you the link in a message that only you can see."
 ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, REFRESH})
-_WINDOWS = frozenset(
-    {
-        *(
-            REJECT_DIALOG,
-            EDIT_DIALOG,
-            SHOW_HIDDEN_DIALOG,
-            APPROVE_ALL_DIALOG,
-            ANSWER_DIALOG,
-            ALWAYS_DIALOG,
-            HAND_OVER_DIALOG,
-        ),
-        *(CODE_DIALOG, DISCONNECT_DIALOG, actions.SHOW_ALL),
-    }
-)
+_WINDOWS = frozenset({*DialogButton, actions.SHOW_ALL})
 
 
 class TeamsClickHandler:

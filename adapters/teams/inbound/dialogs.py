@@ -21,18 +21,7 @@ from adapters.shared.clicks import (
     settle,
 )
 from adapters.shared.untrusted_json import words
-from adapters.teams.actions import (
-    ALWAYS_DIALOG,
-    ANSWER_DIALOG,
-    APPROVE_ALL_DIALOG,
-    CLOSE,
-    CODE_DIALOG,
-    DISCONNECT_DIALOG,
-    EDIT_DIALOG,
-    HAND_OVER_DIALOG,
-    REJECT_DIALOG,
-    SHOW_HIDDEN_DIALOG,
-)
+from adapters.teams.actions import CLOSE, DialogButton
 from adapters.teams.ids import TeamsLocation, is_object_id
 from adapters.teams.inbound.activities import TeamsClick
 from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, closing, opened, said
@@ -60,13 +49,13 @@ NOT_CONNECTED = "This account is not connected (any more)."
 FindColleague = Callable[[TeamsLocation, str], Awaitable[Person | Unwelcome]]
 """Who the account of an object id is, as far as it can be found out."""
 _SHOWS = {
-    REJECT_DIALOG: actions.REJECT,
-    EDIT_DIALOG: actions.EDIT,
-    ALWAYS_DIALOG: actions.ALWAYS,
-    HAND_OVER_DIALOG: actions.HAND_OVER,
-    APPROVE_ALL_DIALOG: actions.APPROVE_ALL,
-    ANSWER_DIALOG: actions.ANSWER,
-    SHOW_HIDDEN_DIALOG: actions.SHOW_HIDDEN,
+    DialogButton.REJECT: actions.REJECT,
+    DialogButton.EDIT: actions.EDIT,
+    DialogButton.ALWAYS: actions.ALWAYS,
+    DialogButton.HAND_OVER: actions.HAND_OVER,
+    DialogButton.APPROVE_ALL: actions.APPROVE_ALL,
+    DialogButton.ANSWER: actions.ANSWER,
+    DialogButton.SHOW_HIDDEN: actions.SHOW_HIDDEN,
     **{name: name for name in (actions.SHOW_HIDDEN_PAGE, actions.SHOW_ALL, actions.PAGE)},
 }
 """What each button opens that is no form about an account."""
@@ -109,9 +98,9 @@ class Dialogs:
         return closing(said_of(result))
 
     async def _show(self, click: TeamsClick, person: Person) -> Reply:
-        if click.action == CODE_DIALOG:
+        if click.action == DialogButton.CODE:
             return await self._code(click, person)
-        if click.action == DISCONNECT_DIALOG:
+        if click.action == DialogButton.DISCONNECT:
             return await self._disconnect(click, person)
 
         async def arguments(view: ApprovalView, page: int) -> Dialog:

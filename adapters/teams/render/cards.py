@@ -9,15 +9,7 @@ from typing import Any
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts_of_approval
 from adapters.shared.wording import Space
-from adapters.teams.actions import (
-    ALWAYS_DIALOG,
-    APPROVE_ALL_DIALOG,
-    EDIT_DIALOG,
-    HAND_OVER_DIALOG,
-    REJECT_DIALOG,
-    SHOW_HIDDEN_DIALOG,
-    dialog_data,
-)
+from adapters.teams.actions import DialogButton, dialog_data
 from adapters.teams.render.elements import (
     Element,
     bold,
@@ -138,14 +130,14 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
     """The buttons of whoever may decide, at most 5: as many stand beside each other in Teams, and a menu of others
     (`mode: secondary`) is not in every client."""
     approval = view.approval_id
-    edit = [opens_dialog("Edit…", EDIT_DIALOG, approval)] if view.editable else []
-    several = opens_dialog(f"Approve all {view.together:,}…", APPROVE_ALL_DIALOG, approval)
+    edit = [opens_dialog("Edit…", DialogButton.EDIT, approval)] if view.editable else []
+    several = opens_dialog(f"Approve all {view.together:,}…", DialogButton.APPROVE_ALL, approval)
     in_row, in_more = ([several], edit) if view.together > 1 else (edit, [])
     rare = [
         *in_more,
-        *([opens_dialog("Always allow…", ALWAYS_DIALOG, approval)] if view.always_offered else []),
-        *([opens_dialog("Ask somebody else…", HAND_OVER_DIALOG, approval)] if view.handing_offered else []),
-        *([opens_dialog("Look at what is hidden…", SHOW_HIDDEN_DIALOG, approval)] if view.masks else []),
+        *([opens_dialog("Always allow…", DialogButton.ALWAYS, approval)] if view.always_offered else []),
+        *([opens_dialog("Ask somebody else…", DialogButton.HAND_OVER, approval)] if view.handing_offered else []),
+        *([opens_dialog("Look at what is hidden…", DialogButton.SHOW_HIDDEN, approval)] if view.masks else []),
         *([_withdraw(view)] if asked else []),
     ]
     more = [unfolds("More…", [small("What else you can do:")], rare)] if rare else []
@@ -168,7 +160,7 @@ def _reject(view: ApprovalView) -> Element:
     dialog = {
         "type": "Action.Submit",
         "title": "Reject…",
-        "data": dialog_data(REJECT_DIALOG, view.approval_id),
+        "data": dialog_data(DialogButton.REJECT, view.approval_id),
     }
     return unfolds("Reject…", [reason_input(view)], [send], style="destructive", fallback=dialog)
 

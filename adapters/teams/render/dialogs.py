@@ -10,7 +10,7 @@ from adapters.shared import actions, wording
 from adapters.shared.arguments import LARGE, LONGEST_ARGUMENT_NAME, Excerpt, beginning_of, excerpts, page_of
 from adapters.shared.forms import DrawnForm
 from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, line
-from adapters.teams.actions import CLOSE, SHOW_HIDDEN_DIALOG
+from adapters.teams.actions import CLOSE, DialogButton
 from adapters.teams.render.cards import in_their_words, reason_input
 from adapters.teams.render.elements import (
     MAX_CARD_BYTES,
@@ -273,7 +273,7 @@ def _turns(page: int, pages: int, action: str, approval_id: str) -> list[Element
 
 
 def _show_hidden_button(view: ApprovalView) -> list[Element]:
-    look = submit("Look at what is hidden…", SHOW_HIDDEN_DIALOG, view.approval_id, inputs="none")
+    look = submit("Look at what is hidden…", DialogButton.SHOW_HIDDEN, view.approval_id, inputs="none")
     return [look] if view.masks else []
 
 

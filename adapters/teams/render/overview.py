@@ -15,7 +15,7 @@ from adapters.shared import wording
 from adapters.shared.actions import GET_LINK, REVOKE, SHOW_ALL
 from adapters.shared.arguments import Excerpt, excerpts
 from adapters.shared.wording import Space, call_name
-from adapters.teams.actions import DISCONNECT_DIALOG
+from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.cards import SIGNS, unseen_note
 from adapters.teams.render.elements import (
@@ -215,6 +215,6 @@ def _account_entry(view: ConnectionView, space: Space) -> Element:
     scopes = [rich(words(space.line(", ".join(view.scopes), _SCOPES)), spacing="Small")] if view.scopes else []
     used = f"last used {reader_time(view.used_at)}" if view.used_at is not None else "not used yet"
     broken = [] if view.working else [small("It does not work any more: I will ask you to sign in again.")]
-    end = action_set(opens_dialog("Disconnect…", DISCONNECT_DIALOG, view.connection_id))
+    end = action_set(opens_dialog("Disconnect…", DialogButton.DISCONNECT, view.connection_id))
     since = small(f"Connected {reader_time(view.since)}, {used}")
     return container("default", rich(bold(account_name(view, space))), *scopes, since, *broken, end, separator=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from adapters.shared import actions, wording
 from adapters.shared.arguments import Excerpt, excerpts
 from adapters.shared.wording import WHOLE, Space, call_name
-from adapters.teams.actions import ANSWER_DIALOG, CODE_DIALOG
+from adapters.teams.actions import DialogButton
 from adapters.teams.render.cards import unseen_note
 from adapters.teams.render.elements import (
     Element,
@@ -56,7 +56,7 @@ def question_summary(view: ClarificationView) -> str:
 
 def answer_button(view: ClarificationView) -> list[Element]:
     """The button that opens the form of an open question; none where there is nothing to fill in."""
-    return [opens_dialog("Answer…", ANSWER_DIALOG, view.clarification_id)] if view.fields else []
+    return [opens_dialog("Answer…", DialogButton.ANSWER, view.clarification_id)] if view.fields else []
 
 
 def _open_question(view: ClarificationView, space: Space, mine: bool) -> Element:  # noqa: FBT001 - see clarification_card
@@ -69,7 +69,7 @@ def _open_question(view: ClarificationView, space: Space, mine: bool) -> Element
 def _answering(view: ClarificationView, *, inputs_here: bool) -> list[Element]:
     if inputs_here:
         send = execute("Answer", actions.ANSWER, view.clarification_id, inputs="auto", style="positive")
-        return [send, opens_dialog("Open as a form…", ANSWER_DIALOG, view.clarification_id)]
+        return [send, opens_dialog("Open as a form…", DialogButton.ANSWER, view.clarification_id)]
     if view.server and not view.fields:
         return [execute("Accept", actions.ANSWER, view.clarification_id, style="positive")]
     return answer_button(view)
@@ -214,7 +214,9 @@ def private_sign_in_card(view: SignInView, link: str) -> Element:
 
 def code_button(view: SignInView) -> list[Element]:
     """The button that opens the form for a one-time code; none while no browser shows one."""
-    return [opens_dialog("Enter code…", CODE_DIALOG, view.sign_in_id, style="positive")] if view.code_wanted else []
+    return (
+        [opens_dialog("Enter code…", DialogButton.CODE, view.sign_in_id, style="positive")] if view.code_wanted else []
+    )
 
 
 def _buttons(view: SignInView) -> list[Element]:
