@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+
+from bot.settings import is_loopback
 
 FORWARDING_HEADERS = (
     "Forwarded",
@@ -20,16 +21,6 @@ FORWARDING_HEADERS = (
     "X-Real-IP",
 )
 """What proxies add."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address means this machine."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.split("%", 1)[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def host_name(host_header: str) -> str:

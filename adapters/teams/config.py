@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from adapters.shared.requests import host_name, is_loopback
-from bot.settings import Settings, plain
+from adapters.shared.requests import host_name
+from bot.settings import Settings, is_loopback, plain
 
 AppType = Literal["SingleTenant", "MultiTenant", "UserAssignedMSI"]
 

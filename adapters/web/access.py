@@ -20,10 +20,11 @@ from zoneinfo import ZoneInfo
 import structlog
 from aiohttp import web
 
-from adapters.shared.requests import FORWARDING_HEADERS, host_name, is_loopback
+from adapters.shared.requests import FORWARDING_HEADERS, host_name
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
 from bot.domain import Clock, Person, system_clock
+from bot.settings import is_loopback
 
 SESSION_SECONDS = 7 * 24 * 3600
 """How long a browser stays signed in: a week."""

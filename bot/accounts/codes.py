@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from bot.accounts.connections import ConnectionWriter, account_label
+from bot.accounts.sign_ins import NO_SUCH
 from bot.accounts.tokens import Safe
 from bot.crypto import hashed
-from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled, Unknown
+from bot.domain import ClickResult, Clock, CodeEntry, Invalid, Message, Notice, Quote, Refused, Settled
 from bot.outbox import Outbox, notice
 from bot.records import authorizations, connections, posts, sign_ins, threads
 from bot.records.authorizations import AuthorizationRow
@@ -21,7 +22,6 @@ from bot.records.posts import NewPost
 from bot.sessions import current_thread
 
 log = structlog.get_logger(__name__)
-NO_SUCH = Unknown("This sign-in does not exist (any more).")
 NONE_WAITS = Refused("No sign-in of yours waits for a code. Ask for a new link, and use it in your own browser.")
 NOT_YOURS = Refused(
     "This code is not for you to tell me. Never pass on a link that you were sent, and never sign in by somebody "

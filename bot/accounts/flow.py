@@ -19,7 +19,7 @@ import structlog
 from bot.accounts.codes import MINUTES, new_code
 from bot.accounts.connections import ConnectionWriter, account_label
 from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
-from bot.accounts.sign_ins import callback
+from bot.accounts.sign_ins import HOUR, callback
 from bot.accounts.tokens import GrantedAccount, Safe
 from bot.crypto import hashed, random_token
 from bot.domain import Clock
@@ -32,7 +32,6 @@ from bot.records.database import Database
 log = structlog.get_logger(__name__)
 BROWSER_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
-HOUR = 3600.0
 MOST_BEGUN_AN_HOUR = 10
 """Sign-ins that one link may begin within `HOUR`: each of them costs requests to a service."""
 WEB = "web"

@@ -87,9 +87,9 @@ def _message(
     event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None], channel: str, *, direct: bool
 ) -> Message | None:
     user, ts, thread_ts = slack_id(event, "user"), slack_ts(event, "ts"), slack_ts(event, "thread_ts")
-    if not ts or event.get("hidden") or not _is_from_a_person(event, recipient):
+    if not ts or event.get("hidden") or not is_from_a_person(event, recipient.bot_user):
         return None
-    mentioned = words(event, "type") == "app_mention" or _mentions(event, recipient)
+    mentioned = words(event, "type") == "app_mention" or mentions(event, recipient.bot_user)
     if not (direct or mentioned or thread_ts):
         return None  # people among themselves, in the channel
     begins_thread = recipient.agent_view or not direct
@@ -118,10 +118,10 @@ def _changed(
     ts = slack_ts(now, "ts")
     if words(now, "subtype") == "tombstone":  # deleted, but its thread goes on
         return _deleted(before, ts, recipient, channel, direct=direct)
-    if not ts or not part(now, "edited") or not _is_from_a_person(now, recipient):
+    if not ts or not part(now, "edited") or not is_from_a_person(now, recipient.bot_user):
         return None
     text = text_of(now, recipient.bot_user) or WORDLESS
-    speaks_to_us, spoke_to_us = _mentions(now, recipient), _mentions(before, recipient)
+    speaks_to_us, spoke_to_us = mentions(now, recipient.bot_user), mentions(before, recipient.bot_user)
     if text == (text_of(before, recipient.bot_user) or WORDLESS) and speaks_to_us == spoke_to_us:
         return None  # a link was unfurled, a file was looked at
     if not (direct or speaks_to_us or spoke_to_us or slack_ts(now, "thread_ts")):
@@ -135,27 +135,28 @@ def _changed(
 def _deleted(
     before: Event, ts: str, recipient: SlackRecipient, channel: str, *, direct: bool
 ) -> SlackMessageDeleted | None:
-    if not ts or (before and not _is_from_a_person(before, recipient)):
+    if not ts or (before and not is_from_a_person(before, recipient.bot_user)):
         return None
-    if before and not (direct or _mentions(before, recipient) or slack_ts(before, "thread_ts")):
+    if before and not (direct or mentions(before, recipient.bot_user) or slack_ts(before, "thread_ts")):
         return None
     return SlackMessageDeleted(message_key(recipient.team, channel, ts))
 
 
-def _is_from_a_person(message: Event, recipient: SlackRecipient) -> bool:
+def is_from_a_person(message: Event, bot_user: str) -> bool:
     """Not our own, no other bot's, not the system's."""
     user = slack_id(message, "user")
     return (
-        user not in ("", "USLACKBOT", recipient.bot_user)
+        user not in ("", "USLACKBOT", bot_user)
         and not message.get("bot_id")
         and not message.get("bot_profile")
         and words(message, "subtype") in _WRITTEN_BY_PEOPLE
     )
 
 
-def _mentions(message: Event, recipient: SlackRecipient) -> bool:
+def mentions(message: Event, bot_user: str) -> bool:
+    """Whether a message names us, with or without a label."""
     text = words(message, "text")
-    return f"<@{recipient.bot_user}>" in text or f"<@{recipient.bot_user}|" in text
+    return f"<@{bot_user}>" in text or f"<@{bot_user}|" in text
 
 
 def text_of(message: Event, bot_user: str) -> str:

@@ -12,8 +12,8 @@ from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import parts, words
-from adapters.slack.ids import SlackLocation, location_of, slack_id, slack_ts, ts_of, user_of
-from adapters.slack.inbound.events import text_of
+from adapters.slack.ids import SlackLocation, location_of, slack_ts, ts_of, user_of
+from adapters.slack.inbound.events import is_from_a_person, mentions, text_of
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import mentioned, with_names
@@ -30,7 +30,6 @@ PAGE = 200
 MOST_PAGES = 10
 KEEP_CHANNELS = 3600.0
 """Seconds that a channel's name is kept."""
-_WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
 _LEAST_LEFT = 200
 """Characters below which a quote is left out rather than cut."""
 SlackMessage = Mapping[str, Any]
@@ -133,14 +132,7 @@ def _moment(ts: str) -> tuple[int, int]:
 
 def _is_among_people(reply: SlackMessage, bot_user: str) -> bool:
     """A person wrote it, and not to us: what was said to us the agent has heard."""
-    text = words(reply, "text")
-    return bool(
-        slack_id(reply, "user") not in ("", bot_user)
-        and not reply.get("bot_id")
-        and words(reply, "subtype") in _WRITTEN_BY_PEOPLE
-        and f"<@{bot_user}>" not in text
-        and f"<@{bot_user}|" not in text
-    )
+    return is_from_a_person(reply, bot_user) and not mentions(reply, bot_user)
 
 
 def _newest(quotes: Sequence[Quote]) -> tuple[Quote, ...]:
