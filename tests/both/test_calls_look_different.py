@@ -32,7 +32,7 @@ from bot.characters import reads_one_way
 from bot.domain import ApprovalView, GrantView, OutcomeView, Overview, Person, Shown, Together
 from policies.masking import Masker
 from policies.secret_shapes import EMAILS, TOKENS
-from tests.slack.stand_in_services import an_approval, shown_in_c1
+from tests.slack.shown import an_approval, in_c1
 from tests.support.examples import examples
 from tests.teams.shown import a_post
 
@@ -108,7 +108,7 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "show all in Slack", [slack_forms.arguments_modal(view, page, origin) for page in range(3)]
     yield "approve all in Slack", slack_forms.approve_all_modal(Together((view,), 0), origin)
     yield "always allow in Slack", slack_forms.always_modal(view, origin)
-    waits = Overview((shown_in_c1("p", view),), (), ())
+    waits = Overview((in_c1("p", view),), (), ())
     yield "what waits, in the Home tab", home_view(waits, lambda _: "", ANA)
     yield "what is allowed, in the Home tab", home_view(Overview((), (), ()), lambda _: "", ANA, [grant])
     yield "a card in Teams", teams_cards.approval_card(view, decides=True)

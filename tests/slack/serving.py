@@ -14,11 +14,12 @@ from adapters.slack.config import SlackConfig
 from adapters.slack.receiver import SlackReceiver
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.installing import Installations
-from bot.domain import Content, Post
+from bot.domain import Content
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.stand_in_services import NOW, StandInServices, an_approval, shown_in_c1
+from tests.slack.shown import THREAD, a_post, an_approval
 from tests.support.slack_doors import Door, HttpDoor, Json, SocketDoor
 from tests.support.slack_people import SlackPerson
+from tests.support.stand_in_services import StandInServices
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 
@@ -45,13 +46,12 @@ class Served:
 
     async def card(self, content: Content, post_id: str = "p1", thread_ts: str = "1700000000.000100") -> Json:
         """A post of ours in a thread of C1, as people see it."""
-        place = shown_in_c1(post_id, content).post.place
-        place = replace(place, address={**place.address, "thread_ts": thread_ts})
+        post = a_post(content, post_id)
+        place = replace(post.place, address={**post.place.address, "thread_ts": thread_ts})
         self.slack.world.channels["C1"].messages.setdefault(
             thread_ts, {"type": "message", "user": "U1", "ts": thread_ts, "text": "<@UBOT> do it"}
         )
-        post = Post(post_id, place.key, place, 1, NOW, content)
-        reference = await self.sender.send(post)
+        reference = await self.sender.send(replace(post, place=place))
         return next(m for m in self.slack.messages("C1") if m["ts"] == reference["parts"][0])
 
     def told(self, user: str = "U1") -> list[str]:
@@ -78,12 +78,17 @@ class Served:
         return dict(view)
 
 
+def stand_in_services() -> StandInServices:
+    """Services of a workspace, whose cards are in a thread of C1."""
+    return StandInServices("slack:T1:", THREAD, {"team": "T1", "channel": "C1", "parts": ["1700000000.000200"]})
+
+
 @asynccontextmanager
 async def receiving(
     config: SlackConfig, *, services: StandInServices | None = None, installations: Installations | None = None
 ) -> AsyncIterator[SlackReceiver]:
     """Both halves, closed in the end; not started, and not served."""
-    services = services or StandInServices()
+    services = services or stand_in_services()
     sender = SlackSender(config, services.link, installations=installations)
     receiver = SlackReceiver(sender, services.services)
     try:
@@ -115,7 +120,7 @@ async def serving(*, door: type[Door] | Any = HttpDoor, **changes: Any) -> Async
         config = SlackConfig(bot_token="xoxb-1", signing_secret=SECRET, api_url=slack.api_url)
         if door is SocketDoor:
             config = replace(config, signing_secret=None, app_token=slack.world.app_token)
-        services = StandInServices()
+        services = stand_in_services()
         sender = SlackSender(replace(config, **changes), services.link)
         receiver = SlackReceiver(sender, services.services)
         application = web.Application()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
@@ -25,11 +26,15 @@ from bot.domain import (
     Vote,
 )
 from graph.interrupts import FieldType, FormField
-from tests.web.stand_in_services import NOW, an_approval
+from tests.support import views
+from tests.support.views import NOW, an_approval
 
 ANA = Person("slack:T1:U1", "Ana", "Europe/Berlin")
 THREAD = ConversationReference(
-    "slack", "slack:T1:C1:1700000000.000100", {"team": "T1", "channel": "C1", "thread_ts": "1700000000.000100"}
+    "slack",
+    "slack:T1:C1:1700000000.000100",
+    {"team": "T1", "channel": "C1", "thread_ts": "1700000000.000100"},
+    channel="slack:T1:C1",
 )
 ALLOWED_USERS = frozenset({"U1", "U2"})
 """Ids of people that the hostile views name as approvers or owners, and so may be mentioned."""
@@ -40,36 +45,9 @@ def a_post(content: Content, post_id: str = "said:m1") -> Post:
     return Post(post_id, "slack:T1:C1:1700000000.000100", THREAD, 1, NOW, content)
 
 
-def a_question(**changes: Any) -> ClarificationView:
-    """A question that is open."""
-    fields = (
-        FormField(name="size", label="Size", type=FieldType.CHOICE, options=("small", "large")),
-        FormField(name="when", label="When", type=FieldType.DATE_TIME, required=False),
-    )
-    values: dict[str, Any] = {
-        "clarification_id": "q1",
-        "status": "open",
-        "question": "Which room?",
-        "context": "Two rooms are free.",
-        "fields": fields,
-        "requester": "Ana",
-        "requester_id": "slack:T1:U1",
-    }
-    return ClarificationView(**(values | changes))
-
-
-def a_sign_in(**changes: Any) -> SignInView:
-    """A sign-in that is open."""
-    values: dict[str, Any] = {
-        "sign_in_id": "s1",
-        "status": "open",
-        "server": "mail",
-        "host": "accounts.example.com",
-        "message": "Let Countersign read your mail.",
-        "owner": "Ana",
-        "owner_id": "slack:T1:U1",
-    }
-    return SignInView(**(values | changes))
+a_question = partial(views.a_question, requester_id="slack:T1:U1")
+a_sign_in = partial(views.a_sign_in, owner_id="slack:T1:U1")
+an_outcome = partial(views.an_outcome, requester_id="slack:T1:U1")
 
 
 def a_tools_question(**changes: Any) -> ClarificationView:
@@ -84,33 +62,21 @@ def an_account_wanted(**changes: Any) -> SignInView:
     return a_sign_in(**(values | changes))
 
 
-def a_connection(**changes: Any) -> ConnectionView:
-    """An account that works."""
+def a_connection(connection_id: str = "c1", **changes: Any) -> ConnectionView:
+    """An account at Google that works."""
     values: dict[str, Any] = {
-        "connection_id": "c1",
         "service": "Google",
         "account": "ana@example.com",
         "scopes": ("calendar.events", "openid"),
         "since": NOW,
         "used_at": NOW + 3_600,
     }
-    return ConnectionView(**(values | changes))
+    return views.an_account(connection_id, **(values | changes))
 
 
-def an_outcome(**changes: Any) -> OutcomeView:
-    """An attempt whose outcome is unknown."""
-    values: dict[str, Any] = {
-        "outcome_id": "o1",
-        "status": "open",
-        "server": "calendar",
-        "tool": "create_event",
-        "title": "Create event",
-        "arguments": {"name": "Team Meeting"},
-        "requester": "Ana",
-        "requester_id": "slack:T1:U1",
-        "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
-    }
-    return OutcomeView(**(values | changes))
+def in_c1(post_id: str, content: Content, ts: str = "1700000000.000200") -> Shown:
+    """A card in a thread of C1."""
+    return Shown(a_post(content, post_id), {"team": "T1", "channel": "C1", "parts": [ts]})
 
 
 # ------------------------------------------------------------------------------------------------ views that mean harm

@@ -36,7 +36,8 @@ def buttons(blocks: Any) -> dict[str, str]:
 async def a_code_wanted(product: Served, **changes: Any) -> Json:
     """The card of a sign-in of Ana's whose browser shows a code."""
     view = an_account_wanted(code_wanted=True, **changes)
-    product.services.sign_ins["s1"] = (view, LINK)
+    product.services.keep(view)
+    product.services.links["s1"] = LINK
     return await product.card(view)
 
 
@@ -111,7 +112,7 @@ async def test_nobody_else_gets_the_form_of_a_code() -> None:
 async def test_a_card_that_is_out_of_date_opens_no_form(changes: Any) -> None:
     async with serving() as product:
         card = await a_code_wanted(product)
-        product.services.sign_ins["s1"] = (an_account_wanted(**changes), LINK)
+        product.services.keep(an_account_wanted(**changes))
         await product.person().clicks(card, "enter_code")
         await product.hears("No code is waited for here")
 
@@ -238,7 +239,7 @@ def test_a_question_that_got_no_answer_says_so(status: str, word: str) -> None:
 async def test_declining_and_cancelling_are_recorded_at_once(action: str) -> None:
     async with serving() as product:
         view = a_tools_question()
-        product.services.questions["q1"] = ("slack:T1:U1", Form(view.question, view.fields, {}))
+        product.services.keep(view)
         card = await product.card(view)
         await product.person("U2").clicks(card, action)
         await product.hears("for somebody else", "U2")
@@ -257,8 +258,8 @@ async def test_its_form_names_the_server_and_is_typed_by_its_fields() -> None:
             FormField(name="films", type=FieldType.JSON, options=tuple(f"Film {n}" for n in range(12)), required=False),
         )
         view = ClarificationView("q1", "open", "What?", "", fields, "Ana", "slack:T1:U1", server="cinema")
-        product.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {"snacks": '["nachos"]'}))
-        product.services.cards["q1"] = view
+        product.services.filled_in = {"snacks": '["nachos"]'}
+        product.services.keep(view)
         await product.person().clicks(await product.card(view), "answer")
         modal = await product.modal()
         assert "The tool server cinema asks" in json.dumps(modal)
@@ -277,7 +278,7 @@ async def test_nothing_ticked_is_an_empty_list_or_no_answer() -> None:
             for name in ("needed", "free")
         )
         view = a_tools_question(fields=fields)
-        product.services.questions["q1"] = ("slack:T1:U1", Form("What?", fields, {}))
+        product.services.keep(view)
         await product.person().clicks(await product.card(view), "answer")
         await product.person().submits(await product.modal(), {})
         (answer,) = product.services.answers
@@ -287,8 +288,7 @@ async def test_nothing_ticked_is_an_empty_list_or_no_answer() -> None:
 async def test_a_question_without_fields_is_accepted() -> None:
     async with serving() as product:
         view = a_tools_question(fields=())
-        product.services.questions["q1"] = ("slack:T1:U1", Form("Book it?", (), {}))
-        product.services.cards["q1"] = view
+        product.services.keep(view)
         assert "Accept…" in buttons(shown(view).blocks)
         await product.person().clicks(await product.card(view), "answer")
         modal = await product.modal()

@@ -12,7 +12,7 @@ import pytest
 from adapters.slack.actions import Origin
 from tests.fakes.slack.server import FakeSlack
 from tests.slack.serving import Served, a_card, serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 
 pytestmark = pytest.mark.waits
 SHOWING = ("reject", "edit", "show_all", "approve_all", "get_link", "answer")

@@ -17,8 +17,7 @@ from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.slack.config import SlackConfig
 from adapters.slack.inbound.requests import MAX_DEPTH, checked
 from adapters.slack.sender import SlackSender
-from tests.slack.serving import SECRET, Served, receiving, serving
-from tests.slack.stand_in_services import StandInServices
+from tests.slack.serving import SECRET, Served, receiving, serving, stand_in_services
 from tests.support.examples import examples
 from tests.support.slack_doors import HttpDoor
 
@@ -285,7 +284,7 @@ def test_depth_is_counted() -> None:
 
 async def test_without_a_secret_no_address_is_opened() -> None:
     with pytest.raises(ValueError, match="signing secret"):
-        SlackSender(SlackConfig(bot_token="xoxb-1"), StandInServices().link)
+        SlackSender(SlackConfig(bot_token="xoxb-1"), stand_in_services().link)
     config = SlackConfig(bot_token="xoxb-1", app_token="xapp-1", signing_secret=SECRET)
     async with receiving(config) as receiver:
         assert receiver.routes() == []

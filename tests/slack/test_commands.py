@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adapters.slack.inbound.commands import is_within
 from adapters.slack.inbound.payloads import command_words
 from tests.slack.serving import serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 
 
 @pytest.mark.parametrize(

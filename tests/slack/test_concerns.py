@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 
 
 async def listed(product: Served, user: str = "U1") -> str:

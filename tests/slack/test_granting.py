@@ -8,7 +8,8 @@ from adapters.shared.clicks import CHOOSE_ONE, CHOOSE_SOMEBODY
 from adapters.slack.inbound.answers import NO_COLLEAGUE
 from bot.domain import GrantView
 from tests.slack.serving import Served, a_card, serving
-from tests.slack.stand_in_services import NOW, an_approval
+from tests.slack.shown import an_approval
+from tests.support.views import NOW
 
 
 async def opened(product: Served, button: str, user: str = "U1") -> dict[str, object]:
@@ -106,7 +107,7 @@ async def test_what_is_settled_opens_no_form(button: str) -> None:
 async def test_the_requester_withdraws_and_nobody_else_can() -> None:
     async with serving() as product:
         card = await a_card(product)
-        product.services.approvals["call-1.1"] = an_approval(requester="Ben")
+        product.services.approvals["call-1.1"] = an_approval(requester_ids=("slack:T1:U2",))
         await product.person("U1").clicks(card, "take_back")
         await product.hears("Only who asked for it")
         await product.person("U2").clicks(card, "take_back")

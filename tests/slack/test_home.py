@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapters.slack.actions import load_origin
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 
 
 async def a_home(product: Served, user: str = "U1") -> dict[str, object]:

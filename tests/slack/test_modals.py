@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.domain import ClarificationView, Form
+from bot.domain import ClarificationView
 from graph.interrupts import FieldType, FormField
 from tests.slack.serving import Served, serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 
 
 async def opened(product: Served, action: str, user: str = "U1", **changes: Any) -> dict[str, Any]:
@@ -107,8 +107,8 @@ async def test_who_cannot_be_looked_up_keeps_their_input() -> None:
 async def test_a_clarification_is_answered_with_typed_values() -> None:
     async with serving() as product:
         fields = (FormField(name="which", type=FieldType.CHOICE, options=("red", "blue")), FormField(name="why"))
-        product.services.questions["q1"] = ("slack:T1:U1", Form("Which one?", fields, {}))
         view = ClarificationView("q1", "open", "Which one?", "", fields, "Ana", "slack:T1:U1")
+        product.services.keep(view)
         await product.person().clicks(await product.card(view), "answer")
         submitted = await product.person().submits(await product.modal(), {"which": "blue", "why": "the sea"})
         assert submitted.view is None

@@ -18,8 +18,7 @@ from bot.crypto import Sealer
 from bot.domain import Arrival, Introduction
 from bot.platform import NotConnected, Platform
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.serving import SECRET, receiving, served, serving
-from tests.slack.stand_in_services import StandInServices
+from tests.slack.serving import SECRET, receiving, served, serving, stand_in_services
 from tests.support.slack_doors import HttpDoor
 from tests.support.slack_installs import installs, uninstalls
 from tests.support.slack_people import SlackPerson
@@ -111,7 +110,7 @@ async def test_two_workspaces_install_it_and_are_kept_apart(tmp_path: Path) -> N
             api_url=slack.api_url,
         )
         kept = Installations(tmp_path / "records.db", config, Sealer(Fernet.generate_key()))
-        services = StandInServices()
+        services = stand_in_services()
         async with receiving(config, services=services, installations=kept) as receiver, served(receiver) as url:
             await receiver.start()
             door = HttpDoor(f"{url}/slack/events", SECRET)
@@ -141,10 +140,10 @@ async def test_nothing_of_it_is_left_running_when_it_is_closed() -> None:
 
 
 def test_it_fills_in_the_port() -> None:
-    platform: Platform = SlackSender(SlackConfig(bot_token="xoxb-1", app_token="xapp-1"), StandInServices().link)
+    platform: Platform = SlackSender(SlackConfig(bot_token="xoxb-1", app_token="xapp-1"), stand_in_services().link)
     assert platform.name == "slack"
 
 
 def test_installs_need_somewhere_to_be_kept() -> None:
     with pytest.raises(ValueError, match="bot token"):
-        SlackSender(SlackConfig(signing_secret=SECRET, client_id="1.2", client_secret="shh"), StandInServices().link)
+        SlackSender(SlackConfig(signing_secret=SECRET, client_id="1.2", client_secret="shh"), stand_in_services().link)

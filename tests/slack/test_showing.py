@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from adapters.slack.ids import permalink
-from bot.domain import ClarificationView, Form, Notice
-from graph.interrupts import FormField
+from bot.domain import Notice
 from tests.slack.serving import a_card, serving
-from tests.slack.stand_in_services import a_sign_in, an_approval, shown_in_c1
+from tests.slack.shown import a_question, a_sign_in, an_approval, in_c1
 
 LINK = "https://sign.in/acme?state=very-secret"
 
@@ -74,9 +73,8 @@ async def test_approve_all_shows_what_it_would_approve() -> None:
 
 async def test_answer_opens_the_questions_form_for_whom_it_was_put_to() -> None:
     async with serving() as product:
-        form = Form("Which one?", (FormField(name="which"),), {})
-        product.services.questions["q1"] = ("slack:T1:U1", form)
-        view = ClarificationView("q1", "open", "Which one?", "", form.fields, "Ana", "slack:T1:U1")
+        view = a_question()
+        product.services.keep(view)
         card = await product.card(view)
         await product.person("U2").clicks(card, "answer")
         await product.hears("for somebody else", "U2")
@@ -107,7 +105,8 @@ async def test_a_slack_that_opens_no_window_is_told_about() -> None:
 
 async def test_the_owner_gets_a_fresh_link_and_nobody_else_does() -> None:
     async with serving() as product:
-        product.services.sign_ins["s1"] = (a_sign_in(), LINK)
+        product.services.keep(a_sign_in())
+        product.services.links["s1"] = LINK
         product.slack.fail("chat.postEphemeral", error="user_not_in_channel", times=1)
         card = await product.card(a_sign_in())
         await product.person("U2").clicks(card, "get_link")
@@ -128,7 +127,8 @@ async def test_a_link_of_a_sign_in_that_is_over_is_not_given() -> None:
 @pytest.mark.parametrize("action", ["signed_in", "not_now"])
 async def test_the_owner_says_whether_they_have_signed_in(action: str) -> None:
     async with serving() as product:
-        product.services.sign_ins["s1"] = (a_sign_in(), LINK)
+        product.services.keep(a_sign_in())
+        product.services.links["s1"] = LINK
         await product.card(a_sign_in())
         (private,) = await product.slack.until(lambda: product.slack.ephemerals("U1"))
         assert (await product.person().clicks(private, action)).status == 200
@@ -137,7 +137,7 @@ async def test_the_owner_says_whether_they_have_signed_in(action: str) -> None:
 
 
 def test_links_lead_to_the_message_in_its_thread() -> None:
-    shown = shown_in_c1("p1", an_approval())
+    shown = in_c1("p1", an_approval())
     assert permalink("https://acme.slack.com/", shown) == (
         "https://acme.slack.com/archives/C1/p1700000000000200?thread_ts=1700000000.000100&cid=C1"
     )

@@ -10,7 +10,7 @@ from adapters.slack.config import SlackConfig
 from bot.platform import NotConnected
 from tests.fakes.slack.server import fake_slack
 from tests.slack.serving import receiving, serving
-from tests.slack.stand_in_services import an_approval
+from tests.slack.shown import an_approval
 from tests.support.slack_doors import SocketDoor
 
 

@@ -5,18 +5,43 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from adapters.teams.ids import ConversationKind, TeamsLocation, place_of
+from adapters.teams.ids import ConversationKind, TeamsLocation, person_id, place_of, within_tenant
 from adapters.teams.receiver import MESSAGES_PATH, Patience, TeamsReceiver
 from adapters.teams.sender import TeamsSender
-from bot.domain import ApprovalView, ClarificationView, Content, ConversationReference, Post, SignInView
-from tests.fakes.teams.server import ANA, FakeTeams, fake_teams
+from bot.domain import Content, ConversationReference, Post
+from graph.interrupts import FormField
+from tests.fakes.teams.server import ANA, TENANT, FakeTeams, fake_teams
+from tests.support import views
+from tests.support.stand_in_services import StandInServices, subject_of
 from tests.support.teams_doors import HttpDoor, Json
 from tests.support.teams_people import TeamsPerson
-from tests.teams.stand_in_services import NOW, StandInServices, an_approval
+from tests.support.views import NOW
+
+ANA_ID = person_id(TENANT, ANA)
+
+an_approval = partial(
+    views.an_approval,
+    requester="Ana Alvarez",
+    requester_ids=(ANA_ID,),
+    may_decide="anybody",
+    approvers=("any",),
+    rule="everything else asks anybody",
+)
+a_question = partial(
+    views.a_question, requester="Ana Alvarez", requester_id=ANA_ID, fields=(FormField(name="name", label="Name"),)
+)
+a_sign_in = partial(views.a_sign_in, owner="Ana Alvarez", owner_id=ANA_ID)
+
+
+def stand_in_services() -> StandInServices:
+    """Services of the tenant, whose cards are in its channel."""
+    location = TeamsLocation(TENANT, "19:channel@thread.tacv2;messageid=1", "channel")
+    return StandInServices(within_tenant(TENANT), place_of(location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +73,9 @@ class Served:
 
     async def card(self, content: Content, conversation: str) -> Json:
         """A post of ours, as people see it, recorded."""
-        subject = _subject(content)
-        self._keep(subject, content)
+        subject = subject_of(content) or "p1"
+        self.services.keep(content)
+        self.services.links.setdefault(subject, "https://sign.in/go?state=very-secret")
         place = self.place(conversation)
         reference = await self.sender.send(Post(f"card:{subject}", "thread-1", place, 1, NOW, content))
         self.services.references[subject] = [(place, reference)]
@@ -74,27 +100,6 @@ class Served:
         found: str = await self.teams.until(lambda: next((t for t in self.told(user) if words in t), None))
         return found
 
-    def _keep(self, subject: str, content: Content) -> None:
-        match content:
-            case ApprovalView():
-                self.services.approvals[subject] = content
-            case ClarificationView():
-                self.services.questions[subject] = content
-            case SignInView():
-                self.services.sign_ins.setdefault(subject, (content, "https://sign.in/go?state=very-secret"))
-
-
-def _subject(content: Content) -> str:
-    match content:
-        case ApprovalView():
-            return content.approval_id
-        case ClarificationView():
-            return content.clarification_id
-        case SignInView():
-            return content.sign_in_id
-        case _:
-            return "p1"
-
 
 def text_in(message: Json) -> str:
     """Everything that can be read in a message, in one string."""
@@ -117,7 +122,7 @@ def text_in(message: Json) -> str:
 async def serving(*, patience: Patience | None = None, **changes: Any) -> AsyncIterator[Served]:
     """Serve it until the block ends; `changes` are those of the configuration."""
     async with fake_teams() as teams:
-        services = StandInServices()
+        services = stand_in_services()
         sender = TeamsSender(replace(teams.config(), **changes), services.link)
         receiver = TeamsReceiver(sender, services.services, patience=patience)
         application = web.Application()

@@ -15,8 +15,8 @@ from adapters.teams.inbound.dialogs import NOT_CONNECTED, NOT_YOURS
 from adapters.teams.inbound.messages import OPEN_A_CHAT
 from tests.fakes.teams.server import ANA, BEN, GUS
 from tests.support.teams_doors import Answer, Json
-from tests.teams.serving import Served, serving, text_in
-from tests.teams.stand_in_services import ANA_ID, a_question, a_sign_in, an_account
+from tests.support.views import an_account
+from tests.teams.serving import ANA_ID, Served, a_question, a_sign_in, serving, text_in
 
 FETCH, SUBMIT = "task/fetch", "task/submit"
 RIGHT, WRONG = "K7QM-3DZP", "CCCC-CCCC"
@@ -25,7 +25,6 @@ RIGHT, WRONG = "K7QM-3DZP", "CCCC-CCCC"
 @pytest.fixture
 async def product() -> AsyncIterator[Served]:
     async with serving() as product:
-        product.services.codes["s1"] = RIGHT
         product.services.accounts["c1"] = (ANA_ID, an_account())
         yield product
 
@@ -59,7 +58,7 @@ async def test_a_code_is_entered_where_the_card_asks_for_it(product: Served) -> 
     dialog = await product.person().opens(card, "code_dialog")
     answer = await product.person().submits(dialog, {"code": RIGHT}, name="enter_code")
     assert "Thank you, your account is connected." in str(answer.card)
-    [entry] = product.services.entered
+    [entry] = product.services.codes
     assert (entry.code, entry.sign_in_id, entry.person.person_id) == (RIGHT, "s1", ANA_ID)
 
 
@@ -73,14 +72,14 @@ async def test_a_wrong_code_is_said_in_its_form_and_never_shown_again(product: S
     assert WRONG not in str(logs)
     right = await product.person().submits(again, {"code": RIGHT}, name="enter_code")
     assert "connected" in str(right.card)
-    assert len({entry.key for entry in product.services.entered}) == 2
+    assert len({entry.key for entry in product.services.codes}) == 2
 
 
 async def test_a_code_that_teams_sends_twice_is_one(product: Served) -> None:
     dialog = await product.person().opens(await sign_in(product), "code_dialog")
     first = await product.person().submits(dialog, {"code": WRONG}, name="enter_code")
     await product.person().again(first)
-    assert len({entry.key for entry in product.services.entered}) == 1
+    assert len({entry.key for entry in product.services.codes}) == 1
 
 
 async def test_the_form_for_a_code_opens_for_its_owner_alone(product: Served) -> None:
@@ -89,12 +88,12 @@ async def test_the_form_for_a_code_opens_for_its_owner_alone(product: Served) ->
     assert "cannot use me" in await fetched(product, "code_dialog", "s1", GUS)
     answer = await submitted(product, "enter_code", "s1", BEN, code=RIGHT)
     assert "This sign-in is for somebody else only." in str(answer.card)
-    assert product.services.sign_ins["s1"][0].status == "open"
+    assert product.services.sign_ins["s1"].status == "open"
 
 
 async def test_the_form_of_a_settled_sign_in_is_not_opened(product: Served) -> None:
     await sign_in(product)
-    product.services.sign_ins["s1"] = (a_sign_in(service="GitHub", status="done"), "")
+    product.services.sign_ins["s1"] = a_sign_in(service="GitHub", status="done")
     assert SETTLED_ALREADY in await fetched(product, "code_dialog", "s1")
     assert NOT_KNOWN.text in await fetched(product, "code_dialog", "s9")
 

@@ -18,8 +18,7 @@ from adapters.teams.inbound.activities import MAX_DEPTH, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
-from tests.teams.serving import Served, serving
-from tests.teams.stand_in_services import an_approval
+from tests.teams.serving import Served, an_approval, serving
 
 FINE = frozenset({200, 400, 401, 403, 501})
 

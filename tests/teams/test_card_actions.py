@@ -15,8 +15,8 @@ from adapters.teams.inbound.invokes import STILL_AT_IT
 from adapters.teams.receiver import Patience
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, TENANT
 from tests.support.teams_doors import Json
-from tests.teams.serving import Served, a_card, serving, text_in
-from tests.teams.stand_in_services import a_question, a_sign_in, an_approval
+from tests.support.views import an_outcome
+from tests.teams.serving import ANA_ID, Served, a_card, a_question, a_sign_in, an_approval, serving, text_in
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def test_what_is_not_there_any_more_is_said(product: Served) -> None:
 
 async def test_an_approval_of_another_tenant_is_not_shown(product: Served) -> None:
     card = await a_card(product)
-    product.services.tenant = "another"
+    product.services.within = "teams:another:"
     answer = await product.person().invokes("adaptiveCard/action", execute("refresh"), card["conversation"])
     assert answer.message == "There is no such approval."
 
@@ -229,9 +229,11 @@ async def test_a_question_is_for_one_person(product: Served) -> None:
 
 async def test_what_came_of_a_broken_call_is_recorded(product: Served) -> None:
     thread = await product.thread()
+    product.services.keep(an_outcome(requester_id=ANA_ID))
+    product.services.references["o1"] = []  # it is shown nowhere here
     for choice in ("it_was_done", "try_again", "skip"):
         answer = await product.person().invokes("adaptiveCard/action", execute(choice, "o1"), thread)
-        assert answer.message == "Noted."  # it is shown nowhere here
+        assert answer.message == "Noted."
     assert [choice.choice for choice in product.services.choices] == ["it_was_done", "try_again", "skip"]
 
 
@@ -262,17 +264,17 @@ async def test_nobody_else_gets_the_link(product: Served) -> None:
 
 
 async def test_a_finished_sign_in_may_come_back_by_itself(product: Served) -> None:
-    product.services.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
+    product.services.keep(a_sign_in())
     assert (await product.person(ANA).verifies("s1")).status == 200
     assert [(reply.sign_in_id, reply.done) for reply in product.services.replies] == [("s1", True)]
-    assert product.services.sign_ins["s1"][0].status == "done"
+    assert product.services.sign_ins["s1"].status == "done"
 
 
 async def test_the_state_of_anybody_elses_sign_in_changes_nothing(product: Served) -> None:
-    product.services.sign_ins["s1"] = (a_sign_in(), "https://sign.in")
+    product.services.keep(a_sign_in())
     assert (await product.person(BEN).verifies("s1")).status == 200
     assert (await product.person(ANA).verifies("123456")).status == 200
-    assert product.services.sign_ins["s1"][0].status == "open"
+    assert product.services.sign_ins["s1"].status == "open"
 
 
 # ------------------------------------------------------------------------------------------------ the fallback

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT
-from tests.teams.serving import Served, a_card, serving, text_in
-from tests.teams.stand_in_services import an_approval
+from tests.teams.serving import Served, a_card, an_approval, serving, text_in
 
 
 @pytest.fixture

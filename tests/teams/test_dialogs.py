@@ -10,8 +10,7 @@ from adapters.shared.clicks import NOT_KNOWN, NOTHING_TO_APPROVE, SETTLED_ALREAD
 from adapters.teams.ids import person_id
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
-from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_services import a_question, an_approval
+from tests.teams.serving import Served, a_card, a_question, an_approval, serving
 
 FETCH, SUBMIT = "task/fetch", "task/submit"
 

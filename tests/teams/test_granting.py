@@ -12,8 +12,8 @@ from bot.domain import GrantView
 from tests.fakes.teams.activities import card_action
 from tests.fakes.teams.server import ANA, BEN, CHLOE, TENANT
 from tests.support.teams_doors import Answer
-from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_services import NOW, an_approval
+from tests.support.views import NOW
+from tests.teams.serving import Served, a_card, an_approval, serving
 from tests.teams.test_dialogs import FETCH, SUBMIT, carries, closes, fetched, says
 
 ANA_ID, BEN_ID = person_id(TENANT, ANA), person_id(TENANT, BEN)

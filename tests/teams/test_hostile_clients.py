@@ -17,8 +17,7 @@ from adapters.teams.receiver import Patience
 from bot.domain import Notice
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Answer, Json
-from tests.teams.serving import Served, a_card, serving
-from tests.teams.stand_in_services import a_sign_in
+from tests.teams.serving import Served, a_card, a_sign_in, serving
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from adapters.teams.render.posts import greeting
 from bot.domain import Post, Said
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT
 from tests.support.teams_doors import Json
+from tests.support.views import NOW
 from tests.teams.serving import Served, serving
-from tests.teams.stand_in_services import NOW
 
 
 @pytest.fixture

@@ -19,10 +19,11 @@ from adapters.teams.sender import TeamsSender
 from bot.domain import Arrival, Introduction, Message, Notice, Post, Unwelcome
 from bot.platform import NotConnected, Platform, PostFailed
 from tests.fakes.teams.server import ANA, BEN, GUS, TENANT, FakeTeams, fake_teams
+from tests.support.stand_in_services import StandInServices
 from tests.support.teams_doors import LocalDoor
 from tests.support.teams_people import TeamsPerson
-from tests.teams.serving import Served, serving, text_in
-from tests.teams.stand_in_services import NOW, StandInServices
+from tests.support.views import NOW
+from tests.teams.serving import Served, serving, stand_in_services, text_in
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ async def teams() -> AsyncIterator[FakeTeams]:
 
 @asynccontextmanager
 async def receiving(config: TeamsConfig) -> AsyncIterator[TeamsReceiver]:
-    services = StandInServices()
+    services = stand_in_services()
     sender = TeamsSender(config, services.link)
     receiver = TeamsReceiver(sender, services.services)
     try:
@@ -97,13 +98,13 @@ async def test_a_stop_ends_the_trying(teams: FakeTeams) -> None:
 
 def test_a_configuration_that_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="MICROSOFT_APP_ID"):
-        TeamsSender(TeamsConfig(), StandInServices().link)
+        TeamsSender(TeamsConfig(), stand_in_services().link)
     with pytest.raises(ValueError, match="MICROSOFT_APP_PASSWORD"):
-        TeamsSender(TeamsConfig(app_id="11111111-2222-3333-4444-555555555555"), StandInServices().link)
+        TeamsSender(TeamsConfig(app_id="11111111-2222-3333-4444-555555555555"), stand_in_services().link)
 
 
 async def test_it_fills_in_the_port(teams: FakeTeams) -> None:
-    sender = TeamsSender(teams.config(), StandInServices().link)
+    sender = TeamsSender(teams.config(), stand_in_services().link)
     platform: Platform = sender
     assert platform.name == "teams"
     await sender.close()

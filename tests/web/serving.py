@@ -14,7 +14,25 @@ from aiohttp import web
 from adapters.web.config import PageFacts, ToolServerFacts, WebConfig
 from adapters.web.receiver import WebReceiver
 from adapters.web.sender import WebSender
-from tests.web.stand_in_services import StandInServices
+from bot.domain import (
+    ApprovalView,
+    AskedToDecide,
+    ClickResult,
+    Content,
+    ConversationReference,
+    GrantView,
+    Message,
+    MessageView,
+    Person,
+    Post,
+    Settled,
+    Shown,
+    ThreadSummary,
+    ThreadView,
+    Unknown,
+)
+from tests.support.stand_in_services import StandInServices, subject_of
+from tests.support.views import NOW
 
 FACTS = PageFacts(
     model_notice="No language model is connected. A small built-in model answers; it knows calendar and tasks only.",
@@ -26,6 +44,92 @@ FACTS = PageFacts(
 )
 
 
+class WebServices(StandInServices):
+    """With whole conversations, as the page shows them: what changes is changed on the page too."""
+
+    def __init__(self, sender: WebSender) -> None:
+        super().__init__("web:", ConversationReference("web", "web:one", direct=True))
+        self.sender = sender
+        self.entries: dict[str, list[MessageView | Post]] = {}
+
+    async def post(self, thread_id: str, content: Content, *, only_for: str | None = None, at: float = NOW) -> Post:
+        """Say something in a thread."""
+        place = ConversationReference("web", key=thread_id, address={"thread": thread_id}, direct=True)
+        post = Post(f"post-{len(self._posts()) + 1}", thread_id, place, 1, at, content, only_for)
+        self.keep(content)
+        self.entries.setdefault(thread_id, []).append(post)
+        await self.sender.send(post)
+        return post
+
+    async def change(self, content: Content) -> None:
+        self.keep(content)
+        post = next(post for post in self._posts() if subject_of(post.content) == subject_of(content) != "")
+        changed = replace(post, revision=post.revision + 1, content=content)
+        entries = self.entries[post.thread_id]
+        entries[entries.index(post)] = changed
+        await self.sender.update(changed, {})
+
+    async def accept(self, message: Message) -> bool:
+        if message.text.strip().upper() == self.code:
+            return True
+        new = await super().accept(message)
+        if new:
+            view = MessageView(message.key, message.author.name, message.author.person_id, message.text, message.at)
+            self.entries.setdefault(message.place.key, []).append(view)
+        return new
+
+    async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
+        self.stopped.append((thread_id, person.person_id))
+        self.sender.live(thread_id, ConversationReference("web", thread_id), "web:ana").end(waiting=False)
+        return Settled("Stopped.")
+
+    async def standing_approval(self, grant_id: str, person: Person) -> GrantView | Unknown:
+        giver, grant = self.given.get(grant_id, ("", None))
+        return grant if grant is not None and giver == person.person_id else Unknown("You allow no such call.")
+
+    async def decidable_with(self, approval_id: str, person: Person) -> tuple[str, ...]:
+        posts = {subject_of(post.content): post for post in self._posts() if isinstance(post.content, ApprovalView)}
+        asked = posts[approval_id].thread_id
+        together = (subject for subject, post in posts.items() if post.thread_id == asked)
+        return tuple(each for each in together if self.approvals[each].status == "pending" and self._may(each, person))
+
+    async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
+        return tuple(
+            AskedToDecide(view.approval_id, post.thread_id, view.requester, view.server, view.tool, view.title)
+            for post in self._posts()
+            if isinstance(view := post.content, ApprovalView)
+            if view.status == "pending" and person.person_id in view.handed_to
+        )
+
+    async def shown(self, subject: str) -> tuple[Shown, ...]:
+        return tuple(Shown(post, None) for post in self._posts() if subject_of(post.content) == subject)
+
+    async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
+        return tuple(
+            ThreadSummary(thread_id, _title(entries), max(entry.at for entry in entries), _waiting(entries))
+            for thread_id, entries in sorted(self.entries.items(), key=lambda item: -item[1][-1].at)
+        )[:limit]
+
+    async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
+        if thread_id not in self.entries:
+            return None
+        entries = self.entries[thread_id]
+        seen = [e for e in entries if isinstance(e, MessageView) or e.only_for in (None, person.person_id)]
+        return ThreadView(thread_id, _title(entries), tuple(seen))
+
+    def _posts(self) -> list[Post]:
+        return [entry for entries in self.entries.values() for entry in entries if isinstance(entry, Post)]
+
+
+def _title(entries: list[MessageView | Post]) -> str:
+    return next((entry.text for entry in entries if isinstance(entry, MessageView)), "A conversation")
+
+
+def _waiting(entries: list[MessageView | Post]) -> int:
+    open_words = ("pending", "open")
+    return sum(1 for e in entries if isinstance(e, Post) and getattr(e.content, "status", "") in open_words)
+
+
 @dataclass(frozen=True, slots=True)
 class Product:
     """The page, served."""
@@ -33,7 +137,7 @@ class Product:
     url: str
     sender: WebSender
     receiver: WebReceiver
-    services: StandInServices
+    services: WebServices
 
 
 @asynccontextmanager
@@ -45,7 +149,7 @@ async def serve(**changes: Any) -> AsyncIterator[Product]:
         port = listening.getsockname()[1]
         config = replace(WebConfig(host="127.0.0.1", port=port, secret=b"sixteen bytes or more"), **changes)
         sender = WebSender(config)
-        services = StandInServices(sender)
+        services = WebServices(sender)
         receiver = WebReceiver(sender, services.services, lambda: FACTS)
         application = web.Application()
         application.add_routes(receiver.routes())

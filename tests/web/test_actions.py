@@ -7,17 +7,13 @@ from urllib.parse import quote
 import pytest
 
 from bot.domain import (
-    ApprovalView,
     ClarificationView,
-    Decision,
     GrantView,
-    Handover,
-    OutcomeChoice,
     OutcomeView,
     SignInView,
 )
+from tests.support.views import EVENT_FIELDS, NOW, an_approval
 from tests.web.serving import Browser, Product, browser_of
-from tests.web.stand_in_services import EVENT_FIELDS, NOW, an_approval
 from tests.web.streaming import stream_of
 
 THREAD = "web:one"
@@ -54,8 +50,7 @@ async def test_a_click_decides_as_the_person_of_the_browser(product: Product, be
     status, answer = await ben.post("/api/approvals/decisions", body)
     assert status == 200
     assert answer == {"results": {"call/1.1": {"kind": "settled", "text": "Rejected.", "final": True}}}
-    [decision] = product.services.clicks
-    assert isinstance(decision, Decision)
+    [decision] = product.services.decisions
     assert decision.key == "web:c-1:web:ben"
     assert (decision.person.name, decision.verb, decision.reason) == ("Ben", "reject", "should be 10am")
 
@@ -63,7 +58,7 @@ async def test_a_click_decides_as_the_person_of_the_browser(product: Product, be
 async def test_approve_all_answers_for_each_approval(product: Product, ana: Browser) -> None:
     for approval_id in ("a", "b"):
         await product.services.post(THREAD, an_approval(approval_id))
-    product.services.refusals["b"] = "web:ana"
+    product.services.may_decide["b"] = {"web:ben"}
     click = {"id": "c-1", "approvals": ["a", "b", "nothing"], "verb": "approve"}
     status, answer = await ana.post("/api/approvals/decisions", click)
     assert status == 200
@@ -86,7 +81,7 @@ async def test_a_click_that_settles_nothing_says_so_by_its_status(product: Produ
     """Rules 5 and 10."""
     for approval_id in ("a", "b"):
         await product.services.post(THREAD, an_approval(approval_id))
-        product.services.refusals[approval_id] = "web:ana"
+        product.services.may_decide[approval_id] = {"web:ben"}
     for approvals in (["a"], ["a", "b"]):
         click = {"id": "c-1", "approvals": approvals, "verb": "approve"}
         status, answer = await ana.post("/api/approvals/decisions", click)
@@ -98,7 +93,7 @@ async def test_a_reason_that_nobody_would_keep_is_refused(product: Product, ana:
     await product.services.post(THREAD, an_approval("a"))
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "reason": "but only this once"}
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert not product.services.clicks
+    assert not product.services.decisions
 
 
 async def test_the_pages_of_enormous_arguments_are_read_one_at_a_time(product: Product, ana: Browser) -> None:
@@ -140,13 +135,12 @@ async def test_an_edited_call_goes_with_its_values_and_comes_back_with_its_mista
     product: Product, ana: Browser
 ) -> None:
     await product.services.post(THREAD, an_approval("a"))
-    product.services.form_errors = {"start": "This is no date.", "": "Two fields contradict each other."}
+    product.services.mistakes = {"start": "This is no date.", "": "Two fields contradict each other."}
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "values": {"name": "Standup"}}
     _, answer = await ana.post("/api/approvals/decisions", click)
     assert answer["results"]["a"]["kind"] == "invalid"
     assert answer["results"]["a"]["errors"]["start"] == "This is no date."
-    [decision] = product.services.clicks
-    assert isinstance(decision, Decision)
+    [decision] = product.services.decisions
     assert decision.arguments == {"name": "Standup"}
 
 
@@ -171,7 +165,7 @@ async def test_a_mistake_in_an_answer_is_422_and_names_the_field(product: Produc
     await product.services.post(
         THREAD, ClarificationView("c.1", "open", "Which?", "", EVENT_FIELDS[:1], "Ana", "web:ana")
     )
-    product.services.form_errors = {"name": "This is needed."}
+    product.services.mistakes = {"name": "This is needed."}
     status, body = await ana.post("/api/clarifications/c.1/answer", {"id": "k", "values": {}})
     assert status == 422
     assert body["errors"] == {"name": "This is needed."}
@@ -186,13 +180,12 @@ async def test_the_outcome_of_a_broken_attempt_is_settled_whatever_its_id(
     await product.services.post(THREAD, view)
     status, _ = await ana.post(f"/api/outcomes/{quote(outcome_id, safe='')}", {"id": "k", "choice": "skip"})
     assert status == 200
-    [choice] = product.services.clicks
-    assert isinstance(choice, OutcomeChoice)
+    [choice] = product.services.choices
     assert (choice.outcome_id, choice.choice) == (outcome_id, "skip")
 
 
 async def test_a_sign_in_link_is_for_its_owner_alone(product: Product, ana: Browser, ben: Browser) -> None:
-    product.services.links["s"] = ("web:ana", "https://accounts.example.com/authorize?state=secret")
+    product.services.links["s"] = "https://accounts.example.com/authorize?state=secret"
     await product.services.post(THREAD, SignInView("s", "open", "github", "accounts.example.com", "", "Ana", "web:ana"))
     assert await ana.get("/api/sign-ins/s/link") == (
         200,
@@ -253,8 +246,7 @@ async def test_always_allowing_approves_and_says_for_how_long(
     await product.services.post(THREAD, an_approval("a", always_offered=True))
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": choice}
     assert (await ana.post("/api/approvals/decisions", click))[0] == 200
-    [decision] = product.services.clicks
-    assert isinstance(decision, Decision)
+    [decision] = product.services.decisions
     assert decision.always_for == seconds
 
 
@@ -264,17 +256,16 @@ async def test_always_allowing_approves_and_says_for_how_long(
 async def test_nothing_else_is_always_allowed(product: Product, ana: Browser, change: dict[str, object]) -> None:
     click = {"id": "c-1", "approvals": ["a"], "verb": "approve", "always_for": "1 h"} | change
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert product.services.clicks == []
+    assert product.services.decisions == []
 
 
 async def test_somebody_else_is_asked_who_may(product: Product, ana: Browser) -> None:
     await product.services.post(THREAD, an_approval("a/1"))
     address = f"/api/approvals/{quote('a/1', safe='')}/handover"
     assert (await ana.post(address, {"id": "c-1", "to": "web:ben"}))[0] == 200
-    [handover] = product.services.clicks
-    assert isinstance(handover, Handover)
+    [handover] = product.services.handovers
     assert (handover.person.person_id, handover.approval_id, handover.to) == ("web:ana", "a/1", "web:ben")
-    product.services.refusals["a/1"] = "web:ben"
+    product.services.may_decide["a/1"] = {"web:ana"}
     status, body = await ana.post(address, {"id": "c-2", "to": "web:ben"})
     assert (status, body["error"]) == (403, "They may not decide this.")
 
@@ -283,10 +274,7 @@ async def test_the_requester_withdraws_and_nobody_else_can(product: Product, ana
     await product.services.post(THREAD, an_approval("a", requester_ids=("web:ana",)))
     assert (await ben.post("/api/approvals/a/withdrawal", {"id": "c-1"}))[0] == 403
     assert (await ana.post("/api/approvals/a/withdrawal", {"id": "c-2"}))[0] == 200
-    post = product.services.find(ApprovalView, "approval_id", "a")
-    assert post is not None
-    assert isinstance(post.content, ApprovalView)
-    assert post.content.status == "withdrawn"
+    assert product.services.approvals["a"].status == "withdrawn"
 
 
 async def test_ones_own_grants_are_listed(product: Product, ana: Browser, ben: Browser) -> None:
@@ -308,8 +296,7 @@ async def test_whoever_is_asked_is_told_beside_any_conversation(product: Product
 async def test_whoever_is_asked_has_the_name_of_the_page(product: Product, ana: Browser) -> None:
     await product.services.post(THREAD, an_approval("a/1"))
     await ana.post(f"/api/approvals/{quote('a/1', safe='')}/handover", {"id": "c-1", "to": "web:ben"})
-    [handover] = product.services.clicks
-    assert isinstance(handover, Handover)
+    [handover] = product.services.handovers
     assert handover.name == "Ben"
 
 
@@ -319,7 +306,7 @@ async def test_what_is_hidden_is_in_the_answer_to_whoever_may_decide_alone(
     """Rule 12, on the page: a private answer, judged by the services at that moment (rule 6)."""
     mask, token = "[secret: github token, 40 characters, #3fa9c2d1]", "ghp_" + "a1B2" * 9
     product.services.hidden = {mask: token}
-    product.services.refusals["call-1.1"] = "web:ben"
+    product.services.may_decide["call-1.1"] = {"web:ana"}
     await product.services.post(THREAD, an_approval("call-1.1", masks=1, fingerprint="#3fa9c2d1e0b4"))
     status, body = await ben.post("/api/approvals/call-1.1/look", {"id": "l-1"})
     assert status == 403

@@ -109,7 +109,7 @@ async def test_a_form_that_nests_too_deep_is_refused(product: Product, ana: Brow
 )
 async def test_a_click_that_makes_no_sense_is_refused(product: Product, ana: Browser, click: dict[str, object]) -> None:
     assert (await ana.post("/api/approvals/decisions", click))[0] == 400
-    assert product.services.clicks == []
+    assert product.services.decisions == []
 
 
 async def test_an_unreasonable_id_in_a_path_is_404(ana: Browser) -> None:

@@ -10,9 +10,9 @@ from time import monotonic
 import pytest
 
 from adapters.web import events
-from bot.domain import ApprovalView, ConversationReference, Notice, Person, Post
+from bot.domain import ApprovalView, ConversationReference, Notice, Person, Post, Said
+from tests.support.views import an_approval
 from tests.web.serving import Browser, Product
-from tests.web.stand_in_services import an_approval, said
 from tests.web.streaming import eventually, snapshot, stream_of
 
 THREAD = "web:one"
@@ -24,7 +24,7 @@ async def test_a_page_that_connects_gets_who_it_is_the_threads_and_the_whole_thr
     product: Product, ben: Browser
 ) -> None:
     await ben.post(MESSAGES, {"id": "m", "text": "Hello"})
-    await product.services.post(THREAD, said("Hi Ben"))
+    await product.services.post(THREAD, Said("Hi Ben"))
     async with stream_of(ben, THREAD) as stream:
         assert await stream.next() == ("session", {"me": {"person_id": "web:ben", "name": "Ben"}})
         name, threads = await stream.next() or ("", {})
@@ -64,7 +64,7 @@ async def test_a_message_reaches_the_other_open_pages_of_its_thread_and_no_other
         await ana.post(MESSAGES, {"id": "m", "text": "Hello"})
         message = await same.until("message")
         assert (message["id"], message["author"], message["text"]) == ("web:one:m", "Ana", "Hello")
-        await product.services.post("web:two", said("end"))
+        await product.services.post("web:two", Said("end"))
         seen: list[str] = []
         while not seen or seen[-1] != "post":
             event = await other.next()
@@ -86,7 +86,7 @@ async def test_what_only_one_person_may_see_reaches_nobody_else(product: Product
 
 
 async def test_connecting_again_sends_the_same_snapshot_again(product: Product, ana: Browser) -> None:
-    await product.services.post(THREAD, said("One"))
+    await product.services.post(THREAD, Said("One"))
     await product.services.post(THREAD, an_approval("a"))
     async with stream_of(ana, THREAD) as stream:
         first = await snapshot(stream)
@@ -117,7 +117,7 @@ async def test_a_finished_answer_names_the_draft_that_it_replaces(product: Produ
     live.text("m2", "The second")
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
-        await product.services.post(THREAD, said("The first answer."))
+        await product.services.post(THREAD, Said("The first answer."))
         assert (await stream.until("post"))["ends_draft"] == "m1"
 
 
@@ -129,7 +129,7 @@ async def test_the_list_of_threads_follows(product: Product, ana: Browser) -> No
         assert changed["threads"][0]["waiting"] == 1
         view = post.content
         assert isinstance(view, ApprovalView)
-        await product.services.change(post, replace(view, status="expired"))
+        await product.services.change(replace(view, status="expired"))
         await stream.until("threads", lambda data: data["threads"][0]["waiting"] == 0)
 
 
@@ -149,7 +149,7 @@ async def test_many_changes_do_not_read_the_list_of_threads_as_often(
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
         for number in range(200):
-            await product.services.post("web:other", said(str(number)))
+            await product.services.post("web:other", Said(str(number)))
             await asyncio.sleep(0)  # lets the stream notice each
         await stream.until("threads")
         assert reads <= 2 + (monotonic() - began) / events.THREADS_EVERY_SECONDS
@@ -217,7 +217,7 @@ async def test_a_page_that_goes_away_is_forgotten(product: Product, ana: Browser
 
     async def write() -> None:
         while product.sender.hub.has_readers(THREAD):
-            await product.services.post(THREAD, said("Anybody there?"))
+            await product.services.post(THREAD, Said("Anybody there?"))
             await asyncio.sleep(0.01)
 
     async with asyncio.timeout(10):
@@ -238,5 +238,5 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_the_product_goes_
             return any(reader._ended for reader in product.sender.hub._readers)
 
         await eventually(flooded, "the stuck reader is disconnected")
-        await product.services.post("web:two", said("Still here"))
+        await product.services.post("web:two", Said("Still here"))
         assert (await other.until("post"))["content"]["text"] == "Still here"

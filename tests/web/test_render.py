@@ -36,7 +36,7 @@ from bot.domain import (
     Vote,
 )
 from graph.interrupts import FieldType, FormField
-from tests.web.stand_in_services import an_approval
+from tests.support.views import an_approval
 
 TRICK = "pay\u202e001\u202c \u200bnow"
 CONTENTS: list[Content] = [

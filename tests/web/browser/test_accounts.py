@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from bot.domain import ClarificationView, CodeEntry, ConnectionView, Dismissal, FormAnswer, SignInView
+from bot.domain import ClarificationView, ConnectionView, SignInView
 from graph.interrupts import FieldType, FormField
+from tests.support.views import NOW
 from tests.web.browsing import Window
 from tests.web.serving import Product
-from tests.web.stand_in_services import NOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -24,8 +24,8 @@ QUESTION = ClarificationView("c:1", "open", "Which **size**?", "", (), "Ana", "w
 async def test_a_link_to_a_service_opens_in_a_new_tab_and_nobody_has_to_say_that_they_are_through(
     product: Product, window: Window
 ) -> None:
-    product.services.links["s"] = ("web:ana", f"{product.url}/static/icon.svg?s=secret")
-    post = await product.services.post(THREAD, SIGN_IN)
+    product.services.links["s"] = f"{product.url}/static/icon.svg?s=secret"
+    await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     await expect(window.log).to_contain_text("I need your GitHub account")
     await expect(window.button("I have signed in")).to_have_count(0)
@@ -37,14 +37,14 @@ async def test_a_link_to_a_service_opens_in_a_new_tab_and_nobody_has_to_say_that
     assert tab.url.endswith("?s=secret")
     assert await tab.evaluate("[window.opener, document.referrer]") == [None, ""]
     await tab.close()
-    await product.services.change(post, replace(SIGN_IN, status="done"))
+    await product.services.change(replace(SIGN_IN, status="done"))
     await expect(window.log).to_contain_text("Signed in")
 
 
 async def test_who_opened_the_page_at_another_address_is_sent_to_the_one_that_knows_them(
     product: Product, window: Window
 ) -> None:
-    product.services.links["s"] = ("web:ana", "http://bot.example.com:3978/oauth/start?s=secret")
+    product.services.links["s"] = "http://bot.example.com:3978/oauth/start?s=secret"
     await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
     await window.button("Get my link").click()
@@ -57,7 +57,7 @@ async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_
     product: Product, window: Window
 ) -> None:
     """Rules 7 and 8."""
-    product.services.links["s"] = ("web:ana", "https://pay.example.com/bill")
+    product.services.links["s"] = "https://pay.example.com/bill"
     await product.services.post(THREAD, replace(SIGN_IN, service="", message="The <b>bill</b> of Dr. Brown"))
     await window.open(THREAD)
     await expect(window.button("Get my link")).to_be_visible()
@@ -67,33 +67,31 @@ async def test_what_a_server_says_of_its_link_comes_with_the_link_as_text_after_
 
 
 async def test_a_refused_link_says_why_on_the_card(product: Product, window: Window) -> None:
-    product.services.links["s"] = ("web:ben", "https://accounts.example.com/")
+    product.services.links["s"] = "https://accounts.example.com/"
     await product.services.post(THREAD, SIGN_IN)
     await window.open(THREAD)
+    product.services.keep(replace(SIGN_IN, owner="Ben", owner_id="web:ben"))  # since the card was drawn
     await window.button("Get my link").click()
-    await expect(window.log).to_contain_text("This link is for somebody else.")
+    await expect(window.log).to_contain_text("This link is for Ben only.")
     window.complaints.clear()  # the browser's own about the 403
 
 
 async def test_a_code_is_typed_into_its_form_and_a_wrong_one_may_be_mended(product: Product, window: Window) -> None:
-    product.services.code = CODE
     await product.services.post(THREAD, replace(SIGN_IN, code_wanted=True))
     await window.open(THREAD)
     await window.button("Enter code").click()
     await window.dialog.get_by_label("Code").fill("AAAA-AAAA")
     connect = window.dialog.get_by_role("button", name="Connect", exact=True)
     await connect.click()
-    await expect(window.dialog).to_contain_text("4 more tries")
+    await expect(window.dialog).to_contain_text("not the code that your browser shows")
     window.complaints.clear()  # the browser's own about the 422
     await window.dialog.get_by_label("Code").fill(CODE)
     await connect.click()
     await expect(window.log).to_contain_text("Signed in")
-    entries = [click for click in product.services.clicks if isinstance(click, CodeEntry)]
-    assert [entry.code for entry in entries] == ["AAAA-AAAA", CODE]
+    assert [entry.code for entry in product.services.codes] == ["AAAA-AAAA", CODE]
 
 
 async def test_a_code_that_is_sent_as_a_message_is_left_nowhere_on_the_page(product: Product, window: Window) -> None:
-    product.services.code = CODE
     await window.open(THREAD)
     await window.say(CODE)
     await window.say("and something else")
@@ -142,8 +140,7 @@ async def test_a_tools_question_need_not_be_answered(
     await window.open(THREAD)
     await window.button(name).click()
     await expect(window.log.locator(".chip")).to_have_text(ends)
-    [click] = product.services.clicks
-    assert isinstance(click, Dismissal)
+    [click] = product.services.dismissals
     assert click.action == action
 
 
@@ -152,8 +149,7 @@ async def test_a_tools_question_without_fields_is_answered_by_the_button(product
     await window.open(THREAD)
     await window.button("Answer").click()
     await expect(window.log).to_contain_text("Answered")
-    [click] = product.services.clicks
-    assert isinstance(click, FormAnswer)
+    [click] = product.services.answers
     assert click.values == {}
 
 
@@ -184,6 +180,5 @@ async def test_several_options_are_ticked_and_go_back_as_a_list(product: Product
     await likes.get_by_label("Guitar").check()
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [click] = product.services.clicks
-    assert isinstance(click, FormAnswer)
+    [click] = product.services.answers
     assert click.values == {"a": ["Piano", "Drums"], "b": ["Guitar"], "c": ""}

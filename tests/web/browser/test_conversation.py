@@ -6,10 +6,9 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
-from bot.domain import ConversationReference, Notice
+from bot.domain import ConversationReference, Notice, Said
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
-from tests.web.stand_in_services import said
 from tests.web.streaming import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -61,7 +60,7 @@ async def test_an_answer_streams_and_is_then_replaced_by_the_post(product: Produ
     live.text("m1", "** meetings.")
     stage = window.page.locator("#scroller")
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
-    await product.services.post(THREAD, said("You have **two** meetings."))
+    await product.services.post(THREAD, Said("You have **two** meetings."))
     await expect(window.log.get_by_text("You have two meetings.")).to_have_count(1)
     await expect(stage.get_by_text("You have two meetings.")).to_have_count(1)
     live.end(waiting=False)
@@ -94,12 +93,12 @@ async def test_an_answer_stands_once_at_every_moment_while_its_post_takes_its_pl
     if at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await product.services.post(THREAD, said("You have **two meetings** today."))
+    await product.services.post(THREAD, Said("You have **two meetings** today."))
     await expect(window.log.get_by_text("two meetings")).to_have_count(1)
     if not at_rest_first:
         live.end(waiting=False)
         await expect(window.button("Stop")).to_be_hidden()
-    await product.services.post(THREAD, said("The next."))
+    await product.services.post(THREAD, Said("The next."))
     await expect(window.log.get_by_text("The next.")).to_have_count(1)
     counts = await window.page.evaluate("window.counts")
     assert set(counts[counts.index(1) :]) == {1}
@@ -116,7 +115,7 @@ async def test_stop_is_there_while_something_runs(product: Product, window: Wind
 
 
 async def test_conversations_are_listed_and_opened(product: Product, window: Window) -> None:
-    await product.services.post("web:two", said("In the second"))
+    await product.services.post("web:two", Said("In the second"))
     await window.say("In the first")
     threads = window.page.get_by_role("navigation", name="Conversations")
     await threads.get_by_text("A conversation").click()
@@ -140,14 +139,14 @@ async def test_a_reload_keeps_the_thread(window: Window) -> None:
 
 async def test_a_page_that_was_cut_off_says_so_comes_back_and_catches_up(product: Product, window: Window) -> None:
     await window.open(THREAD)
-    await product.services.post(THREAD, said("Before"))
+    await product.services.post(THREAD, Said("Before"))
     await expect(window.log).to_contain_text("Before")
     await window.page.context.set_offline(True)
     # Offline cuts new connections only: end the one that is open.
     for reader in list(product.sender.hub._readers):
         reader.end()
     await expect(window.page.get_by_text("Reconnecting…")).to_be_visible()
-    await product.services.post(THREAD, said("Meanwhile"))
+    await product.services.post(THREAD, Said("Meanwhile"))
     await window.page.context.set_offline(False)
     await expect(window.log).to_contain_text("Meanwhile")
     await expect(window.page.get_by_text("Reconnecting…")).to_be_hidden()
@@ -169,7 +168,7 @@ async def test_a_message_that_could_not_be_sent_can_be_sent_again(product: Produ
 
 
 async def test_who_switches_sees_what_that_person_may_see(product: Product, window: Window) -> None:
-    await product.services.post(THREAD, said("For all"))
+    await product.services.post(THREAD, Said("For all"))
     await product.services.post(THREAD, Notice("For Ana alone"), only_for="web:ana")
     await window.open(THREAD)
     await expect(window.log).to_contain_text("For Ana alone")
@@ -195,7 +194,7 @@ async def test_two_tabs_of_one_browser_are_the_same_person(product: Product, win
 async def test_an_answer_that_was_broken_off_does_not_stay(product: Product, window: Window) -> None:
     await window.open(THREAD)
     live = product.sender.live(THREAD, PLACE, "web:ana")
-    await product.services.post(THREAD, said("Before"))
+    await product.services.post(THREAD, Said("Before"))
     live.status("Thinking…")
     live.text("m1", "You have")
     await expect(window.page.get_by_text("You have", exact=True)).to_be_visible()

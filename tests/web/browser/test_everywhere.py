@@ -6,9 +6,10 @@ import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
+from bot.domain import Said
+from tests.support.views import an_approval
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product, serve
-from tests.web.stand_in_services import an_approval, said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -47,7 +48,7 @@ UNNAMED = """() => [...document.querySelectorAll("button, input, select, textare
 
 
 async def fill(product: Product) -> None:
-    await product.services.post(THREAD, said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
+    await product.services.post(THREAD, Said("**Two** things, see [this](https://a.example/b):\n\n> quote\n\n`code`"))
     await product.services.post(THREAD, an_approval("a", risk=("reads", "writes", "destroys", "reaches outside")))
     await product.services.post(
         THREAD, an_approval("b", status="approved", decided_by=("Ben",), decided_at=1.0, result="Done.")

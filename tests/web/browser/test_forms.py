@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from bot.domain import ClarificationView, Decision, FormAnswer
+from bot.domain import ClarificationView
 from graph.interrupts import FieldType, FormField
+from tests.support.views import EVENT_FIELDS, an_approval
 from tests.web.browsing import Window
 from tests.web.serving import Product
-from tests.web.stand_in_services import EVENT_FIELDS, an_approval
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -28,8 +28,7 @@ async def approve_with_changes(window: Window) -> None:
 
 
 def values_of(product: Product) -> dict[str, object]:
-    decision = product.services.clicks[-1]
-    assert isinstance(decision, Decision)
+    decision = product.services.decisions[-1]
     assert decision.arguments is not None
     return dict(decision.arguments)
 
@@ -90,7 +89,7 @@ async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_
     product: Product, window: Window
 ) -> None:
     await open_edit_form(product, window)
-    product.services.form_errors = {"duration": "At most 480.", "": "It overlaps with Lunch."}
+    product.services.mistakes = {"duration": "At most 480.", "": "It overlaps with Lunch."}
     await window.dialog.get_by_label("Name").fill("Standup")
     await window.dialog.get_by_label("Duration").fill("9999")
     await approve_with_changes(window)
@@ -101,7 +100,7 @@ async def test_the_servers_mistakes_are_shown_beside_their_fields_and_the_input_
     await expect(window.dialog).to_contain_text("It overlaps with Lunch.")
     await expect(window.dialog.get_by_label("Name")).to_have_value("Standup")
     window.complaints.clear()  # the browser's own about the 422
-    product.services.form_errors = {}
+    product.services.mistakes = {}
     await approve_with_changes(window)
     await expect(window.log).to_contain_text("Approved by Ana")
 
@@ -113,7 +112,7 @@ async def test_what_is_missing_or_no_json_is_said_before_anything_is_sent(produc
     await approve_with_changes(window)
     await expect(window.dialog).to_contain_text("This is needed.")
     await expect(window.dialog).to_contain_text("This is not valid JSON")
-    assert product.services.clicks == []
+    assert product.services.decisions == []
 
 
 async def test_invisible_characters_in_a_value_are_pointed_out(product: Product, window: Window) -> None:
@@ -125,7 +124,7 @@ async def test_who_may_not_edit_is_told_on_the_card(product: Product, window: Wi
     await product.services.post(THREAD, an_approval("a"))
     await window.open(THREAD)
     await expect(window.button("Edit")).to_be_visible()
-    product.services.refusals["a"] = "web:ana"  # since the card was drawn
+    product.services.may_decide["a"] = {"web:ben"}  # since the card was drawn
     await window.button("Edit").click()
     await expect(window.log).to_contain_text("You may not edit this.")
     await expect(window.dialog).to_have_count(0)
@@ -141,8 +140,7 @@ async def test_a_question_is_answered_in_a_dialog_with_typed_fields(product: Pro
     await window.dialog.get_by_label("Start").fill("2026-11-22T09:30")
     await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = product.services.clicks
-    assert isinstance(answer, FormAnswer)
+    [answer] = product.services.answers
     assert answer.values == {"name": "Standup", "start": "2026-11-22T09:30"}
 
 
@@ -164,8 +162,7 @@ async def test_every_kind_of_field_has_an_input_and_its_default(product: Product
         await expect(dialog.get_by_label(label)).to_have_attribute("type", kind)
     await dialog.get_by_role("button", name="Send answer", exact=True).click()
     await expect(window.log).to_contain_text("Answered")
-    [answer] = product.services.clicks
-    assert isinstance(answer, FormAnswer)
+    [answer] = product.services.answers
     assert answer.values == {"t": "abc", "c": "y", "d": "2026-11-21", "h": "09:30", "n": 1.5, "b": True}
 
 

@@ -9,9 +9,9 @@ import pytest_asyncio
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import expect
 
+from bot.domain import Said
 from tests.web.browsing import Window, window_of
 from tests.web.serving import Product
-from tests.web.stand_in_services import said
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -85,7 +85,7 @@ async def test_no_image_is_ever_loaded(product: Product, chrome: Chromium) -> No
         asked: list[str] = []
         window.page.on("request", lambda request: asked.append(request.url))
         await product.services.post(
-            "web:one", said("![x](https://evil.example/pixel.png) <img src=https://evil.example/2>")
+            "web:one", Said("![x](https://evil.example/pixel.png) <img src=https://evil.example/2>")
         )
         await window.open("web:one")
         await expect(window.log).to_contain_text("(evil.example)")

@@ -1,4 +1,7 @@
-"""Services in memory: they do what the real ones promise, as simply as possible, and remember what they were asked."""
+"""Services in memory: they do what the real ones promise, as simply as possible, and remember what they were asked.
+
+One for every platform. What only one platform needs is in its tests' `serving.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from adapters.teams.ids import TeamsLocation, person_id, place_of, within_tenant
 from bot.domain import (
     AlreadySettled,
     ApprovalView,
@@ -29,6 +31,7 @@ from bot.domain import (
     Invalid,
     Message,
     OutcomeChoice,
+    OutcomeView,
     Overview,
     Person,
     Post,
@@ -37,17 +40,15 @@ from bot.domain import (
     Shown,
     SignInReply,
     SignInView,
-    ThreadSummary,
-    ThreadView,
     Together,
     Unknown,
 )
 from bot.platform import Reference
 from bot.queries import Among
 from bot.services import Services
-from graph.interrupts import FieldType, FormField
-from tests.fakes.teams.server import ANA, TENANT
+from graph.interrupts import FormField
 from tests.support.overviews import visible
+from tests.support.views import EVENT_FIELDS, NOW
 
 NO_APPROVAL = Unknown("There is no such approval.")
 
@@ -57,28 +58,48 @@ class StandInServices:
     """All of `bot.services.Services` without records, a graph or a model. Tests fill in what there is, and read what
     was asked."""
 
+    within: str
+    """What the ids of the threads of all approvals begin with."""
+    place: ConversationReference
+    """Where every card is that has none among `references`."""
+    reference: Reference | None = None
+    """What such a card is called there."""
     approvals: dict[str, ApprovalView] = field(default_factory=dict)
-    sign_ins: dict[str, tuple[SignInView, str]] = field(default_factory=dict)
-    """By id: the sign-in and its link."""
     questions: dict[str, ClarificationView] = field(default_factory=dict)
-    edit_fields: tuple[FormField, ...] = ()
-    may_decide: dict[str, set[str]] = field(default_factory=dict)
-    """Approval id → the person ids who may; missing: anybody."""
-    quorum: int = 1
-    mistakes: dict[str, str] = field(default_factory=dict)
-    """What is wrong with every form that is submitted."""
+    sign_ins: dict[str, SignInView] = field(default_factory=dict)
+    outcomes: dict[str, OutcomeView] = field(default_factory=dict)
     references: dict[str, list[tuple[ConversationReference, Reference | None]]] = field(default_factory=dict)
     """By id of what is shown: the places and references of its cards."""
     spoken: dict[str, tuple[ConversationReference, Reference]] = field(default_factory=dict)
     """Post ids of answers, and where they are."""
+    links: dict[str, str] = field(default_factory=dict)
+    """By id of a sign-in."""
+    accounts: dict[str, tuple[str, ConnectionView]] = field(default_factory=dict)
+    """By id: the person id of its owner, and the connection."""
+    given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
+    """By id: the person id of who gave it, and the standing approval."""
+    turns: dict[str, str] = field(default_factory=dict)
+    """Thread id → the person id whose turn runs in it."""
+    may_decide: dict[str, set[str]] = field(default_factory=dict)
+    """Approval id → the person ids who may; missing: anybody."""
+    quorum: int = 1
+    code: str = "K7QM-3DZP"
+    """What every browser shows."""
+    hidden: dict[str, str] = field(default_factory=dict)
+    """What the masks of every approval hide."""
+    edit_fields: tuple[FormField, ...] = EVENT_FIELDS
+    filled_in: dict[str, Any] = field(default_factory=dict)
+    """What the form of every question holds when it is opened."""
+    mistakes: dict[str, str] = field(default_factory=dict)
+    """What is wrong with every form that is submitted."""
     broken: Exception | None = None
     """What every writing verb raises."""
     unreadable: Exception | None = None
     """What every reading verb raises."""
-    tenant: str = TENANT
-    """Of the threads of all approvals."""
     hold: asyncio.Event | None = None
     """What every decision waits for."""
+    slow: float = 0.0
+    """Seconds that keeping a message takes."""
 
     messages: list[Message] = field(default_factory=list)
     asked_to_keep: int = 0
@@ -88,22 +109,16 @@ class StandInServices:
     departures: list[ConversationReference] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
-    hidden: dict[str, str] = field(default_factory=dict)
-    """What the masks of every approval hide."""
+    answers: list[FormAnswer] = field(default_factory=list)
+    dismissals: list[Dismissal] = field(default_factory=list)
+    codes: list[CodeEntry] = field(default_factory=list)
+    replies: list[SignInReply] = field(default_factory=list)
+    choices: list[OutcomeChoice] = field(default_factory=list)
+    opinions: list[Feedback] = field(default_factory=list)
     looks: list[tuple[str, str]] = field(default_factory=list)
     """Approval id and person id."""
-    given: dict[str, tuple[str, GrantView]] = field(default_factory=dict)
-    """By id: the person id of who gave it, and the grant."""
-    codes: dict[str, str] = field(default_factory=dict)
-    """By id of a sign-in: the one-time code that its owner's browser shows."""
-    entered: list[CodeEntry] = field(default_factory=list)
-    accounts: dict[str, tuple[str, ConnectionView]] = field(default_factory=dict)
-    """By id: the person id of its owner, and the connection."""
-    dismissals: list[Dismissal] = field(default_factory=list)
-    answers: list[FormAnswer] = field(default_factory=list)
-    choices: list[OutcomeChoice] = field(default_factory=list)
-    replies: list[SignInReply] = field(default_factory=list)
-    opinions: list[Feedback] = field(default_factory=list)
+    stopped: list[tuple[str, str]] = field(default_factory=list)
+    """Thread id and person id."""
 
     @property
     def services(self) -> Services:
@@ -111,11 +126,28 @@ class StandInServices:
         each: Any = self
         return Services(each, each, each, each, each, each)
 
+    def keep(self, content: Content) -> None:
+        """From now on this is what there is under its id."""
+        match content:
+            case ApprovalView():
+                self.approvals[content.approval_id] = content
+            case ClarificationView():
+                self.questions[content.clarification_id] = content
+            case SignInView():
+                self.sign_ins[content.sign_in_id] = content
+            case OutcomeView():
+                self.outcomes[content.outcome_id] = content
+
+    async def change(self, content: Content) -> None:
+        """The same, as something that a person has done changes it."""
+        self.keep(content)
+
     # -------------------------------------------------------------------------------------------- turn lane
 
     async def accept(self, message: Message) -> bool:
         self.asked_to_keep += 1
         self._must_work()
+        await asyncio.sleep(self.slow)
         if any(known.key == message.key for known in self.messages):
             return False
         self.messages.append(message)
@@ -148,9 +180,9 @@ class StandInServices:
             await self.hold.wait()
         earlier = any(known.key == decision.key for known in self.decisions)
         self.decisions.append(decision)
-        return {each: self._decide(each, decision, earlier=earlier) for each in decision.approval_ids}
+        return {each: await self._decide(each, decision, earlier=earlier) for each in decision.approval_ids}
 
-    def _decide(self, approval_id: str, decision: Decision, *, earlier: bool) -> ClickResult:
+    async def _decide(self, approval_id: str, decision: Decision, *, earlier: bool) -> ClickResult:
         view = self.approvals.get(approval_id)
         if view is None:
             return NO_APPROVAL
@@ -162,10 +194,13 @@ class StandInServices:
             return Invalid(self.mistakes)
         names = (*view.decided_by, decision.person.name)
         if decision.verb == "approve" and len(names) < self.quorum:
-            self.approvals[approval_id] = replace(view, decided_by=names)
+            await self.change(replace(view, decided_by=names))
             return Settled(f"Counted: {len(names)} of {self.quorum}.", final=False)
-        status = "approved" if decision.verb == "approve" else "rejected"
-        self.approvals[approval_id] = replace(view, status=status, decided_by=names, reason=decision.reason)  # type: ignore[arg-type]  # one of the two words above
+        if decision.arguments is not None:
+            view = replace(view, arguments=dict(decision.arguments), asked_arguments=view.arguments)
+        status: Literal["approved", "rejected"] = "approved" if decision.verb == "approve" else "rejected"
+        decided = replace(view, status=status, decided_by=names, decided_at=NOW + 60, reason=decision.reason)
+        await self.change(decided)
         return Settled(f"{status.capitalize()}.")
 
     async def hand_over(self, handover: Handover) -> ClickResult:
@@ -176,7 +211,7 @@ class StandInServices:
             return NO_APPROVAL
         if handover.to not in self.may_decide.get(handover.approval_id, {handover.to}):
             return Refused("They may not decide this.")
-        self.approvals[handover.approval_id] = replace(view, handed_to=(*view.handed_to, handover.to))
+        await self.change(replace(view, handed_to=(*view.handed_to, handover.to)))
         return Settled("They are asked.", final=False)
 
     async def withdraw_request(self, key: str, approval_id: str, person: Person) -> ClickResult:
@@ -186,7 +221,7 @@ class StandInServices:
             return NO_APPROVAL
         if view.requester_ids[:1] != (person.person_id,):
             return Refused("Only who asked for it can withdraw it.")
-        self.approvals[approval_id] = replace(view, status="withdrawn")
+        await self.change(replace(view, status="withdrawn", decided_by=(person.name,), decided_at=NOW))
         return Settled("Withdrawn.")
 
     async def revoke_standing_approval(self, grant_id: str, person: Person) -> ClickResult:
@@ -207,7 +242,8 @@ class StandInServices:
             return Unknown("There is no such question.")
         if self.mistakes:
             return Invalid(self.mistakes)
-        self.questions[answer.clarification_id] = replace(view, status="answered", answer=str(dict(answer.values)))
+        said = ", ".join(map(str, answer.values.values()))
+        await self.change(replace(view, status="answered", answer=said))
         return Settled("Thank you.")
 
     async def dismiss(self, dismissal: Dismissal) -> ClickResult:
@@ -219,19 +255,20 @@ class StandInServices:
         if view.requester_id != dismissal.person.person_id:
             return Refused("This question is for somebody else.")
         status: Literal["declined", "cancelled"] = "declined" if dismissal.action == "decline" else "cancelled"
-        self.questions[dismissal.clarification_id] = replace(view, status=status)
+        await self.change(replace(view, status=status))
         return Settled("Noted.")
 
     async def enter_code(self, entry: CodeEntry) -> ClickResult:
         self._must_work()
-        self.entered.append(entry)
-        sign_in_id = entry.sign_in_id or ""
-        view, link = self.sign_ins[sign_in_id]
-        if view.owner_id != entry.person.person_id:
+        self.codes.append(entry)
+        view = self.sign_ins.get(entry.sign_in_id or "")
+        if view is not None and view.owner_id != entry.person.person_id:
             return Refused("This sign-in is for somebody else only.")
-        if entry.code != self.codes.get(sign_in_id):
-            return Invalid({"code": "That is not the code that your browser shows."})
-        self.sign_ins[sign_in_id] = (replace(view, status="done", code_wanted=False), link)
+        if entry.code != self.code:
+            sentence = "That is not the code that your browser shows."
+            return Invalid({"code": sentence}) if entry.sign_in_id else Refused(sentence)
+        if view is not None:
+            await self.change(replace(view, status="done", code_wanted=False))
         return Settled("Thank you, your account is connected.")
 
     async def disconnect(self, connection_id: str, person: Person) -> ClickResult:
@@ -248,24 +285,33 @@ class StandInServices:
         self._must_read()
         return tuple(view for owner, view in self.accounts.values() if owner == person.person_id)
 
-    async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
-        self._must_work()
-        self.choices.append(choice)
-        return Settled("Noted.")
-
     async def sign_in_reply(self, reply: SignInReply) -> ClickResult:
         self._must_work()
         self.replies.append(reply)
-        known = self.sign_ins.get(reply.sign_in_id)
-        if known is None:
+        view = self.sign_ins.get(reply.sign_in_id)
+        if view is None:
             return Unknown("There is no such sign-in.")
-        if known[0].owner_id != reply.person.person_id:
-            return Refused(f"Only {known[0].owner} can do this.")
-        self.sign_ins[reply.sign_in_id] = (replace(known[0], status="done" if reply.done else "declined"), "")
+        if view.owner_id != reply.person.person_id:
+            return Refused(f"Only {view.owner} can do this.")
+        await self.change(replace(view, status="done" if reply.done else "declined"))
         return Settled("Thank you.")
 
+    async def settle_outcome(self, choice: OutcomeChoice) -> ClickResult:
+        self._must_work()
+        self.choices.append(choice)
+        view = self.outcomes.get(choice.outcome_id)
+        if view is None:
+            return Unknown("There is no such attempt.")
+        await self.change(replace(view, status=choice.choice, settled_by=choice.person.name))
+        return Settled("Noted.")
+
     async def stop(self, key: str, thread_id: str, person: Person) -> ClickResult:
-        raise AssertionError("in Teams nothing is stopped but by a message")
+        self._must_work()
+        if self.turns.get(thread_id) != person.person_id:
+            return Refused("Only the person whose request this is can stop it.")
+        self.stopped.append((thread_id, person.person_id))
+        del self.turns[thread_id]
+        return Settled("Stopped.")
 
     async def feedback(self, feedback: Feedback) -> ClickResult:
         self._must_work()
@@ -276,7 +322,7 @@ class StandInServices:
 
     async def approval(self, approval_id: str, within: str) -> ApprovalView | Unknown:
         self._must_read()
-        return self.approvals.get(approval_id, NO_APPROVAL) if within == within_tenant(self.tenant) else NO_APPROVAL
+        return self.approvals.get(approval_id, NO_APPROVAL) if within == self.within else NO_APPROVAL
 
     async def permitted(self, approval_id: str, person: Person) -> bool:
         self._must_read()
@@ -287,7 +333,7 @@ class StandInServices:
         content = self._content(subject)
         if content is None:
             return ()
-        places = self.references.get(subject, [(IN_THE_CHANNEL, None)])
+        places = self.references.get(subject, [(self.place, self.reference)])
         return tuple(
             Shown(Post(f"{subject}/{index}", "thread-1", place, 1, NOW, content), reference)
             for index, (place, reference) in enumerate(places)
@@ -315,18 +361,21 @@ class StandInServices:
             return Unknown("There is no such question.")
         if view.requester_id != person.person_id:
             return Refused("This question is for somebody else.")
-        return Form(view.question, view.fields, {})
+        return Form(view.question, view.fields, self.filled_in)
 
     async def overview(self, person: Person, within: str, among: Among) -> Overview:
         self._must_read()
-        to_decide = [shown for each in self.approvals.values() for shown in await self.shown(each.approval_id)]
-        return Overview(await visible(to_decide, among), (), ())
+        pending = [each for each in self.approvals.values() if each.status == "pending"]
+        to_decide = [shown for each in pending for shown in await self.shown(each.approval_id)]
+        own = [each for each in self.sign_ins.values() if each.owner_id == person.person_id]
+        waiting = [shown for each in own for shown in await self.shown(each.sign_in_id)]
+        return Overview(await visible(to_decide, among), tuple(waiting), ())
 
     async def asked(self, person: Person) -> tuple[AskedToDecide, ...]:
         return ()
 
     async def turns_of(self, person: Person, within: str) -> tuple[str, ...]:
-        return ()
+        return tuple(t for t, owner in self.turns.items() if owner == person.person_id and t.startswith(within))
 
     async def edit_form(self, approval_id: str, person: Person) -> Form | Refused | Unknown:
         self._must_read()
@@ -335,30 +384,26 @@ class StandInServices:
             return NO_APPROVAL
         if view.status != "pending":
             return Refused("This is settled already.")
-        return Form("Create event", self.edit_fields or EVENT_FIELDS, view.arguments)
+        if not self._may(approval_id, person):
+            return Refused("You may not edit this.")
+        return Form("Create event", self.edit_fields, view.arguments)
 
     async def reveal(self, approval_id: str, person: Person) -> Hidden | Refused | Unknown:
         self._must_read()
         view = self.approvals.get(approval_id)
         if view is None:
             return NO_APPROVAL
-        if person.person_id not in self.may_decide.get(approval_id, {person.person_id}):
+        if not self._may(approval_id, person):
             return Refused("You may not look at this.")
         self.looks.append((approval_id, person.person_id))
         return Hidden(approval_id, view.server, view.tool, self.hidden, "#3fa9c2d1e0b4")
 
     async def link(self, sign_in_id: str, person_id: str) -> str | Refused | Unknown:
         self._must_read()
-        if sign_in_id not in self.sign_ins:
+        view = self.sign_ins.get(sign_in_id)
+        if view is None or sign_in_id not in self.links:
             return Unknown("There is no such sign-in.")
-        view, link = self.sign_ins[sign_in_id]
-        return link if view.owner_id == person_id else Refused(f"This link is for {view.owner} only.")
-
-    async def threads(self, platform: str, limit: int = 100) -> tuple[ThreadSummary, ...]:
-        return ()
-
-    async def thread(self, thread_id: str, person: Person) -> ThreadView | None:
-        return None
+        return self.links[sign_in_id] if view.owner_id == person_id else Refused(f"This link is for {view.owner} only.")
 
     # -------------------------------------------------------------------------------------------- parts
 
@@ -366,9 +411,8 @@ class StandInServices:
         return person.person_id in self.may_decide.get(approval_id, {person.person_id})
 
     def _content(self, subject: str) -> Content | None:
-        if subject in self.sign_ins:
-            return self.sign_ins[subject][0]
-        return self.approvals.get(subject) or self.questions.get(subject)
+        kept = (self.approvals, self.questions, self.sign_ins, self.outcomes)
+        return next((known[subject] for known in kept if subject in known), None)
 
     def _must_read(self) -> None:
         if self.unreadable is not None:
@@ -379,60 +423,16 @@ class StandInServices:
             raise self.broken
 
 
-# ------------------------------------------------------------------------------------------------ things to show
-
-NOW = 1_795_255_200.0
-"""2026-11-21, 10:00 UTC."""
-IN_THE_CHANNEL = place_of(TeamsLocation(TENANT, "19:channel@thread.tacv2;messageid=1", "channel"))
-ANA_ID = person_id(TENANT, ANA)
-
-EVENT_FIELDS = (
-    FormField(name="name", label="Name"),
-    FormField(name="duration", label="Duration", type=FieldType.INTEGER, help="In minutes."),
-    FormField(name="calendar", label="Calendar", type=FieldType.CHOICE, options=("primary", "team")),
-)
-
-
-def an_approval(approval_id: str = "call-1.1", **changes: object) -> ApprovalView:
-    """An approval that waits."""
-    view = ApprovalView(
-        approval_id=approval_id,
-        status="pending",
-        server="calendar",
-        tool="create_event",
-        title="Create event",
-        arguments={"name": "Team Meeting", "duration": 60, "calendar": "primary"},
-        asked_arguments=None,
-        risk=("writes",),
-        requester="Ana Alvarez",
-        may_decide="anybody",
-        approvers=("any",),
-        rule="everything else asks anybody",
-        quorum=1,
-        votes=(),
-        asked_at=NOW,
-        expires_at=NOW + 24 * 3600,
-        reason_required=False,
-        editable=True,
-        requester_ids=(ANA_ID,),
-    )
-    return replace(view, **changes)  # type: ignore[arg-type]  # whatever the test wants to be different
-
-
-def a_question(clarification_id: str = "q1", **changes: object) -> ClarificationView:
-    """A question to Ana that is open."""
-    fields = (FormField(name="name", label="Name"),)
-    view = ClarificationView(clarification_id, "open", "Which name?", "", fields, "Ana Alvarez", ANA_ID)
-    return replace(view, **changes)  # type: ignore[arg-type]  # as above
-
-
-def a_sign_in(sign_in_id: str = "s1", **changes: object) -> SignInView:
-    """A sign-in of Ana's that waits."""
-    view = SignInView(sign_in_id, "open", "drive", "sign.in", "Please sign in.", "Ana Alvarez", ANA_ID)
-    return replace(view, **changes)  # type: ignore[arg-type]  # as above
-
-
-def an_account(connection_id: str = "c1", **changes: object) -> ConnectionView:
-    """An account at GitHub."""
-    view = ConnectionView(connection_id, "GitHub", "ana-alvarez", ("repo",), NOW - 86_400, NOW - 60)
-    return replace(view, **changes)  # type: ignore[arg-type]  # as above
+def subject_of(content: Content) -> str:
+    """The id by which people's clicks name what is shown; empty: nobody clicks on it."""
+    match content:
+        case ApprovalView():
+            return content.approval_id
+        case ClarificationView():
+            return content.clarification_id
+        case SignInView():
+            return content.sign_in_id
+        case OutcomeView():
+            return content.outcome_id
+        case _:
+            return ""

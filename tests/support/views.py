@@ -1,0 +1,106 @@
+"""What tests show to people: one plain example of each view. Each platform's tests say in whose name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.domain import ApprovalView, ClarificationView, ConnectionView, OutcomeView, SignInView
+from graph.interrupts import FieldType, FormField
+
+NOW = 1_795_255_200.0
+"""2026-11-21, 10:00 UTC."""
+
+EVENT_FIELDS = (
+    FormField(name="name", label="Name"),
+    FormField(name="start", label="Start", type=FieldType.DATE_TIME),
+    FormField(name="duration", label="Duration", type=FieldType.INTEGER, help="In minutes."),
+    FormField(name="calendar", label="Calendar", type=FieldType.CHOICE, options=("primary", "team")),
+    FormField(name="description", label="Description", required=False, multiline=True),
+    FormField(name="all_day", label="All day", type=FieldType.YES_NO, required=False),
+    FormField(name="attendees", label="Attendees", type=FieldType.JSON, required=False),
+)
+"""The form for the arguments of `an_approval`."""
+
+
+def an_approval(approval_id: str = "call-1.1", **changes: Any) -> ApprovalView:
+    """An approval that waits."""
+    values: dict[str, Any] = {
+        "approval_id": approval_id,
+        "status": "pending",
+        "server": "calendar",
+        "tool": "create_event",
+        "title": "Create event",
+        "arguments": {
+            "name": "Team Meeting",
+            "start": "2026-11-21T10:00:00+01:00",
+            "duration": 60,
+            "calendar": "primary",
+        },
+        "asked_arguments": None,
+        "risk": ("writes",),
+        "requester": "Ana",
+        "may_decide": "Ana",
+        "approvers": ("requester",),
+        "rule": "everything else asks the requester",
+        "quorum": 1,
+        "votes": (),
+        "asked_at": NOW,
+        "expires_at": NOW + 24 * 3600,
+        "reason_required": False,
+        "editable": True,
+    }
+    return ApprovalView(**(values | changes))
+
+
+def a_question(clarification_id: str = "q1", *, requester_id: str, **changes: Any) -> ClarificationView:
+    """A question that is open."""
+    fields = (
+        FormField(name="size", label="Size", type=FieldType.CHOICE, options=("small", "large")),
+        FormField(name="when", label="When", type=FieldType.DATE_TIME, required=False),
+    )
+    values: dict[str, Any] = {
+        "status": "open",
+        "question": "Which room?",
+        "context": "Two rooms are free.",
+        "fields": fields,
+        "requester": "Ana",
+    }
+    return ClarificationView(clarification_id, requester_id=requester_id, **(values | changes))
+
+
+def a_sign_in(sign_in_id: str = "s1", *, owner_id: str, **changes: Any) -> SignInView:
+    """A sign-in that is open."""
+    values: dict[str, Any] = {
+        "status": "open",
+        "server": "mail",
+        "host": "accounts.example.com",
+        "message": "Let Countersign read your mail.",
+        "owner": "Ana",
+    }
+    return SignInView(sign_in_id, owner_id=owner_id, **(values | changes))
+
+
+def an_account(connection_id: str = "c1", **changes: Any) -> ConnectionView:
+    """An account that works."""
+    values: dict[str, Any] = {
+        "service": "GitHub",
+        "account": "ana-alvarez",
+        "scopes": ("repo", "read:user"),
+        "since": NOW - 86_400,
+        "used_at": NOW - 60,
+    }
+    return ConnectionView(connection_id, **(values | changes))
+
+
+def an_outcome(outcome_id: str = "o1", *, requester_id: str, **changes: Any) -> OutcomeView:
+    """An attempt whose outcome is unknown."""
+    values: dict[str, Any] = {
+        "status": "open",
+        "server": "calendar",
+        "tool": "create_event",
+        "title": "Create event",
+        "arguments": {"name": "Team Meeting"},
+        "requester": "Ana",
+        "known": "calendar gave no answer (HTTP 422): whether it did it is not known. It said: half done",
+    }
+    return OutcomeView(outcome_id, requester_id=requester_id, **(values | changes))
