@@ -12,13 +12,12 @@ from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.connecting import ConnectionCheck
 from adapters.slack.ids import PLATFORM
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.clicks import Modals, SlackClickHandler
-from adapters.slack.inbound.commands import QuestionStarter, Shortcuts, SlackCommandHandler
+from adapters.slack.inbound.clicks import SlackClickHandler
+from adapters.slack.inbound.commands import QuestionStarter, SlackCommandHandler
 from adapters.slack.inbound.events import SlackMessageHandler
-from adapters.slack.inbound.home_tab import HomeTab, SlackOverviews
-from adapters.slack.inbound.requests import Handlers, NotInstalled, SlackPayloadHandler, SlackRequestVerifier
+from adapters.slack.inbound.home_tab import SlackOverviews
+from adapters.slack.inbound.requests import Handlers, SlackPayloadHandler, SlackRequestVerifier
 from adapters.slack.inbound.socket_mode import SocketMode
-from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.sender import SlackSender
 from adapters.slack.web_api.installing import InstallPages
 from adapters.slack.web_api.workspaces import Bot
@@ -43,23 +42,18 @@ class SlackReceiver:
         self._clock = sender.clock
         self._installations = sender.installations
         self._background = background = BackgroundTasks(PLATFORM)
-        api, people, workspaces = sender.api, sender.people, sender.workspaces
-        answers = SlackAnswers(api, people, SlackPrivateMessages(api))
-        overviews = SlackOverviews(services.queries, sender.facts)
-        home = HomeTab(
-            services.queries, services.connections, overviews=overviews, api=api, people=people, workspaces=workspaces
-        )
-        self._questions = QuestionStarter(services.inbox, api, people, workspaces, background)
+        answers = SlackAnswers(sender)
+        overviews = SlackOverviews(services, sender)
+        self._questions = questions = QuestionStarter(services.inbox, sender, background)
         handlers = Handlers(
-            SlackMessageHandler(
-                services.inbox, api=api, people=people, workspaces=workspaces, home=home, background=background
+            SlackMessageHandler(services.inbox, sender, overviews, background),
+            SlackClickHandler(
+                services, answers=answers, overviews=overviews, questions=questions, background=background
             ),
-            SlackClickHandler(services, answers, home, background),
-            Modals(services, answers, self._questions, home, background),
-            SlackCommandHandler(services, overviews, answers, self._questions, workspaces),
-            Shortcuts(answers, background),
-            NotInstalled(background),
+            SlackCommandHandler(services, sender, answers=answers, overviews=overviews, questions=questions),
+            background,
         )
+        self._workspaces = workspaces = sender.workspaces
         self._inbound = SlackPayloadHandler(
             handlers, workspaces.authorize, config.api_url, agent_view=config.agent_view
         )
@@ -67,7 +61,6 @@ class SlackReceiver:
             SocketMode(self._inbound, config.app_token, config.api_url, background) if config.app_token else None
         )
         self._mode = "socket" if config.socket_mode else "http"
-        self._workspaces = workspaces
         self._bots: tuple[Bot, ...] | None = None
         self._connecting = ConnectionCheck(PLATFORM, self._connect)
 

@@ -16,13 +16,12 @@ from adapters.teams.connector.tokens import connect
 from adapters.teams.connector.turns import Turns
 from adapters.teams.ids import PLATFORM
 from adapters.teams.inbound.answers import TeamsAnswers
-from adapters.teams.inbound.clicks import SignInLinkReplies, TeamsClickHandler
+from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
 from adapters.teams.inbound.duplicates import GRACE, Duplicates
 from adapters.teams.inbound.invokes import ANSWER_SECONDS, Invokes
-from adapters.teams.inbound.messages import TeamsCommandHandler, TeamsMessageHandler
+from adapters.teams.inbound.messages import TeamsMessageHandler
 from adapters.teams.inbound.verification import ActivityVerifier
-from adapters.teams.inbound.visitors import TeamsOverviews
 from adapters.teams.sender import TeamsSender
 from bot.services import Services
 
@@ -51,21 +50,10 @@ class TeamsReceiver:
         self._background = background = BackgroundTasks(PLATFORM)
         self._connecting = ConnectionCheck(PLATFORM, partial(connect, sender.config, sender.tokens))
         self._authentication = Authentication(sender.config, clock=sender.clock)
-        queries, people = services.queries, sender.people
-        answers = TeamsAnswers(connector, people, sender.private)
-        links = SignInLinkReplies(services.sign_in_links, queries, answers, background)
-        duplicates = Duplicates(queries, connector, background, grace=patience.duplicate)
-        clicks = TeamsClickHandler(services, answers, links, duplicates, background)
-        commands = TeamsCommandHandler(queries, services.connections, answers, TeamsOverviews(queries, connector))
-        messages = TeamsMessageHandler(
-            services.inbox,
-            queries,
-            people=people,
-            answers=answers,
-            clicks=clicks,
-            commands=commands,
-            background=background,
-        )
+        answers = TeamsAnswers(sender)
+        duplicates = Duplicates(services.queries, connector, background, grace=patience.duplicate)
+        clicks = TeamsClickHandler(services, answers, duplicates, background)
+        messages = TeamsMessageHandler(services, sender, answers=answers, clicks=clicks, background=background)
         invokes = Invokes(
             services.connections,
             answers=answers,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.slack.inbound.events import WORDLESS, SlackMessageDeleted, SlackMessageEdited, SlackRecipient, heard
+from adapters.shared.messages import MessageDeleted, MessageEdited
+from adapters.slack.inbound.events import WORDLESS, SlackRecipient, heard
 from bot.domain import Message
 from tests.support.examples import examples
 
@@ -22,7 +23,7 @@ JSON = st.recursive(
 )
 
 
-def hear(event: Mapping[str, Any]) -> Message | SlackMessageEdited | SlackMessageDeleted | None:
+def hear(event: Mapping[str, Any]) -> Message | MessageEdited | MessageDeleted | None:
     return heard(event, EARS, {"U1": "Ana"}.get)
 
 
@@ -157,26 +158,26 @@ EDITED = {"user": "U1", "ts": "1700000008.000000"}
 
 def test_an_edit_says_what_the_message_says_now() -> None:
     found = hear(changed(written("<@UBOT> goodbye", edited=EDITED), written()))
-    assert found == SlackMessageEdited("slack:T1:C1:1700000000.000100", "goodbye", None)
+    assert found == MessageEdited("slack:T1:C1:1700000000.000100", "goodbye", None)
 
 
 def test_an_edit_that_takes_all_words_away_leaves_a_bare_mention() -> None:
     found = hear(changed(written("<@UBOT>", edited=EDITED), written("<@UBOT> delete it")))
-    assert isinstance(found, SlackMessageEdited)
+    assert isinstance(found, MessageEdited)
     assert found.text == WORDLESS
     assert hear(changed(written("<@UBOT> ", edited=EDITED), written("<@UBOT>"))) is None
 
 
 def test_an_edit_that_adds_the_mention_is_as_good_as_new() -> None:
     found = hear(changed(written("<@UBOT> hello", edited=EDITED), written("hello")))
-    assert isinstance(found, SlackMessageEdited)
+    assert isinstance(found, MessageEdited)
     assert found.message == message(written())
 
 
 def test_an_edit_in_a_direct_chat_is_never_new() -> None:
     direct = {"channel": "D1", "channel_type": "im"}
     found = hear(changed(written("hey", edited=EDITED, **direct), written("hi", **direct), **direct))
-    assert isinstance(found, SlackMessageEdited)
+    assert isinstance(found, MessageEdited)
     assert found.message is None
 
 
@@ -198,14 +199,14 @@ def test_our_own_updates_are_no_edits() -> None:
 
 def test_a_deleted_message_is_withdrawn() -> None:
     event = {"type": "message", "subtype": "message_deleted", "channel": "C1", "deleted_ts": "1700000000.000100"}
-    assert hear({**event, "previous_message": written()}) == SlackMessageDeleted("slack:T1:C1:1700000000.000100")
+    assert hear({**event, "previous_message": written()}) == MessageDeleted("slack:T1:C1:1700000000.000100")
     assert hear({**event, "previous_message": written("cake?")}) is None
     assert hear({**event, "previous_message": written(bot_id="BBOT")}) is None
 
 
 def test_a_deleted_message_with_replies_leaves_a_tombstone() -> None:
     tombstone = written("This message was deleted.", subtype="tombstone", user="USLACKBOT")
-    assert hear(changed(tombstone, written())) == SlackMessageDeleted("slack:T1:C1:1700000000.000100")
+    assert hear(changed(tombstone, written())) == MessageDeleted("slack:T1:C1:1700000000.000100")
 
 
 @settings(max_examples=examples(50))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.slack.render.markdown import Code, Flow, Grid, HorizontalRule, Listing, QuotedParagraph, parts, words
+from adapters.slack.render.markdown import Code, Flow, Grid, HorizontalRule, Listing, parts, words
 from adapters.slack.render.posts import pieces
 from bot.domain import Said
 from bot.safe_text import cut_lines, cut_text, visible
@@ -269,7 +269,7 @@ def test_no_word_of_an_answer_is_lost(markdown: str, times: int) -> None:
 
 def texts_of(part: object) -> list[str]:
     match part:
-        case Flow() | QuotedParagraph():
+        case Flow():
             return [words(part.elements)]
         case Listing():
             return [words(item) for item in part.items]

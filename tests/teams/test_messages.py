@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.shared.messages import MessageDeleted, MessageEdited
 from adapters.teams.inbound.activities import (
     Heard,
-    Reacted,
+    Opinion,
     TeamsClick,
-    TeamsMessageDeleted,
-    TeamsMessageEdited,
     TeamsMessageReceived,
     heard,
 )
@@ -353,27 +352,27 @@ def updated(event: str = "editMessage", **changes: Any) -> dict[str, Any]:
 
 def test_an_edit_says_what_the_message_says_now() -> None:
     found = hear(written("<at>Countersign</at> goodbye", **updated()))
-    assert isinstance(found, TeamsMessageEdited)
-    assert (found.message.key, found.message.text) == (f"teams:{TENANT}:{THREAD}:1700000000001", "goodbye")
-    assert found.may_be_new
+    assert isinstance(found, MessageEdited)
+    assert (found.key, found.text) == (f"teams:{TENANT}:{THREAD}:1700000000001", "goodbye")
+    assert found.message is not None
 
 
 def test_an_edit_in_a_direct_chat_is_never_new() -> None:
     found = hear(in_chat("goodbye", **updated()))
-    assert isinstance(found, TeamsMessageEdited)
-    assert not found.may_be_new
+    assert isinstance(found, MessageEdited)
+    assert found.message is None
 
 
 def test_an_edit_without_a_mention_is_never_new() -> None:
     found = hear(written("goodbye", **updated()))
-    assert isinstance(found, TeamsMessageEdited)
-    assert not found.may_be_new
+    assert isinstance(found, MessageEdited)
+    assert found.message is None
 
 
 def test_an_edit_that_takes_all_words_away_is_wordless() -> None:
     found = hear(written("", **updated()))
-    assert isinstance(found, TeamsMessageEdited)
-    assert found.message.text == WORDLESS
+    assert isinstance(found, MessageEdited)
+    assert found.text == WORDLESS
 
 
 def test_a_deletion_that_is_taken_back_is_nothing() -> None:
@@ -383,7 +382,7 @@ def test_a_deletion_that_is_taken_back_is_nothing() -> None:
 def test_a_deleted_message_is_withdrawn() -> None:
     data = {"tenant": {"id": TENANT}, "eventType": "softDeleteMessage"}
     found = hear(written("", type="messageDelete", channelData=data))
-    assert found == TeamsMessageDeleted(f"teams:{TENANT}:{THREAD}:1700000000001")
+    assert found == MessageDeleted(f"teams:{TENANT}:{THREAD}:1700000000001")
 
 
 @pytest.mark.parametrize(
@@ -395,7 +394,7 @@ def test_reactions_are_opinions(kind: str, verdict: str | None) -> None:
     if verdict is None:
         assert found is None
     else:
-        assert isinstance(found, Reacted)
+        assert isinstance(found, Opinion)
         assert (found.verdict, found.visitor.message) == (verdict, "17")
 
 

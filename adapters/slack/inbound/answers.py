@@ -13,8 +13,8 @@ from adapters.slack.outbound.posting import SlackPrivateMessages
 from adapters.slack.render.blocks import SlackMessage
 from adapters.slack.render.forms import note_modal
 from adapters.slack.render.posts import note
-from adapters.slack.web_api.client import AT_ONCE, WebApi
-from adapters.slack.web_api.people import SlackPeople
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.client import AT_ONCE
 from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -32,10 +32,10 @@ _TOO_LATE = frozenset({"expired_trigger_id", "exchanged_trigger_id", "trigger_ex
 class SlackAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, api: WebApi, people: SlackPeople, private: SlackPrivateMessages) -> None:
-        self._api = api
-        self._people = people
-        self._private = private
+    def __init__(self, sender: SlackSender) -> None:
+        self._api = sender.api
+        self._people = sender.people
+        self._private = SlackPrivateMessages(sender.api)
 
     async def who(self, visitor: SlackVisitor, within: float = AT_ONCE) -> Person | Unwelcome:
         """Who it is who does something. Whoever cannot be looked up `within` so many seconds is not let in."""

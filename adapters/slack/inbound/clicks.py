@@ -28,11 +28,19 @@ from adapters.shared.clicks import (
 )
 from adapters.shared.untrusted_json import words
 from adapters.slack.actions import FEEDBACK, INPUT, OPEN_LINK, OPEN_THREAD, QUESTION, Modal, Origin, block_of
-from adapters.slack.ids import slack_id, token, within_team
+from adapters.slack.ids import slack_id, slack_ts, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.commands import WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
-from adapters.slack.inbound.home_tab import HomeTab
-from adapters.slack.inbound.payloads import SlackClick, Submission, code_entry, code_key, origin_of_view
+from adapters.slack.inbound.commands import QUOTE_LIMIT, WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
+from adapters.slack.inbound.home_tab import SlackOverviews
+from adapters.slack.inbound.payloads import (
+    Shortcut,
+    SlackClick,
+    Submission,
+    code_entry,
+    code_key,
+    origin_of_view,
+    without_code,
+)
 from adapters.slack.render.blocks import Block
 from adapters.slack.render.cards import sign_in_piece
 from adapters.slack.render.forms import (
@@ -40,6 +48,7 @@ from adapters.slack.render.forms import (
     answer_modal,
     approve_all_modal,
     arguments_modal,
+    ask_modal,
     code_modal,
     edit_modal,
     hand_over_modal,
@@ -49,6 +58,7 @@ from adapters.slack.render.forms import (
 )
 from adapters.slack.render.inputs import entries, error_blocks
 from adapters.slack.web_api.client import AT_ONCE
+from adapters.slack.web_api.texts import text_of
 from bot.accounts.codes import code_in
 from bot.domain import (
     AlreadySettled,
@@ -64,26 +74,24 @@ from bot.domain import (
     Unknown,
     Unwelcome,
 )
+from bot.safe_text import shorten
 from bot.services import Services
 
-DECIDING = frozenset(
-    {
-        *(actions.APPROVE, actions.TAKE_BACK, actions.REVOKE, actions.DECLINE, actions.CANCEL, actions.DISCONNECT),
-        *(actions.SIGNED_IN, actions.NOT_NOW, actions.IT_WAS_DONE, actions.TRY_AGAIN, actions.SKIP, FEEDBACK),
-    }
-)
-"""Buttons that settle something by themselves; the other settling actions are forms."""
+FORMS: Mapping[str, str] = {
+    Modal.REJECT: actions.REJECT,
+    Modal.EDIT: actions.EDIT,
+    Modal.ANSWER: actions.ANSWER,
+    Modal.ALWAYS: actions.ALWAYS,
+    Modal.CODE: actions.ENTER_CODE,
+    Modal.HAND_OVER: actions.HAND_OVER,
+}
+"""What each form settles; the button of that name opens it."""
+DECIDING = actions.SETTLING - set(FORMS.values()) | {FEEDBACK}
+"""Buttons that settle something by themselves."""
 SHOWING = frozenset(
     {
-        *(actions.REJECT, actions.EDIT, actions.ALWAYS, actions.HAND_OVER, actions.APPROVE_ALL, actions.ANSWER),
-        *(
-            actions.SHOW_ALL,
-            actions.PAGE,
-            actions.SHOW_HIDDEN,
-            actions.SHOW_HIDDEN_PAGE,
-            actions.ENTER_CODE,
-            actions.GET_LINK,
-        ),
+        *(*FORMS.values(), actions.APPROVE_ALL, actions.SHOW_ALL, actions.PAGE),
+        *(actions.SHOW_HIDDEN, actions.SHOW_HIDDEN_PAGE, actions.GET_LINK),
     }
 )
 TOLD = frozenset({FEEDBACK, actions.DISCONNECT})
@@ -92,18 +100,35 @@ DISCONNECT_WHO_WITHIN = 0.8
 """Seconds, of the 3 that Slack waits, for finding out who disconnects: telling the service may take 2 of them."""
 NOT_YOUR_CODE = "Only the person whose sign-in this is can enter its code."
 NO_CODE = "No code is waited for here (any more). Get your link again, and sign in anew."
+ModalAnswer = dict[str, Any]
+"""The body of the answer to `view_submission`: empty closes the modal."""
+CLOSE: ModalAnswer = {}
+NOT_OURS = "This form is not known any more. Please open it again."
+_TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
+"""Slack: 24 characters."""
+_TOLD: Mapping[str, str] = {Modal.CODE: "Connected", Modal.HAND_OVER: "Asked"}
+"""Forms whose success no card shows: the title under which it is said."""
 
 
 class SlackClickHandler:
-    """What each button does."""
+    """What each button, the shortcut on a message and each form do."""
 
-    def __init__(self, services: Services, answers: SlackAnswers, home: HomeTab, background: BackgroundTasks) -> None:
+    def __init__(
+        self,
+        services: Services,
+        *,
+        answers: SlackAnswers,
+        overviews: SlackOverviews,
+        questions: QuestionStarter,
+        background: BackgroundTasks,
+    ) -> None:
         self._services = services
         self._answers = answers
-        self._home = home
+        self._overviews = overviews
+        self._questions = questions
         self._background = background
 
-    async def handle(self, click: SlackClick) -> bool:
+    async def clicked(self, click: SlackClick) -> bool:
         """Do what the button says; Slack gets its answer when this returns. False: it is no button of ours (any more),
         which the person is told.
 
@@ -144,7 +169,7 @@ class SlackClickHandler:
         if text := "" if shown_by_card else in_words(result):
             await self._answers.say(click.visitor, text)
         if click.visitor.home:
-            await self._home.publish(click.visitor)
+            await self._overviews.publish(click.visitor)
 
     # -------------------------------------------------------------------------------------------- ask lane
 
@@ -210,55 +235,31 @@ class SlackClickHandler:
             return
         await self._answers.tell(click.visitor, sign_in_piece(view, link))
 
+    def asked_about(self, shortcut: Shortcut, bot_user: str) -> None:
+        """Open the form of the shortcut "Ask Countersign about this". Nothing is to be kept yet, so that Slack gets its
+        answer before."""
+        self._background.start(self._ask_about(shortcut, bot_user), "shortcut")
 
-def origin_of(click: SlackClick) -> Origin:
-    """What a modal has to remember of the click that opens it."""
-    location = click.visitor.location
-    return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
+    async def _ask_about(self, shortcut: Shortcut, bot_user: str) -> None:
+        async with whatever_happens(partial(self._answers.say, shortcut.visitor)):
+            person = await self._answers.who(shortcut.visitor)
+            if isinstance(person, Unwelcome):
+                await self._answers.say(shortcut.visitor, person.text)
+                return
+            location = shortcut.visitor.location
+            origin = Origin(
+                channel=location.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=location.thread_ts
+            )
+            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), QUOTE_LIMIT)
+            await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))
 
+    # -------------------------------------------------------------------------------------------- submitted modals
 
-# ------------------------------------------------------------------------------------------------ submitted modals
-
-ModalAnswer = dict[str, Any]
-"""The body of the answer to `view_submission`: empty closes the modal."""
-CLOSE: ModalAnswer = {}
-NOT_OURS = "This form is not known any more. Please open it again."
-_SETTLING: Mapping[str, str] = {
-    Modal.REJECT: actions.REJECT,
-    Modal.EDIT: actions.EDIT,
-    Modal.ANSWER: actions.ANSWER,
-    Modal.ALWAYS: actions.ALWAYS,
-    Modal.CODE: actions.ENTER_CODE,
-    Modal.HAND_OVER: actions.HAND_OVER,
-}
-_TITLES: dict[type, str] = {Settled: "Noted", AlreadySettled: "Settled already", Unknown: "Not found"}
-"""Slack: 24 characters."""
-_TOLD: Mapping[str, str] = {Modal.CODE: "Connected", Modal.HAND_OVER: "Asked"}
-"""Forms whose success no card shows: the title under which it is said."""
-
-
-class Modals:
-    """What each form does."""
-
-    def __init__(
-        self,
-        services: Services,
-        answers: SlackAnswers,
-        questions: QuestionStarter,
-        home: HomeTab,
-        background: BackgroundTasks,
-    ) -> None:
-        self._services = services
-        self._answers = answers
-        self._questions = questions
-        self._home = home
-        self._background = background
-
-    async def handle(self, submission: Submission) -> ModalAnswer:
+    async def submitted(self, submission: Submission) -> ModalAnswer:
         """Judge and record what was submitted. Raises whatever the services raise, so that Slack says that it did not
         work and the form stays open."""
         form, origin = submission.form, submission.origin
-        if origin is None or form not in (*_SETTLING, Modal.APPROVE_ALL, Modal.ASK):
+        if origin is None or form not in (*FORMS, Modal.APPROVE_ALL, Modal.ASK):
             return said("Countersign", NOT_OURS)
         person = await self._answers.who(submission.visitor, WHO_WITHIN)
         if isinstance(person, Unwelcome):
@@ -270,16 +271,16 @@ class Modals:
         elif form == Modal.ASK:
             answer = await self._ask(submission, origin, person)
         else:
-            answer = await self._settle(submission, origin, person)
+            answer = await self._settled_by_form(submission, origin, person)
         if origin.home and answer.get("response_action") != "errors":
-            self._background.start(self._home.publish(submission.visitor), "home")
+            self._background.start(self._overviews.publish(submission.visitor), "home")
         return answer
 
-    async def _settle(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
+    async def _settled_by_form(self, submission: Submission, origin: Origin, person: Person) -> ModalAnswer:
         def values(form: Form) -> dict[str, Any]:
             return entries(submission.values, form.fields, person)
 
-        action, text = _SETTLING[submission.form], partial(typed, submission)
+        action, text = FORMS[submission.form], partial(typed, submission)
         key = code_key(submission.visitor) if action == actions.ENTER_CODE else submission.key
         act = Act(action, key, person, origin.subject, text, values)
         if action != actions.HAND_OVER:
@@ -302,6 +303,12 @@ class Modals:
         asked = AskedQuestion(submission.visitor, person, question, location, direct, origin.message_ts, until=until)
         trouble = await self._questions.ask(asked)
         return said("Not asked", trouble) if trouble else CLOSE
+
+
+def origin_of(click: SlackClick) -> Origin:
+    """What a modal has to remember of the click that opens it."""
+    location = click.visitor.location
+    return Origin(click.value, location.channel, click.message_ts, location.thread_ts, home=click.visitor.home)
 
 
 def typed(submission: Submission, name: str) -> str:

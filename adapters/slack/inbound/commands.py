@@ -1,11 +1,10 @@
-"""`/countersign`, the shortcut on a message, and the threads that both begin with a post of ours."""
+"""`/countersign`, and the threads that it and the shortcut on a message begin with a post of ours."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,23 +13,19 @@ import structlog
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed
-from adapters.shared.clicks import in_words, whatever_happens
+from adapters.shared.clicks import in_words
 from adapters.shared.untrusted_json import parts, words
-from adapters.slack.actions import Origin
 from adapters.slack.ids import SlackLocation, message_key, permalink, place_of, slack_ts, within_team
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.events import origin_of, text_of
+from adapters.slack.inbound.events import origin_of
 from adapters.slack.inbound.home_tab import SlackOverviews
-from adapters.slack.inbound.payloads import Shortcut, SlackVisitor, SlashCommand, code_entry, without_code
+from adapters.slack.inbound.payloads import SlackVisitor, SlashCommand, code_entry, without_code
 from adapters.slack.outbound.posting import remove, show_piece, where
 from adapters.slack.render.blocks import SlackMessage
-from adapters.slack.render.forms import ask_modal
 from adapters.slack.render.home import connections_piece, overview_piece
 from adapters.slack.render.posts import help_piece, note, thread_start
-from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import SlackPeople
-from adapters.slack.web_api.texts import mentioned, plain_text, with_names
-from adapters.slack.web_api.workspaces import Workspaces
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.texts import mentioned, plain_text, text_of, with_names
 from bot.accounts.codes import code_in
 from bot.domain import Message, Person, Settled, Unwelcome
 from bot.inbox import Inbox
@@ -91,13 +86,9 @@ class AskedQuestion:
 class QuestionStarter:
     """Posts the question, then has it answered in the thread of that post. `close` in the end."""
 
-    def __init__(
-        self, inbox: Inbox, api: WebApi, people: SlackPeople, workspaces: Workspaces, background: BackgroundTasks
-    ) -> None:
+    def __init__(self, inbox: Inbox, sender: SlackSender, background: BackgroundTasks) -> None:
         self._inbox = inbox
-        self._api = api
-        self._people = people
-        self._workspaces = workspaces
+        self._sender = sender
         self._background = background
         self._asked: Remembered[AskedQuestion, str] = Remembered(keep=_KEEP, most=_MOST)
 
@@ -118,7 +109,7 @@ class QuestionStarter:
         location, visitor = asked.location, asked.visitor
         quoted = await self._quote(location, asked.about_ts) if asked.about_ts else ""
         try:
-            bot = await self._workspaces.bot(location.team)
+            bot = await self._sender.workspaces.bot(location.team)
             question = plain_text(asked.text, bot.bot_user)
             ts = await self._post(asked, question, quoted)
         except CallFailed as failure:
@@ -138,7 +129,7 @@ class QuestionStarter:
             await self._inbox.accept(message)
         except Exception:
             # Whatever it was: the question is not kept, and must not stand there as if it would be answered.
-            self._background.start(remove(self._api, location, ts), "question taken back")
+            self._background.start(remove(self._sender.api, location, ts), "question taken back")
             raise
         return ""
 
@@ -151,7 +142,7 @@ class QuestionStarter:
         metadata = {"event_type": EVENT_TYPE, "event_payload": {"asked_by": user, "use": asked.use}}
         arguments = {**where(location), **quiet, "metadata": metadata}
         left = max(asked.until - asyncio.get_running_loop().time(), _LEAST_PATIENCE)
-        answer = await show_piece(self._api, location.team, "chat.postMessage", arguments, piece, patience=left)
+        answer = await show_piece(self._sender.api, location.team, "chat.postMessage", arguments, piece, patience=left)
         ts = slack_ts(answer, "ts")
         if not ts:
             raise CallFailed("chat.postMessage", "no_ts", may_have_acted=True)
@@ -172,10 +163,10 @@ class QuestionStarter:
             "include_all_metadata": True,
         }
         method = "conversations.replies" if location.thread_ts else "conversations.history"
-        answer = await self._api.call(location.team, method, arguments)
+        answer = await self._sender.api.call(location.team, method, arguments)
         for message in parts(answer, "messages"):
             if words(message, "metadata", "event_payload", "use") == asked.use:
-                await remove(self._api, location, slack_ts(message, "ts"))
+                await remove(self._sender.api, location, slack_ts(message, "ts"))
 
     async def _quote(self, location: SlackLocation, message_ts: str) -> str:
         """What the message says now. Empty when that cannot be read: the thread it is in will be, when its turn
@@ -189,8 +180,10 @@ class QuestionStarter:
             "limit": 2,  # the first message of a thread always comes along
         }
         try:
-            answer = await self._api.call(location.team, "conversations.replies", arguments, patience=_QUOTE_PATIENCE)
-            bot = await self._workspaces.bot(location.team)
+            answer = await self._sender.api.call(
+                location.team, "conversations.replies", arguments, patience=_QUOTE_PATIENCE
+            )
+            bot = await self._sender.workspaces.bot(location.team)
         except CallFailed as failure:
             log.info("slack_message_not_quoted", team=location.team, channel=location.channel, error=failure.error)
             return ""
@@ -200,7 +193,7 @@ class QuestionStarter:
     def _readable(self, team: str, text: str) -> str:
         """The text with the names that are known already."""
         users, _ = mentioned(text)
-        known = {user: self._people.known_name(team, user) for user in users}
+        known = {user: self._sender.people.known_name(team, user) for user in users}
         return with_names(text, {user: name for user, name in known.items() if name})
 
 
@@ -231,16 +224,17 @@ class SlackCommandHandler:
     def __init__(
         self,
         services: Services,
-        overviews: SlackOverviews,
+        sender: SlackSender,
+        *,
         answers: SlackAnswers,
+        overviews: SlackOverviews,
         questions: QuestionStarter,
-        workspaces: Workspaces,
     ) -> None:
         self._services = services
-        self._overviews = overviews
+        self._sender = sender
         self._answers = answers
+        self._overviews = overviews
         self._questions = questions
-        self._workspaces = workspaces
 
     async def handle(self, command: SlashCommand) -> dict[str, Any]:
         """Do what was asked; the body of the answer, empty when there is nothing to say. Raises whatever the services
@@ -269,7 +263,7 @@ class SlackCommandHandler:
                 return ephemeral(note(trouble)) if trouble else {}
 
     async def _approvals(self, command: SlashCommand, person: Person) -> SlackMessage:
-        bot = await self._workspaces.bot(command.visitor.team)
+        bot = await self._sender.workspaces.bot(command.visitor.team)
         overview = await self._overviews.of(command.visitor, person)
         return overview_piece(overview, lambda shown: permalink(bot.url, shown))
 
@@ -297,31 +291,3 @@ def is_within(thread_id: str, channel: str) -> bool:
 def ephemeral(piece: SlackMessage) -> dict[str, Any]:
     """The answer to a command, for whoever gave it."""
     return {"response_type": "ephemeral", "text": piece.text, "blocks": list(piece.blocks)}
-
-
-# ---------------------------------------------------------- the shortcut "Ask Countersign about this"
-
-
-class Shortcuts:
-    """What the shortcut does."""
-
-    def __init__(self, answers: SlackAnswers, background: BackgroundTasks) -> None:
-        self._answers = answers
-        self._background = background
-
-    def handle(self, shortcut: Shortcut, bot_user: str) -> None:
-        """Open the form. Nothing is to be kept yet, so that Slack gets its answer before."""
-        self._background.start(self._ask(shortcut, bot_user), "shortcut")
-
-    async def _ask(self, shortcut: Shortcut, bot_user: str) -> None:
-        async with whatever_happens(partial(self._answers.say, shortcut.visitor)):
-            person = await self._answers.who(shortcut.visitor)
-            if isinstance(person, Unwelcome):
-                await self._answers.say(shortcut.visitor, person.text)
-                return
-            location = shortcut.visitor.location
-            origin = Origin(
-                channel=location.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=location.thread_ts
-            )
-            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), QUOTE_LIMIT)
-            await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))

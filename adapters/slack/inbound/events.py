@@ -11,24 +11,19 @@ from typing import Any
 
 import structlog
 
-from adapters.shared.attachments import attachment_notes, file_name
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.calls import CallFailed
-from adapters.shared.untrusted_json import part, parts, words
+from adapters.shared.messages import MessageDeleted, MessageEdited, keep
+from adapters.shared.untrusted_json import part, words
 from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
-from adapters.slack.inbound.home_tab import HomeTab
+from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import SlackVisitor
-from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import SlackPeople
-from adapters.slack.web_api.texts import plain_text
-from adapters.slack.web_api.workspaces import Workspaces
+from adapters.slack.sender import SlackSender
+from adapters.slack.web_api.texts import is_from_a_person, mentions, text_of
 from bot.domain import Message, Person
 from bot.inbox import Inbox
 
 Event = Mapping[str, Any]
-_WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
-"""Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
-(`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
 WORDLESS = "[mentioned you without a word]"
 """What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 
@@ -44,26 +39,9 @@ class SlackRecipient:
     """Whether the app has Slack's agent view: a direct message then begins a thread, as a mention does."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlackMessageEdited:
-    """A message was edited."""
-
-    key: str
-    text: str
-    message: Message | None
-    """The message, when it speaks to the bot only since the edit: as good as new."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlackMessageDeleted:
-    """A message was deleted."""
-
-    key: str
-
-
 def heard(
     event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None]
-) -> Message | SlackMessageEdited | SlackMessageDeleted | None:
+) -> Message | MessageEdited | MessageDeleted | None:
     """What the event says to us; `None`: it is nothing to us. Reads anything and raises nothing.
 
     `known_name` gives the name of a user id where it is known already; the others are introduced later.
@@ -113,7 +91,7 @@ def origin_of(*, user_team: str, bot_user: str) -> dict[str, str]:
 
 def _changed(
     event: Event, recipient: SlackRecipient, known_name: Callable[[str], str | None], channel: str, *, direct: bool
-) -> SlackMessageEdited | SlackMessageDeleted | None:
+) -> MessageEdited | MessageDeleted | None:
     now, before = part(event, "message"), part(event, "previous_message")
     ts = slack_ts(now, "ts")
     if words(now, "subtype") == "tombstone":  # deleted, but its thread goes on
@@ -129,45 +107,15 @@ def _changed(
     # In a direct chat it was for the bot from the beginning; without its former text nobody can tell.
     as_good_as_new = speaks_to_us and not spoke_to_us and not direct and bool(before)
     message = _message(now, recipient, known_name, channel, direct=direct) if as_good_as_new else None
-    return SlackMessageEdited(message_key(recipient.team, channel, ts), text, message)
+    return MessageEdited(message_key(recipient.team, channel, ts), text, message)
 
 
-def _deleted(
-    before: Event, ts: str, recipient: SlackRecipient, channel: str, *, direct: bool
-) -> SlackMessageDeleted | None:
+def _deleted(before: Event, ts: str, recipient: SlackRecipient, channel: str, *, direct: bool) -> MessageDeleted | None:
     if not ts or (before and not is_from_a_person(before, recipient.bot_user)):
         return None
     if before and not (direct or mentions(before, recipient.bot_user) or slack_ts(before, "thread_ts")):
         return None
-    return SlackMessageDeleted(message_key(recipient.team, channel, ts))
-
-
-def is_from_a_person(message: Event, bot_user: str) -> bool:
-    """Not our own, no other bot's, not the system's."""
-    user = slack_id(message, "user")
-    return (
-        user not in ("", "USLACKBOT", bot_user)
-        and not message.get("bot_id")
-        and not message.get("bot_profile")
-        and words(message, "subtype") in _WRITTEN_BY_PEOPLE
-    )
-
-
-def mentions(message: Event, bot_user: str) -> bool:
-    """Whether a message names us, with or without a label."""
-    text = words(message, "text")
-    return f"<@{bot_user}>" in text or f"<@{bot_user}|" in text
-
-
-def text_of(message: Event, bot_user: str) -> str:
-    """What a message says in plain words, its files noted by name and size."""
-    said = plain_text(words(message, "text"), bot_user)
-    notes = attachment_notes(list(parts(message, "files")), _file)
-    return "\n".join(line for line in (said, *notes) if line)
-
-
-def _file(file: Event) -> tuple[str, object]:
-    return file_name(words(file, "name") or words(file, "title"), "a file"), file.get("size")
+    return MessageDeleted(message_key(recipient.team, channel, ts))
 
 
 # ------------------------------------------------------------------------------------------------ what each event does
@@ -185,40 +133,24 @@ class SlackMessageHandler:
     """What each event does."""
 
     def __init__(
-        self,
-        inbox: Inbox,
-        *,
-        api: WebApi,
-        people: SlackPeople,
-        workspaces: Workspaces,
-        home: HomeTab,
-        background: BackgroundTasks,
+        self, inbox: Inbox, sender: SlackSender, overviews: SlackOverviews, background: BackgroundTasks
     ) -> None:
         self._inbox = inbox
-        self._api = api
-        self._people = people
-        self._workspaces = workspaces
-        self._home = home
+        self._sender = sender
+        self._overviews = overviews
         self._background = background
 
     async def message(self, event: Mapping[str, Any], recipient: SlackRecipient) -> None:
         """`message` and `app_mention`. Raises whatever the inbox raises, so that Slack sends it again."""
-        match heard(event, recipient, lambda user: self._people.known_name(recipient.team, user)):
-            case Message() as message:
-                await self._inbox.accept(message)
-            case SlackMessageEdited(key, text, message):
-                if message is None or not await self._inbox.accept(message):
-                    await self._inbox.amend(key, text)
-            case SlackMessageDeleted(key):
-                await self._inbox.withdraw(key)
-            case None:
-                pass
+        found = heard(event, recipient, lambda user: self._sender.people.known_name(recipient.team, user))
+        if found is not None:
+            await keep(self._inbox, found)
 
     async def home_opened(self, event: Mapping[str, Any], recipient: SlackRecipient) -> None:
         """`app_home_opened`: the Home tab is shown; in the Messages tab (the agent view) we suggest how to begin."""
         user, channel = slack_id(event, "user"), slack_id(event, "channel")
         if user and words(event, "tab") != "messages":
-            self._background.start(self._home.publish(SlackVisitor(recipient.team, user)), "home")
+            self._background.start(self._overviews.publish(SlackVisitor(recipient.team, user)), "home")
         elif channel and recipient.agent_view:
             self._background.start(self._suggest(recipient.team, {"channel_id": channel}), "suggested prompts")
 
@@ -233,7 +165,7 @@ class SlackMessageHandler:
     async def _suggest(self, team: str, where: Mapping[str, str]) -> None:
         prompts = [{"title": title, "message": message} for title, message in PROMPTS]
         try:
-            await self._api.call(team, "assistant.threads.setSuggestedPrompts", {**where, "prompts": prompts})
+            await self._sender.api.call(team, "assistant.threads.setSuggestedPrompts", {**where, "prompts": prompts})
         except CallFailed as failure:
             log.info("slack_prompts_not_suggested", team=team, error=failure.error)
 
@@ -244,13 +176,13 @@ class SlackMessageHandler:
         thread_ts, at = slack_ts(event, "thread_ts"), slack_ts(event, "event_ts")
         if channel and user and thread_ts:
             thread_id = place_of(SlackLocation(recipient.team, channel, thread_ts), direct=channel.startswith("D")).key
-            person = Person(person_id(recipient.team, user), self._people.known_name(recipient.team, user) or "")
+            person = Person(person_id(recipient.team, user), self._sender.people.known_name(recipient.team, user) or "")
             await self._inbox.stop(message_key(recipient.team, channel, f"stop:{at}"), thread_id, person)
 
     async def uninstalled(self, body: Mapping[str, Any]) -> None:
         """`app_uninstalled`: nothing of that workspace's is ours any more."""
         team, enterprise = slack_id(body, "team_id"), slack_id(body, "enterprise_id")
-        await self._workspaces.forget(team, enterprise, at=event_time(body))
+        await self._sender.workspaces.forget(team, enterprise, at=event_time(body))
 
     async def revoked(self, body: Mapping[str, Any]) -> None:
         """`tokens_revoked`: of the bot's own token it means the same; tokens of people we do not have."""
@@ -259,7 +191,7 @@ class SlackMessageHandler:
 
     async def person_changed(self, event: Mapping[str, Any], recipient: SlackRecipient) -> None:
         """`user_change`: a name, a time zone, or who is a guest."""
-        self._people.changed(recipient.team, part(event, "user"))
+        self._sender.people.changed(recipient.team, part(event, "user"))
 
 
 def event_time(body: Mapping[str, Any]) -> float | None:

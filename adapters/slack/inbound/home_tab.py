@@ -14,12 +14,9 @@ from adapters.slack.ids import location_of, permalink, within_team
 from adapters.slack.inbound.payloads import SlackVisitor
 from adapters.slack.render.home import home_view
 from adapters.slack.render.posts import note
-from adapters.slack.web_api.client import WebApi
-from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
-from adapters.slack.web_api.workspaces import Workspaces
-from bot.accounts.connections import Connections
+from adapters.slack.sender import SlackSender
 from bot.domain import ConversationReference, Overview, Person, Unwelcome
-from bot.queries import Queries
+from bot.services import Services
 
 log = structlog.get_logger(__name__)
 MOST_CHANNELS = 40
@@ -29,21 +26,42 @@ LOOKUP_SECONDS = 1.5
 
 
 class SlackOverviews:
-    """What waits for a person, and what came of what they asked."""
+    """What waits for a person, and what came of what they asked: in an answer, and on their App Home."""
 
-    def __init__(self, queries: Queries, facts: SlackPersonFacts) -> None:
-        self._queries = queries
-        self._facts = facts
+    def __init__(self, services: Services, sender: SlackSender) -> None:
+        self._services = services
+        self._sender = sender
 
     async def of(self, visitor: SlackVisitor, person: Person) -> Overview:
         """Returns a person's overview of this workspace, as far as they may see it."""
-        return await self._queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
+        return await self._services.queries.overview(person, within_team(visitor.team), partial(self._among, visitor))
+
+    async def publish(self, visitor: SlackVisitor) -> None:
+        """Show a person their App Home, when they open it or settle something there. What Slack refuses is logged: they
+        can open it again."""
+        try:
+            view = await self._view(visitor)
+            await self._sender.api.call(visitor.team, "views.publish", {"user_id": visitor.user, "view": view})
+        except CallFailed as failure:
+            log.warning("slack_home_not_published", team=visitor.team, user=visitor.user, error=failure.error)
+
+    async def _view(self, visitor: SlackVisitor) -> dict[str, Any]:
+        bot, person = await asyncio.gather(
+            self._sender.workspaces.bot(visitor.team),
+            self._sender.people.admitted(visitor.team, visitor.user, visitor.home_team),
+        )
+        if isinstance(person, Unwelcome):
+            return {"type": "home", "blocks": list(note(person.text).blocks)}
+        overview = await self.of(visitor, person)
+        grants = await self._services.queries.standing_approvals(person)
+        connections = await self._services.connections.of_person(person)
+        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)
 
     async def _among(self, visitor: SlackVisitor, places: Sequence[ConversationReference]) -> set[str]:
         """Keys of the places in whose channels they are."""
         channels = list(dict.fromkeys(location_of(place).channel for place in places))[:MOST_CHANNELS]
         asked = {
-            channel: asyncio.create_task(self._facts.shares_channel(visitor.team, channel, visitor.user))
+            channel: asyncio.create_task(self._sender.facts.shares_channel(visitor.team, channel, visitor.user))
             for channel in channels
         }
         done, late = await asyncio.wait(asked.values(), timeout=LOOKUP_SECONDS)
@@ -54,48 +72,3 @@ class SlackOverviews:
             log.info("slack_members_late", team=visitor.team, channels=len(late))
         theirs = {channel for channel, task in asked.items() if task in done and task.result()}
         return {place.key for place in places if location_of(place).channel in theirs}
-
-
-# --------------------------------------------------------------------------------------- the App Home
-# Rendered again whenever somebody opens it or settles something there.
-
-
-class HomeTab:
-    """Publishes a person's App Home."""
-
-    def __init__(
-        self,
-        queries: Queries,
-        connections: Connections,
-        *,
-        overviews: SlackOverviews,
-        api: WebApi,
-        people: SlackPeople,
-        workspaces: Workspaces,
-    ) -> None:
-        self._queries = queries
-        self._connections = connections
-        self._overviews = overviews
-        self._api = api
-        self._people = people
-        self._workspaces = workspaces
-
-    async def publish(self, visitor: SlackVisitor) -> None:
-        """Show them what is about them. What Slack refuses is logged: they can open it again."""
-        try:
-            view = await self._view(visitor)
-            await self._api.call(visitor.team, "views.publish", {"user_id": visitor.user, "view": view})
-        except CallFailed as failure:
-            log.warning("slack_home_not_published", team=visitor.team, user=visitor.user, error=failure.error)
-
-    async def _view(self, visitor: SlackVisitor) -> dict[str, Any]:
-        bot, person = await asyncio.gather(
-            self._workspaces.bot(visitor.team),
-            self._people.admitted(visitor.team, visitor.user, visitor.home_team),
-        )
-        if isinstance(person, Unwelcome):
-            return {"type": "home", "blocks": list(note(person.text).blocks)}
-        overview = await self._overviews.of(visitor, person)
-        grants = await self._queries.standing_approvals(person)
-        connections = await self._connections.of_person(person)
-        return home_view(overview, lambda shown: permalink(bot.url, shown), person, grants, connections)

@@ -29,8 +29,8 @@ from adapters.shared.requests import BodyNotReadError, read_whole_body
 from adapters.shared.untrusted_json import LONG, MalformedBodyError, json_in, part, refuse_unsound, words
 from adapters.slack.actions import COMMAND, SHORTCUT
 from adapters.slack.ids import SlackLocation, slack_id, slack_ts
-from adapters.slack.inbound.clicks import Modals, SlackClickHandler, said
-from adapters.slack.inbound.commands import Shortcuts, SlackCommandHandler, ephemeral
+from adapters.slack.inbound.clicks import SlackClickHandler, said
+from adapters.slack.inbound.commands import SlackCommandHandler, ephemeral
 from adapters.slack.inbound.events import SlackMessageHandler, SlackRecipient
 from adapters.slack.inbound.payloads import read_click, read_command, read_shortcut, read_submission, web_address
 from adapters.slack.outbound.posting import reply
@@ -196,10 +196,8 @@ class Handlers:
 
     messages: SlackMessageHandler
     clicks: SlackClickHandler
-    modals: Modals
     commands: SlackCommandHandler
-    shortcuts: Shortcuts
-    not_installed: NotInstalled
+    background: BackgroundTasks
 
 
 class SlackPayloadHandler:
@@ -226,7 +224,7 @@ class SlackPayloadHandler:
 
 
 def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
-    messages, commands, shortcuts = handlers.messages, handlers.commands, handlers.shortcuts
+    messages, clicks, commands = handlers.messages, handlers.clicks, handlers.commands
 
     def hears(handle: Callable[[Mapping[str, Any], SlackRecipient], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         async def listener(event: Payload, context: AsyncBoltContext) -> None:
@@ -236,7 +234,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
 
     async def clicked(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
         click = read_click(body, recipient_of(context).team)
-        if click is None or not await handlers.clicks.handle(click):
+        if click is None or not await clicks.clicked(click):
             log.warning("slack_click_not_known", action=click.action if click else None)
         await ack()
 
@@ -246,7 +244,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
             log.warning("slack_submission_not_read")
             await ack()
             return
-        await _answer(ack, await handlers.modals.handle(submission))
+        await _answer(ack, await clicks.submitted(submission))
 
     async def commanded(body: Payload, ack: AsyncAck, context: AsyncBoltContext) -> None:
         command = read_command(body, recipient_of(context).team)
@@ -256,7 +254,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
         recipient = recipient_of(context)
         shortcut = read_shortcut(body, recipient.team)
         if shortcut is not None:
-            shortcuts.handle(shortcut, recipient.bot_user)
+            clicks.asked_about(shortcut, recipient.bot_user)
         await ack()
 
     app.event("message")(hears(messages.message))
@@ -276,7 +274,7 @@ def _route(app: AsyncApp, handlers: Handlers, *, agent_view: bool) -> None:
     app.message_shortcut(SHORTCUT)(asked_about)
     app.shortcut(_ANYTHING)(_not_known)
     app.options(_ANYTHING)(_not_known)
-    app.error(_failing(handlers.not_installed))
+    app.error(_failing(handlers.background))
 
 
 def _whole(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -314,12 +312,12 @@ def _word(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _failing(not_installed: NotInstalled) -> Callable[..., Awaitable[BoltResponse]]:
+def _failing(background: BackgroundTasks) -> Callable[..., Awaitable[BoltResponse]]:
     async def failed(error: Exception, body: Payload) -> BoltResponse:
         """Answers when a request could not be kept (or we could not find out for whom): Slack sends events again, and
         shows people that their click did not work."""
         if isinstance(error, _NotInstalledError):
-            return BoltResponse(status=200, body=not_installed.handle(body) or "")
+            return BoltResponse(status=200, body=_not_installed(body, background) or "")
         log.error("slack_payload_not_taken", exc_info=error)
         return BoltResponse(status=503, body="")
 
@@ -346,21 +344,16 @@ def recipient_of(context: AsyncBoltContext) -> SlackRecipient:
 NOT_INSTALLED = "I am not installed in this workspace (any more), so I cannot do this."
 
 
-class NotInstalled:
-    """Answers people where that takes no token: whatever they clicked, nobody else would tell them."""
-
-    def __init__(self, background: BackgroundTasks) -> None:
-        self._background = background
-
-    def handle(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the answer; empty when there is nothing to say."""
-        if words(body, "command"):
-            return ephemeral(note(NOT_INSTALLED))
-        if words(body, "type") == "view_submission":
-            return said("Not installed", NOT_INSTALLED)
-        if response_url := web_address(body, "response_url"):
-            self._background.start(_tell(response_url, _location(body)), "not installed")
-        return {}
+def _not_installed(body: Mapping[str, Any], background: BackgroundTasks) -> dict[str, Any]:
+    """The body of the answer, where that takes no token: whatever they clicked, nobody else would tell them. Empty when
+    there is nothing to say."""
+    if words(body, "command"):
+        return ephemeral(note(NOT_INSTALLED))
+    if words(body, "type") == "view_submission":
+        return said("Not installed", NOT_INSTALLED)
+    if response_url := web_address(body, "response_url"):
+        background.start(_tell(response_url, _location(body)), "not installed")
+    return {}
 
 
 async def _tell(response_url: str, location: SlackLocation) -> None:

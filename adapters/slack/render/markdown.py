@@ -147,6 +147,7 @@ class Flow:
     elements: Elements
     gap: str = "\n\n"
     """What separates it from a paragraph after it."""
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +171,6 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotedParagraph:
-    """A paragraph of a quotation."""
-
-    elements: Elements
-
-
-@dataclass(frozen=True, slots=True)
 class HorizontalRule:
     """A line across."""
 
@@ -190,7 +184,7 @@ class Grid:
     """Alignment of each column: `left`, `center` or `right`."""
 
 
-Part = Flow | Listing | Code | QuotedParagraph | HorizontalRule | Grid
+Part = Flow | Listing | Code | HorizontalRule | Grid
 
 
 def parts(text: str) -> tuple[Part, ...]:
@@ -213,7 +207,8 @@ def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
             yield HorizontalRule()
         case "blockquote":
             for child in node.children:
-                yield from map(_quoted, _parts(child, depth))
+                for part in _parts(child, depth):
+                    yield replace(part, quoted=True) if isinstance(part, Flow | Listing) else part
         case "bullet_list" | "ordered_list":
             yield from _listings(node, depth)
         case "table":
@@ -221,16 +216,6 @@ def _parts(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
         case _:
             if elements := _inline(node) or joined([run(visible(node.content))]):
                 yield Flow(elements)
-
-
-def _quoted(part: Part) -> Part:
-    match part:
-        case Flow():
-            return QuotedParagraph(part.elements)
-        case Listing():
-            return replace(part, quoted=True)
-        case _:
-            return part
 
 
 def _listings(node: SyntaxTreeNode, depth: int) -> Iterator[Part]:
@@ -256,7 +241,7 @@ def _split_item(item: SyntaxTreeNode, depth: int) -> tuple[Elements, list[Part]]
     others: list[Part] = []
     for child in item.children:
         for part in _parts(child, depth + 1):
-            if isinstance(part, Flow) and not others:
+            if isinstance(part, Flow) and not part.quoted and not others:
                 text += [run("\n"), *part.elements] if text else part.elements
             else:
                 others.append(part)
@@ -414,13 +399,13 @@ def size_of(part: Block) -> int:
 def _rich_parts(part: Part) -> Iterator[tuple[Block, str]]:
     """Each with the gap to a part of the same kind after it: none within a paragraph that had to be cut."""
     match part:
+        case Flow(quoted=True):
+            for elements in cut(part.elements):
+                yield {"type": "rich_text_quote", "elements": list(elements)}, _PARAGRAPH
         case Flow():
             *beginning, last = map(flow, cut(part.elements))
             yield from ((one, "") for one in beginning)
             yield last, part.gap
-        case QuotedParagraph():
-            for elements in cut(part.elements):
-                yield {"type": "rich_text_quote", "elements": list(elements)}, _PARAGRAPH
         case Code():
             yield from ((preformatted(text), "") for text in cut_lines(part.text, LONGEST_TEXT))
         case Listing():

@@ -13,10 +13,9 @@ from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import parts, words
 from adapters.slack.ids import SlackLocation, location_of, slack_ts, ts_of, user_of
-from adapters.slack.inbound.events import is_from_a_person, mentions, text_of
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
-from adapters.slack.web_api.texts import mentioned, with_names
+from adapters.slack.web_api.texts import is_from_a_person, mentioned, mentions, text_of, with_names
 from bot.domain import Arrival, Clock, Introduction, Quote, Unwelcome, system_clock
 from bot.safe_text import shorten, visible_line
 

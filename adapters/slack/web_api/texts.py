@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
+from adapters.shared.messages import attachment_notes, file_name
+from adapters.shared.untrusted_json import parts, words
+from adapters.slack.ids import slack_id
 from bot.safe_text import shorten
 
+_WRITTEN_BY_PEOPLE = frozenset({"", "file_share", "me_message", "thread_broadcast"})
+"""Subtypes of a message that a person wrote; all others are the system's. A reply that was sent to the channel too
+(`thread_broadcast`) comes as one event or as two: with the same ts, hence as one message."""
 _LONGEST = 40_000
 """Characters of a message, Slack's escapes and all: its own are no longer."""
 _TOKEN = re.compile(r"<([^<>]+)>")
@@ -18,6 +25,34 @@ _MAIL_OR_PHONE = ("mailto:", "tel:")
 _EVERYBODY = {"!here": "@here", "!channel": "@channel", "!everyone": "@everyone"}
 
 
+def text_of(message: Mapping[str, Any], bot_user: str) -> str:
+    """What a message says in plain words, its files noted by name and size."""
+    said = plain_text(words(message, "text"), bot_user)
+    notes = attachment_notes(list(parts(message, "files")), _file)
+    return "\n".join(line for line in (said, *notes) if line)
+
+
+def _file(file: Mapping[str, Any]) -> tuple[str, object]:
+    return file_name(words(file, "name") or words(file, "title"), "a file"), file.get("size")
+
+
+def is_from_a_person(message: Mapping[str, Any], bot_user: str) -> bool:
+    """Not our own, no other bot's, not the system's."""
+    user = slack_id(message, "user")
+    return (
+        user not in ("", "USLACKBOT", bot_user)
+        and not message.get("bot_id")
+        and not message.get("bot_profile")
+        and words(message, "subtype") in _WRITTEN_BY_PEOPLE
+    )
+
+
+def mentions(message: Mapping[str, Any], bot_user: str) -> bool:
+    """Whether a message names us, with or without a label."""
+    text = words(message, "text")
+    return f"<@{bot_user}>" in text or f"<@{bot_user}|" in text
+
+
 def plain_text(text: str, bot_user: str) -> str:
     """The words of a message without the mention of ourselves; code and line breaks stay as they are. Of a longer one
     than Slack's are the beginning, with a count.
@@ -25,19 +60,19 @@ def plain_text(text: str, bot_user: str) -> str:
     Mentions of others (`<@U123>`) and of channels that Slack does not name (`<#C123>`) stay in place, for `with_names`.
     """
     text = shorten(text, _LONGEST)
-    parts: list[str] = []
+    pieces: list[str] = []
     end, at_beginning = 0, True
     for token in _TOKEN.finditer(text):
         before = text[end : token.start()]
         end = token.end()
         at_beginning = at_beginning and not before.strip()
-        parts.append(_unescaped(before))
+        pieces.append(_unescaped(before))
         if _is_mention_of(token.group(1), bot_user):
             end += _hole(text, end, at_beginning=at_beginning, after_space=before[-1:].isspace())
         else:
-            parts.append(_in_words(token.group(1)))
-    parts.append(_unescaped(text[end:]))
-    return "".join(parts).strip()
+            pieces.append(_in_words(token.group(1)))
+    pieces.append(_unescaped(text[end:]))
+    return "".join(pieces).strip()
 
 
 def mentioned(text: str) -> tuple[frozenset[str], frozenset[str]]:

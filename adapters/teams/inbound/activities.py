@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from adapters.shared.messages import MessageDeleted, MessageEdited
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, part, parts, refuse_unsound, words
 from adapters.teams.actions import ACTION, SUBJECT
 from adapters.teams.ids import TeamsLocation, click_key, message_key, our_id, place_of, token
@@ -48,10 +49,11 @@ class TeamsClick:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What somebody thinks of an answer, said with the buttons below it."""
+    """What somebody thinks of the message `visitor.message`; whose it is, the records know."""
 
+    visitor: TeamsVisitor
     verdict: Literal["good", "bad"]
-    comment: str
+    comment: str = ""
 
 
 def card_click(activity: Activity, visitor: TeamsVisitor) -> TeamsClick:
@@ -72,14 +74,14 @@ def read_click(activity: Activity, data: Mapping[str, Any], visitor: TeamsVisito
     return TeamsClick(visitor, action, our_id(data, SUBJECT) if action else "", data, key)
 
 
-def read_opinion(activity: Activity) -> Opinion | None:
-    """`message/submitAction`; `None`: it is no feedback."""
+def read_opinion(activity: Activity, visitor: TeamsVisitor) -> Opinion | None:
+    """`message/submitAction`, of the buttons below an answer; `None`: it is no feedback."""
     given = part(activity, "value", "actionValue")
     verdicts: dict[str, Literal["good", "bad"]] = {"like": "good", "dislike": "bad"}
     verdict = verdicts.get(words(given, "reaction"))
-    if words(activity, "value", "actionName") != "feedback" or verdict is None:
+    if words(activity, "value", "actionName") != "feedback" or verdict is None or not visitor.message:
         return None
-    return Opinion(verdict, shorten(_comment(given.get("feedback")).strip(), LONGEST_COMMENT))
+    return Opinion(visitor, verdict, shorten(_comment(given.get("feedback")).strip(), LONGEST_COMMENT))
 
 
 def _comment(feedback: object) -> str:
@@ -140,30 +142,6 @@ class TeamsMessageReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamsMessageEdited:
-    """A message was edited. Teams does not say what it was before."""
-
-    message: Message
-    may_be_new: bool
-    """Whether it mentions the bot now, and perhaps did not before: it is then handled like a new message."""
-
-
-@dataclass(frozen=True, slots=True)
-class TeamsMessageDeleted:
-    """A message was deleted."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reacted:
-    """Somebody reacted to a message; whose it is, the records know."""
-
-    visitor: TeamsVisitor
-    verdict: Literal["good", "bad"]
-
-
-@dataclass(frozen=True, slots=True)
 class Arrived:
     """The bot was brought to a conversation."""
 
@@ -187,16 +165,7 @@ class MembersChanged:
     """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
-Heard = (
-    MembersChanged
-    | TeamsMessageReceived
-    | TeamsMessageEdited
-    | TeamsMessageDeleted
-    | Reacted
-    | Arrived
-    | Left
-    | TeamsClick
-)
+Heard = TeamsMessageReceived | MessageEdited | MessageDeleted | Opinion | Arrived | Left | MembersChanged | TeamsClick
 
 
 def heard(activity: Activity, recipient: TeamsRecipient) -> Heard | None:
@@ -227,12 +196,16 @@ def _message(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageRecei
     return TeamsMessageReceived(visitor, message) if message else None
 
 
-def _edited(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageEdited | None:
+def _edited(activity: Activity, recipient: TeamsRecipient) -> MessageEdited | None:
     visitor = visitor_of(activity, recipient)
     if visitor is None or words(activity, "channelData", "eventType") != "editMessage":
         return None  # a deletion taken back: what was withdrawn stays so, and is sent anew if it is meant
     message = _said(activity, visitor, recipient, WORDLESS)
-    return TeamsMessageEdited(message, may_be_new=message.addressed and not message.place.direct) if message else None
+    if message is None:
+        return None
+    # Teams does not say what it was before.
+    may_be_new = message.addressed and not message.place.direct
+    return MessageEdited(message.key, message.text, message if may_be_new else None)
 
 
 def _said(
@@ -275,22 +248,22 @@ def _without_code(quoted: str) -> str:
     return CODE if is_code else quoted
 
 
-def _deleted(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageDeleted | None:
+def _deleted(activity: Activity, recipient: TeamsRecipient) -> MessageDeleted | None:
     location, activity_id = location_of_activity(activity, recipient), token(activity, "id")
     if location is None or not activity_id:
         return None
     location = in_a_thread(location, activity_id)
-    return TeamsMessageDeleted(message_key(location.tenant, location.conversation, activity_id))
+    return MessageDeleted(message_key(location.tenant, location.conversation, activity_id))
 
 
-def _reacted(activity: Activity, recipient: TeamsRecipient) -> Reacted | None:
+def _reacted(activity: Activity, recipient: TeamsRecipient) -> Opinion | None:
     """Taking a reaction back takes no opinion back: nobody can tell what they think now."""
     visitor = visitor_of(activity, recipient)
     kinds = [words(reaction, "type") for reaction in parts(activity, "reactionsAdded")]
     opinions = [kind for kind in kinds if kind in _GOOD | _BAD]
     if visitor is None or not visitor.message or not opinions:
         return None
-    return Reacted(visitor, "good" if opinions[-1] in _GOOD else "bad")
+    return Opinion(visitor, "good" if opinions[-1] in _GOOD else "bad")
 
 
 def _came_or_went(activity: Activity, recipient: TeamsRecipient) -> Arrived | Left | MembersChanged | None:

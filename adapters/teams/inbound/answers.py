@@ -9,13 +9,11 @@ from typing import Any
 import structlog
 
 from adapters.shared.calls import CallFailed
-from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import TeamsPeople
 from adapters.teams.ids import Activity, person_id
 from adapters.teams.inbound.visitors import TeamsVisitor
-from adapters.teams.outbound.posting import TeamsPrivateMessages
 from adapters.teams.render.dialogs import Dialog, note_dialog
 from adapters.teams.render.posts import note
+from adapters.teams.sender import TeamsSender
 from bot.domain import Person, Unwelcome
 
 log = structlog.get_logger(__name__)
@@ -27,16 +25,14 @@ NOT_COUNTED = "Somebody's click could not be counted: please open a chat with me
 class TeamsAnswers:
     """Says who somebody is, and answers them alone."""
 
-    def __init__(self, connector: BotConnector, people: TeamsPeople, private: TeamsPrivateMessages) -> None:
-        self._connector = connector
-        self._people = people
-        self._private = private
+    def __init__(self, sender: TeamsSender) -> None:
+        self._sender = sender
 
     async def who(self, visitor: TeamsVisitor) -> Person | Unwelcome:
         """Who it is who does something. Whoever cannot be looked up now is not let in."""
         caller = visitor.caller
         try:
-            return await self._people.admitted(visitor.location, caller)
+            return await self._sender.people.admitted(visitor.location, caller)
         except CallFailed as failure:
             log.warning("teams_person_not_known", tenant=caller.tenant, user=caller.user, error=failure.error)
             return Unwelcome(NOT_FOUND_OUT)
@@ -48,7 +44,7 @@ class TeamsAnswers:
     async def tell(self, visitor: TeamsVisitor, activity: Activity, instead: Activity | None) -> None:
         """A message for them alone; where that is impossible `instead`, which everybody there may read."""
         caller = visitor.caller
-        told = await self._private.tell(
+        told = await self._sender.private.tell(
             visitor.location, person_id(caller.tenant, caller.user), activity, address=caller.address
         )
         if told is None and instead is not None:
@@ -57,7 +53,7 @@ class TeamsAnswers:
     async def post(self, visitor: TeamsVisitor, activity: Activity) -> None:
         """A message where they are, for everybody there."""
         try:
-            await self._connector.send(visitor.location, activity)
+            await self._sender.connector.send(visitor.location, activity)
         except CallFailed as failure:
             log.warning("teams_person_not_told", tenant=visitor.location.tenant, error=failure.error)
 

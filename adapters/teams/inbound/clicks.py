@@ -27,7 +27,6 @@ from adapters.teams.inbound.duplicates import Duplicates
 from adapters.teams.render.cards import has_asked
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.posts import card_of, open_a_chat_first, sign_in_link
-from bot.accounts.sign_ins import SignInLinks
 from bot.domain import ApprovalView, ClickResult, Content, Person, Settled, SignInView, Unknown, Unwelcome
 from bot.queries import Queries
 from bot.services import Services
@@ -42,16 +41,10 @@ class TeamsClickHandler:
     """What each button on a card does."""
 
     def __init__(
-        self,
-        services: Services,
-        answers: TeamsAnswers,
-        links: SignInLinkReplies,
-        duplicates: Duplicates,
-        background: BackgroundTasks,
+        self, services: Services, answers: TeamsAnswers, duplicates: Duplicates, background: BackgroundTasks
     ) -> None:
         self._services = services
         self._answers = answers
-        self._links = links
         self._duplicates = duplicates
         self._background = background
 
@@ -65,7 +58,7 @@ class TeamsClickHandler:
         elif click.action == REFRESH:
             reply = await self._next_state(click, person, otherwise="")
         elif click.action == actions.GET_LINK:
-            return told(await self._links.give(click, person))
+            return told(await self._give_link(click, person))
         else:
             return told(NOT_KNOWN.text)
         self._duplicates.check(click)
@@ -119,9 +112,22 @@ class TeamsClickHandler:
 
     async def _link(self, click: TeamsClick, person: Person) -> None:
         async with whatever_happens(partial(self._answers.say, click.visitor)):
-            text = await self._links.give(click, person)
+            text = await self._give_link(click, person)
         if text != SENT:
             await self._answers.say(click.visitor, text)
+
+    async def _give_link(self, click: TeamsClick, person: Person) -> str:
+        """Send a fresh link to sign in, if the sign-in is theirs; a sentence that says what came of it, `SENT` when it
+        is on its way. A link is in nothing but the message that its owner gets."""
+        link = await self._services.sign_in_links.link(click.subject, person.person_id)
+        if not isinstance(link, str):
+            return link.text
+        view = await content_of(self._services.queries, click.subject, within_of(click))
+        if not isinstance(view, SignInView):  # settled between the two readings
+            return SETTLED_ALREADY
+        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
+        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
+        return SENT
 
     def _answer(self, click: TeamsClick, text: str) -> None:
         if text:
@@ -153,27 +159,3 @@ async def sees_decision_buttons(queries: Queries, content: Content, person: Pers
     if not isinstance(content, ApprovalView) or content.status != "pending":
         return False
     return await queries.permitted(content.approval_id, person)
-
-
-class SignInLinkReplies:
-    """Gives people fresh links to sign in. A link is in nothing but the message that its owner gets."""
-
-    def __init__(
-        self, sign_in_links: SignInLinks, queries: Queries, answers: TeamsAnswers, background: BackgroundTasks
-    ) -> None:
-        self._sign_in_links = sign_in_links
-        self._queries = queries
-        self._answers = answers
-        self._background = background
-
-    async def give(self, click: TeamsClick, person: Person) -> str:
-        """Send it, if it is theirs; a sentence that says what came of it, `SENT` when it is on its way."""
-        link = await self._sign_in_links.link(click.subject, person.person_id)
-        if not isinstance(link, str):
-            return link.text
-        view = await content_of(self._queries, click.subject, within_of(click))
-        if not isinstance(view, SignInView):  # settled between the two readings
-            return SETTLED_ALREADY
-        message, note = sign_in_link(view, link), open_a_chat_first(view.owner)
-        self._background.start(self._answers.tell(click.visitor, message, note), "sign-in link")
-        return SENT

@@ -115,9 +115,8 @@ class Invokes:
         return await self._dialogs.submitted(dialog_click(activity, visitor))
 
     async def _opinion(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
-        opinion = read_opinion(activity)
-        if opinion is not None and visitor.message:
-            await self._messages.thinks(visitor, opinion)
+        if opinion := read_opinion(activity, visitor):
+            await self._messages.thinks(opinion)
         return NOTHING
 
     async def _verified(self, activity: Activity, visitor: TeamsVisitor) -> Reply:

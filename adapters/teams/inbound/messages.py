@@ -11,7 +11,7 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.clicks import whatever_happens
-from adapters.teams.connector.people import TeamsPeople
+from adapters.shared.messages import MessageDeleted, MessageEdited, keep
 from adapters.teams.ids import Activity, location_of, place_of
 from adapters.teams.inbound.activities import (
     Arrived,
@@ -19,28 +19,28 @@ from adapters.teams.inbound.activities import (
     Left,
     MembersChanged,
     Opinion,
-    Reacted,
     TeamsClick,
-    TeamsMessageDeleted,
-    TeamsMessageEdited,
     TeamsMessageReceived,
     heard,
 )
 from adapters.teams.inbound.answers import TeamsAnswers
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.duplicates import messages_in
-from adapters.teams.inbound.visitors import TeamsOverviews, TeamsRecipient, TeamsVisitor, visitor_of
+from adapters.teams.inbound.visitors import TeamsRecipient, TeamsVisitor, overview_of, visitor_of
 from adapters.teams.render.posts import connections_activity, greeting, help_activity, note, overview_activity
-from bot.accounts.connections import Connections
+from adapters.teams.sender import TeamsSender
 from bot.domain import Feedback, Message, Person, Unwelcome
-from bot.inbox import Inbox
 from bot.platform import Reference
-from bot.queries import Queries
+from bot.services import Services
 
 log = structlog.get_logger(__name__)
 LARGE = 3_000
 """Bytes of an activity, beyond which reading it may take long enough to be noticed by others who wait: HTML costs 15 µs
 a byte. Few messages have more."""
+APPROVALS = "approvals"
+CONNECTIONS = "connections"
+HELP = "help"
+OPEN_A_CHAT = "I can show you that in a chat of our own only: please open one with me and ask me there."
 
 
 class TeamsMessageHandler:
@@ -48,21 +48,18 @@ class TeamsMessageHandler:
 
     def __init__(
         self,
-        inbox: Inbox,
-        queries: Queries,
+        services: Services,
+        sender: TeamsSender,
         *,
-        people: TeamsPeople,
         answers: TeamsAnswers,
         clicks: TeamsClickHandler,
-        commands: TeamsCommandHandler,
         background: BackgroundTasks,
     ) -> None:
-        self._inbox = inbox
-        self._queries = queries
-        self._people = people
+        self._services = services
+        self._connector = sender.connector
+        self._people = sender.people
         self._answers = answers
         self._clicks = clicks
-        self._commands = commands
         self._background = background
 
     async def take(self, activity: Mapping[str, Any], recipient: TeamsRecipient, size: int) -> None:
@@ -73,8 +70,9 @@ class TeamsMessageHandler:
             self._people.met(visitor.caller)
         await self._do(found)
 
-    async def thinks(self, visitor: TeamsVisitor, opinion: Opinion) -> None:
+    async def thinks(self, opinion: Opinion) -> None:
         """Record an opinion of an answer of ours. Raises whatever the services raise."""
+        visitor = opinion.visitor
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             return
@@ -82,30 +80,27 @@ class TeamsMessageHandler:
         def is_it(reference: Reference) -> bool:
             return any(visitor.message in parts for parts in messages_in(reference).values())
 
-        post_id = await self._queries.answer_at(place_of(visitor.location), is_it)
+        post_id = await self._services.queries.answer_at(place_of(visitor.location), is_it)
         if post_id is not None:
-            await self._inbox.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
+            await self._services.inbox.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
 
     async def _do(self, found: Heard | None) -> None:
         match found:
             case TeamsMessageReceived(visitor, message):
                 if command := command_in(message):
-                    self._background.start(self._commands.handle(command, visitor), f"command {command}")
+                    self._background.start(self._command(command, visitor), f"command {command}")
                 else:
-                    await self._inbox.accept(message)
-            case TeamsMessageEdited(message, may_be_new):
-                if not (may_be_new and await self._inbox.accept(message)):
-                    await self._inbox.amend(message.key, message.text)
-            case TeamsMessageDeleted(key):
-                await self._inbox.withdraw(key)
+                    await self._services.inbox.accept(message)
+            case MessageEdited() | MessageDeleted():
+                await keep(self._services.inbox, found)
             case TeamsClick():
                 await self._clicks.submitted(found)
-            case Reacted(visitor, verdict):
-                await self.thinks(visitor, Opinion(verdict, ""))
+            case Opinion():
+                await self.thinks(found)
             case Arrived(key, place):
-                await self._inbox.arrived(key, place, greeting())
+                await self._services.inbox.arrived(key, place, greeting())
             case Left(place):
-                await self._inbox.left(place)
+                await self._services.inbox.left(place)
                 self._people.forget(location_of(place).conversation)
             case MembersChanged():
                 self._forget(found)
@@ -117,35 +112,9 @@ class TeamsMessageHandler:
         if changed.team_of:
             self._people.forget_all_of(changed.team_of)
 
-
-# ------------------------------------------------------------------------------------------------ commands
-# `approvals`, `connections`, `help`, answered to whoever writes them alone; `stop` and `new` the inbox knows.
-
-APPROVALS = "approvals"
-CONNECTIONS = "connections"
-HELP = "help"
-OPEN_A_CHAT = "I can show you that in a chat of our own only: please open one with me and ask me there."
-
-
-def command_in(message: Message) -> str:
-    """The command that a message is, nothing else; empty: it is none of these."""
-    said = message.text.strip().lower()
-    return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""
-
-
-class TeamsCommandHandler:
-    """What each command does."""
-
-    def __init__(
-        self, queries: Queries, connections: Connections, answers: TeamsAnswers, overviews: TeamsOverviews
-    ) -> None:
-        self._queries = queries
-        self._connections = connections
-        self._answers = answers
-        self._overviews = overviews
-
-    async def handle(self, command: str, visitor: TeamsVisitor) -> None:
-        """Answer it. Raises whatever the services raise, when they have been told that it did not work."""
+    async def _command(self, command: str, visitor: TeamsVisitor) -> None:
+        """Answer a command, to whoever writes it alone. Raises whatever the services raise, when they have been told
+        that it did not work."""
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             await self._answers.say(visitor, person.text)
@@ -157,8 +126,14 @@ class TeamsCommandHandler:
                 await self._answers.tell(visitor, listed, instead=note(OPEN_A_CHAT))
 
     async def _listed(self, command: str, visitor: TeamsVisitor, person: Person) -> Activity:
-        connections = await self._connections.of_person(person)
+        connections = await self._services.connections.of_person(person)
         if command == CONNECTIONS:
             return connections_activity(connections)
-        overview = await self._overviews.of(visitor, person)
-        return overview_activity(overview, await self._queries.standing_approvals(person), connections)
+        overview = await overview_of(self._services.queries, self._connector, visitor, person)
+        return overview_activity(overview, await self._services.queries.standing_approvals(person), connections)
+
+
+def command_in(message: Message) -> str:
+    """The command that a message is, nothing else; empty: it is none of these."""
+    said = message.text.strip().lower()
+    return said if message.addressed and said in (APPROVALS, CONNECTIONS, HELP) else ""

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.element import PreformattedString
 from markdownify import ATX, MarkdownConverter
 
-from adapters.shared.attachments import attachment_notes, file_name
+from adapters.shared.messages import attachment_notes, file_name
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.ids import token
 from bot.safe_text import shorten, visible_line, visible_passage

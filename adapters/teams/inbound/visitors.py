@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from adapters.shared.calls import CallFailed
+from adapters.shared.calls import failures_logged_as
 from adapters.shared.people import locale_of, shown_name, time_zone_of
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import part, parts, words
@@ -192,33 +192,26 @@ MOST_CONVERSATIONS = 40
 """Conversations whose members are asked for; what was asked in others is left out."""
 
 
-class TeamsOverviews:
-    """What waits for a person, and what came of what they asked."""
+async def overview_of(queries: Queries, connector: BotConnector, visitor: TeamsVisitor, person: Person) -> Overview:
+    """Returns a person's overview of this tenant, as far as they may see it."""
+    among = partial(_among, connector, visitor)
+    return await queries.overview(person, within_tenant(visitor.location.tenant), among)
 
-    def __init__(self, queries: Queries, connector: BotConnector) -> None:
-        self._queries = queries
-        self._connector = connector
 
-    async def of(self, visitor: TeamsVisitor, person: Person) -> Overview:
-        """Returns a person's overview of this tenant, as far as they may see it."""
-        within = within_tenant(visitor.location.tenant)
-        return await self._queries.overview(person, within, partial(self._among, visitor))
+async def _among(connector: BotConnector, visitor: TeamsVisitor, places: Sequence[ConversationReference]) -> set[str]:
+    """Keys of the places in whose channels and chats they are."""
+    asked = list(dict.fromkeys(map(_roster, places)))[:MOST_CONVERSATIONS]
+    theirs = await asyncio.gather(*(_is_member(connector, location, visitor) for location in asked))
+    seen = {location for location, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
+    return {place.key for place in places if _roster(place) in seen}
 
-    async def _among(self, visitor: TeamsVisitor, places: Sequence[ConversationReference]) -> set[str]:
-        """Keys of the places in whose channels and chats they are."""
-        asked = list(dict.fromkeys(map(_roster, places)))[:MOST_CONVERSATIONS]
-        theirs = await asyncio.gather(*(self._is_member(location, visitor) for location in asked))
-        seen = {location for location, is_theirs in zip(asked, theirs, strict=True) if is_theirs}
-        return {place.key for place in places if _roster(place) in seen}
 
-    async def _is_member(self, location: TeamsLocation, visitor: TeamsVisitor) -> bool:
-        """Whether they are in a conversation; not, where that cannot be found out."""
-        try:
-            await self._connector.member(location, visitor.caller.address or visitor.caller.user, patience=AT_ONCE)
-        except CallFailed as failure:
-            log.info("teams_not_shown", tenant=location.tenant, error=failure.error)
-            return False
+async def _is_member(connector: BotConnector, location: TeamsLocation, visitor: TeamsVisitor) -> bool:
+    """Whether they are in a conversation; not, where that cannot be found out."""
+    with failures_logged_as("teams_not_shown", tenant=location.tenant):
+        await connector.member(location, visitor.caller.address or visitor.caller.user, patience=AT_ONCE)
         return True
+    return False
 
 
 def _roster(place: ConversationReference) -> TeamsLocation:

@@ -1,14 +1,46 @@
-"""Files that came with a message, noted in its text by name and size. Nothing is fetched."""
+"""Messages that people write, edit and delete, and the files with them: noted by name and size, never fetched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from bot.domain import Message
+from bot.inbox import Inbox
 from bot.safe_text import visible_line
 
 MOST_FILES = 20
 """Files that are noted; of further ones only their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEdited:
+    """A message was edited."""
+
+    key: str
+    text: str
+    message: Message | None
+    """The message, when it may speak to the bot only since the edit: it is then accepted like a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDeleted:
+    """A message was deleted."""
+
+    key: str
+
+
+async def keep(inbox: Inbox, change: Message | MessageEdited | MessageDeleted) -> None:
+    """Keeps what was written, as it reads now. Raises whatever the inbox raises."""
+    match change:
+        case Message():
+            await inbox.accept(change)
+        case MessageEdited(key, text, message):
+            if message is None or not await inbox.accept(message):
+                await inbox.amend(key, text)
+        case MessageDeleted(key):
+            await inbox.withdraw(key)
 
 
 def attachment_notes(
