@@ -34,6 +34,8 @@ class ClarificationRow:
     """The tool server that asks; `None`: the model."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the answer to a tool must satisfy."""
+    asked_at: float = 0.0
+    """Seconds since the epoch; nobody saw it before."""
 
 
 _row = reader(ClarificationRow, fields=lambda fields: tuple(FormField.model_validate(field) for field in fields))

@@ -257,7 +257,7 @@ class TurnHandler:
             ending=ending,
             gave_way=given and not answered,
             objection=handling.objection,
-            meaning=meaning(author, addressed=addressed, requester=requester, waiting=open_),
+            meaning=meaning(author, addressed=addressed, at=delivery.accepted_at, requester=requester, waiting=open_),
         )
 
     async def _refusal(self, handling: Handling) -> TooMany | None:

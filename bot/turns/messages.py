@@ -10,6 +10,7 @@ from bot.domain import Arrival, Clock, Message, Notice, Person, Quote, Unwelcome
 from bot.outbox import notice
 from bot.platform import Platform
 from bot.records import deliveries, threads
+from bot.records.clarifications import ClarificationRow
 from bot.records.database import Database
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
@@ -21,6 +22,14 @@ from policies.approvers import Decider, Permitted, judge_decider
 STOP = frozenset({"stop", "cancel"})
 """What the requester says to end the turn."""
 ASKED = "This is a new conversation. What was said here before is not part of it."
+TOO_EARLY = (
+    "You wrote this before the question that is open here was asked, so I did not take it for the answer. Please "
+    "answer the question now, or say “stop”."
+)
+SEVERAL = (
+    "Several questions are open here, so I cannot tell which one this answers. Please answer each with its form, or "
+    "say “stop”."
+)
 QUIET = "It has been quiet here, so this is a new conversation. What was said here before is not part of it."
 
 
@@ -43,7 +52,8 @@ class Supersedes:
 
 @dataclass(frozen=True, slots=True)
 class ToldToWait:
-    """Somebody else is being waited for, and its author is told so."""
+    """It begins and answers nothing, and its author is told why: somebody else is being waited for, or it cannot be
+    taken for the answer to what is open."""
 
     sentence: str
 
@@ -61,16 +71,35 @@ def is_stop(text: str) -> bool:
     return text.strip().rstrip(".!").lower() in STOP
 
 
-def meaning(author: str, *, addressed: bool, requester: str | None, waiting: Waiting) -> Meaning:
-    """What a message by `author` means. Text is never an approval."""
+def meaning(author: str, *, addressed: bool, at: float, requester: str | None, waiting: Waiting) -> Meaning:
+    """What a message by `author` means. Text is never an approval.
+
+    `at`: when it was accepted, in seconds since the epoch.
+    """
     if not waiting:
         return NewTurn() if addressed or author == requester else Ignored()
-    for question in waiting.clarifications:
-        if question.requester == author:
-            return AnswersClarification(question.clarification_id)
+    if own := [question for question in waiting.clarifications if question.requester == author]:
+        return _reply_to(own, at)
     if author != requester:
         return ToldToWait(told_to_wait(waiting)) if addressed else Ignored()
     return Supersedes() if addressed or _waits_only_for(author, waiting) else Ignored()
+
+
+def _reply_to(questions: Sequence[ClarificationRow], at: float) -> Meaning:
+    """What a message means to whose author these questions were put.
+
+    A tool gets an answer as it is typed, and may act on a mere "yes": so a message is no answer to a question that a
+    tool asked after it was written, nor to one of several. The model reads its answer as what was said, whenever that
+    was, and all that follows from it is judged.
+    """
+    could_be_seen = [question for question in questions if question.server is None or question.asked_at <= at]
+    match could_be_seen:
+        case [question]:
+            return AnswersClarification(question.clarification_id)
+        case []:
+            return ToldToWait(TOO_EARLY)
+        case _:
+            return ToldToWait(SEVERAL)
 
 
 def _waits_only_for(requester: str, waiting: Waiting) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bot.records.approvals import ApprovalRow
@@ -56,8 +57,14 @@ def approval(*, requesters: tuple[str, ...] = ("chat:ana",), **ask: Any) -> Appr
 
 
 def clarification(requester: str = "chat:ana") -> ClarificationRow:
-    """An open question."""
+    """An open question of the model."""
     return ClarificationRow("c1", "m1.0.0", "chat:T1", "Which lamp?", "", (), requester, "open", None, None)
+
+
+def question_of_tool(clarification_id: str, asked_at: float) -> ClarificationRow:
+    """An open question that a tool has put to Ana."""
+    row = replace(clarification(), clarification_id=clarification_id, asked_at=asked_at)
+    return replace(row, number=1, server="workshop", schema={"type": "object", "properties": {}})
 
 
 def sign_in(person: str = "chat:ana") -> SignInRow:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.records.waiting import Waiting
 from bot.turns.messages import (
+    SEVERAL,
+    TOO_EARLY,
     AnswersClarification,
     Ignored,
     Meaning,
@@ -17,7 +21,7 @@ from bot.turns.messages import (
     told_to_wait,
     waits_for,
 )
-from tests.bot.rows import approval, attempt, clarification, sign_in
+from tests.bot.rows import approval, attempt, clarification, question_of_tool, sign_in
 
 ANA, BEN = "chat:ana", "chat:ben"
 NOTHING = Waiting()
@@ -33,6 +37,7 @@ SIGN_IN = Waiting(sign_ins=[sign_in()])
 OUTCOME = Waiting(outcomes=[attempt()])
 
 TO_BOT, TO_OTHERS = True, False
+NOW, BEFORE, LATER = 100.0, 99.0, 101.0
 
 
 def told(waiting: Waiting) -> ToldToWait:
@@ -79,7 +84,32 @@ TABLE: list[tuple[str, Waiting, str, bool, Meaning]] = [
     ("waiting", "author", "addressed", "meant"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
 )
 def test_what_a_message_means(*, waiting: Waiting, author: str, addressed: bool, meant: Meaning) -> None:
-    assert meaning(author, addressed=addressed, requester=ANA, waiting=waiting) == meant
+    assert meaning(author, addressed=addressed, at=NOW, requester=ANA, waiting=waiting) == meant
+
+
+@pytest.mark.parametrize(
+    ("questions", "meant"),
+    [
+        pytest.param({"c1": BEFORE}, AnswersClarification("c1"), id="one that is open when it is written"),
+        pytest.param({"c1": NOW}, AnswersClarification("c1"), id="one that is opened in that moment"),
+        pytest.param({"c1": LATER}, ToldToWait(TOO_EARLY), id="one that is asked later"),
+        pytest.param({"c1": LATER, "c2": LATER}, ToldToWait(TOO_EARLY), id="two that are asked later"),
+        pytest.param({"c1": LATER, "c2": BEFORE}, AnswersClarification("c2"), id="the only one of two that was asked"),
+        pytest.param({"c1": BEFORE, "c2": BEFORE}, ToldToWait(SEVERAL), id="two at once"),
+    ],
+)
+def test_a_reply_answers_the_one_question_of_a_tool_that_its_author_could_see(
+    questions: dict[str, float], meant: Meaning
+) -> None:
+    """Rule 12: what a tool takes for a person's word was said about what it asked. A second "yes" in a row is none to
+    the question that follows."""
+    waiting = Waiting(clarifications=[question_of_tool(name, asked_at) for name, asked_at in questions.items()])
+    assert meaning(ANA, addressed=TO_BOT, at=NOW, requester=ANA, waiting=waiting) == meant
+
+
+def test_a_question_of_the_model_is_answered_by_what_was_written_before_it_too() -> None:
+    waiting = Waiting(clarifications=[replace(clarification(), asked_at=LATER)])
+    assert meaning(ANA, addressed=TO_BOT, at=NOW, requester=ANA, waiting=waiting) == AnswersClarification("c1")
 
 
 @pytest.mark.parametrize("text", ["stop", "Stop!", " cancel. ", "CANCEL", "stop!!"])
