@@ -217,6 +217,24 @@ def test_mistakes_stand_above_the_inputs_and_what_was_typed_is_kept() -> None:
     assert [each["value"] for each in inputs_of(card)] == ["x", "y"]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "typed"),
+    [
+        (FormField(name="at", label="At", type=FieldType.DATE_TIME), "next Friday", "2026-11-21T09:30"),
+        (FormField(name="at", label="At", type=FieldType.DATE), "next Friday", "2026-11-21"),
+        (FormField(name="n", label="Number", type=FieldType.INTEGER), 10**20, "5"),
+        (FormField(name="which", label="Which", type=FieldType.CHOICE, options=("a", "b")), "c", "a"),
+        (FormField(name="which", label="Which", type=FieldType.JSON, options=("a", "b")), "[1]", '["a", "b"]'),
+    ],
+)
+def test_what_is_shown_again_comes_back_as_what_was_typed(field: FormField, value: Any, typed: str) -> None:
+    """Rule 12: what comes back is read as the inputs that the form had first, so those with mistakes are the same."""
+    form = form_of(field, value)
+    assert input_of(field, value)["type"] == "Input.Text"
+    again = edit_dialog("a1", form, {"": "Something else is wrong."}, {field.name: typed}).card
+    assert entries(untouched(again), form) == {field.name: typed}
+
+
 def test_what_is_too_long_to_be_shown_again_is_said_to_be_lost() -> None:
     fields = (FormField(name="a", label="First"), FormField(name="b", label="Second"))
     typed = {"a": "Ω" * 4_000, "b": "short"}

@@ -77,10 +77,12 @@ def _weight(elements: Elements) -> int:
 
 
 def _again(each: DrawnInput, values: Mapping[str, Any]) -> DrawnInput:
+    """The input with what was typed. What was a text stays one: what comes back is read as what was drawn first."""
     if each.field.name not in values:
         return each
+    draw = _text if each.input[0]["type"] == "Input.Text" else _DRAWN.get(each.field.type, _text)
     try:
-        return forms.Drawn(each.field, _drawn(each.field, values[each.field.name]))
+        return forms.Drawn(each.field, _with_hint(draw, each.field, values[each.field.name]))
     except forms.NotShowableError:
         return each
 
@@ -88,7 +90,11 @@ def _again(each: DrawnInput, values: Mapping[str, Any]) -> DrawnInput:
 def _drawn(field: FormField, value: Any) -> Elements:
     if loses_characters(field.name):
         raise forms.NotShowableError  # it names the input to Teams, and has to come back as it is
-    elements = _DRAWN.get(field.type, _text)(field, value)
+    return _with_hint(_DRAWN.get(field.type, _text), field, value)
+
+
+def _with_hint(draw: Callable[[FormField, Any], Elements], field: FormField, value: Any) -> Elements:
+    elements = draw(field, value)
     told, unseen = forms.hint(field, value, _HINT, is_text=elements[0]["type"] == "Input.Text")
     below = rich(words(label(told, _HINT, unseen), size="Small", isSubtle=True), spacing="None")
     return (*elements, below) if told else elements

@@ -31,8 +31,8 @@ export function makeForm({ fields, values = {}, notes = {}, kept = [] }) {
     nodes: [summary, ...[...rows.values()].map((row) => row.node), unchanged],
     showErrors,
     values() {
-      const read = {};
-      const errors = {};
+      const read = Object.create(null); // "__proto__" is a name like any other
+      const errors = Object.create(null);
       for (const [name, row] of rows) {
         const { value, error } = row.read();
         if (error) errors[name] = error;

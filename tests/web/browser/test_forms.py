@@ -144,6 +144,20 @@ async def test_a_question_is_answered_in_a_dialog_with_typed_fields(product: Pro
     assert answer.values == {"name": "Standup", "start": "2026-11-22T09:30"}
 
 
+async def test_a_field_of_any_name_gives_back_what_was_typed(product: Product, window: Window) -> None:
+    """Rule 12: an edit of it would be lost without a word."""
+    fields = (FormField(name="__proto__", label="Amount"), FormField(name="constructor", label="Note"))
+    await product.services.post(THREAD, ClarificationView("c:1", "open", "What?", "", fields, "Ana", "web:ana"))
+    await window.open(THREAD)
+    await window.button("Answer").click()
+    await window.dialog.get_by_label("Amount").fill("5")
+    await window.dialog.get_by_label("Note").fill("x")
+    await window.dialog.get_by_role("button", name="Send answer", exact=True).click()
+    await expect(window.log).to_contain_text("Answered")
+    [answer] = product.services.answers
+    assert answer.values == {"__proto__": "5", "constructor": "x"}
+
+
 async def test_every_kind_of_field_has_an_input_and_its_default(product: Product, window: Window) -> None:
     fields = (
         FormField(name="t", label="Some text", default="abc"),
