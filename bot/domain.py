@@ -196,7 +196,7 @@ class Dismissal:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person thinks of something the bot said. A later opinion replaces an earlier one."""
+    """What a person thinks of something the bot said. Later feedback replaces an earlier one."""
 
     person: Person
     post_id: str

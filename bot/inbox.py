@@ -33,7 +33,7 @@ from graph.calls import storable
 
 BATCH = 64
 """Messages kept in one commit when many arrive at once: a commit costs the same for one as for all of them."""
-COMMENT_LIMIT = 2_000
+LONGEST_COMMENT = 2_000
 """Characters of what a person says about an answer."""
 REMOVED = "Countersign was removed from this conversation"
 
@@ -133,7 +133,7 @@ class Inbox:
         async with self._database.writing_urgently() as tx:
             if await posts.get(tx, feedback.post_id) is None:
                 return Unknown("This answer does not exist (any more).")
-            kept = replace(feedback, comment=storable(feedback.comment)[:COMMENT_LIMIT])
+            kept = replace(feedback, comment=storable(feedback.comment)[:LONGEST_COMMENT])
             await threads.keep_feedback(tx, kept, self._clock())
         return Settled("Thank you for telling.")
 

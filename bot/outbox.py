@@ -22,10 +22,10 @@ from graph.ports import Spoken
 from policies.masking import Masker
 
 log = structlog.get_logger(__name__)
-MAX_TRIES = 200
+MOST_POST_TRIES = 200
 """Tries of a post before it is given up, over about two and a half hours: platforms have such outages, and posts
 are made at least once (rule 1 in docs/architecture.md)."""
-MAX_DEFECTS = 8
+MOST_DEFECTS = 8
 """Tries of a post that raises something unexpected here or in its adapter (about two minutes), before it is given
 up for those after it."""
 LONGEST_PAUSE = 60.0
@@ -150,7 +150,7 @@ class Outbox:
     async def _show(self, row: PostRow, place: ConversationReference) -> None:
         """Tries until it is shown, or certainly cannot be."""
         may_be_there, defects, cause = row.lane in self._left_over, 0, ""
-        for attempt in range(MAX_TRIES):
+        for attempt in range(MOST_POST_TRIES):
             try:
                 reference = await self._show_once(row, place, may_be_there=may_be_there)
             except PostFailed as failure:
@@ -161,7 +161,7 @@ class Outbox:
                 # A defect of ours or of the adapter must not silence the thread for good.
                 log.exception("post_defect", post=row.key, thread_id=row.thread_id)
                 cause, retry_after, defects = type(defect).__name__, None, defects + 1
-                if defects == MAX_DEFECTS:
+                if defects == MOST_DEFECTS:
                     break
             else:
                 async with self._database.writing() as tx:

@@ -19,7 +19,7 @@ class Services:
     """
 
     inbox: Inbox
-    """Messages and their changes, stop, opinions; where the bot is brought to and removed from."""
+    """Messages and their changes, stop, feedback; where the bot is brought to and removed from."""
     approvals: Approvals
     """Decisions about calls: approvals, standing approvals, attempts whose outcome is unknown."""
     questions: Questions

@@ -11,7 +11,8 @@ from bot.records.database import Transaction
 from bot.records.threads import SessionRow
 
 QUIET_SECONDS = 8 * 3600.0
-"""After so long without a word, and with nothing pending, a place without threads starts a new session."""
+"""After so long without a word, and with nothing pending, a place without threads starts a new session: what
+`SESSION_QUIET_HOURS` is when it is not set."""
 
 NEW = frozenset({"new", "new conversation", "start over", "/new"})
 """What a person says to start one at once."""

@@ -31,7 +31,7 @@ from policies.approvers import as_of, several_may_decide
 from policies.judging import describe_approvers
 from policies.model import Ask
 
-RESULT_LIMIT = 200
+LONGEST_RESULT = 200
 """Characters of a result on a card."""
 LONGEST_OBJECT = 20_000
 """Characters of a result that is read as an object; of a longer one the beginning is shown as it is."""
@@ -194,7 +194,7 @@ async def _result_of(tx: Transaction, attempt: AttemptRow) -> tuple[str, str]:
         case "done":
             return ("Done." if attempt.owner else f"Done: {result_line(attempt.text)}"), "success"
         case "failed":
-            said = one_line(attempt.text[:LOOKED_AT], RESULT_LIMIT)
+            said = one_line(attempt.text[:LOOKED_AT], LONGEST_RESULT)
             return ("Failed." if attempt.owner else f"Failed: {said}"), "error"
         case "started":
             return "Running…", "info"
@@ -232,7 +232,7 @@ def result_line(text: str) -> str:
         plain = {k: v for k, v in result.items() if isinstance(v, str | int | float) and v != ""}
         text = ", ".join(f"{k} {json.dumps(v) if isinstance(v, bool) else v}" for k, v in plain.items()) or text
     beginning = text.lstrip()[:LOOKED_AT]
-    return shorten(" ".join(beginning.split()), RESULT_LIMIT, max(0, len(text.lstrip()) - len(beginning)))
+    return shorten(" ".join(beginning.split()), LONGEST_RESULT, max(0, len(text.lstrip()) - len(beginning)))
 
 
 def _unknown(attempt: AttemptRow) -> str:

@@ -22,7 +22,9 @@ from graph.ports import (
 )
 from graph.state import ToolCallState
 
-UNKNOWN = "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
+OUTCOME_UNKNOWN = (
+    "Outcome unknown: the call was begun, and nobody knows what came of it. It may or may not have taken effect."
+)
 TRIED_BEFORE = "That is about the last try alone: an earlier try of this call may have taken effect, nobody knows."
 """What is added to a failure where somebody chose to try a call again whose outcome is unknown."""
 
@@ -82,7 +84,7 @@ def answered(state: ToolCallState, known: Existing | Succeeded | Failed) -> Comm
             skipped = f"Skipped by {by}: the outcome of the call is unknown and it shall not be tried again."
             message = tool_message(state["call"], _with(skipped, text), owner=owner, failed=True)
         case AttemptUnknown(text=text, owner=owner):
-            message = tool_message(state["call"], _with(UNKNOWN, text), owner=owner, failed=True)
+            message = tool_message(state["call"], _with(OUTCOME_UNKNOWN, text), owner=owner, failed=True)
     return Command(goto=END, update={"messages": [message]})
 
 

@@ -117,7 +117,7 @@ async def _under_grants(ports: Ports, call: Call, facts: Facts, ask: Ask, now: f
 
 QUOTE = "requester_words"
 """What the argument is called, unless the tool's schema has that word itself."""
-QUOTE_LIMIT = 2_000
+LONGEST_QUOTE = 2_000
 """Characters of a quote; a longer one is none."""
 _NOTE = re.compile(r"^\[(?:attached: |and [0-9]+ more files\]).*$|\[picture: .*\]", re.MULTILINE)
 """What a platform adds to a message for a file or a picture, whose names others choose."""
@@ -160,7 +160,7 @@ def taken_out(tool: Tool | None, arguments: Mapping[str, Any]) -> tuple[dict[str
     """
     name = quote_name(tool.input_schema) if tool else QUOTE
     quote = arguments.get(name, "")
-    fits = isinstance(quote, str) and len(quote) <= QUOTE_LIMIT
+    fits = isinstance(quote, str) and len(quote) <= LONGEST_QUOTE
     return {key: value for key, value in arguments.items() if key != name}, quote.strip() if fits else ""
 
 

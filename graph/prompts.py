@@ -16,7 +16,7 @@ from graph.ports import Unavailable
 from graph.state import State, Turn
 from policies.model import Mode, Tool
 
-NAME_LIMIT = 60
+LONGEST_NAME = 60
 """Characters of a person's name."""
 _RULES = f"""\
 You are Countersign, an assistant that works for a company's people in chat, with the company's tools.
@@ -75,7 +75,7 @@ def local_time(now: float, time_zone: str) -> str:
 
 def _plain(name: str) -> str:
     """A display name as one short line: people choose theirs freely, and it must not read like an instruction."""
-    return " ".join(name.split())[:NAME_LIMIT]
+    return " ".join(name.split())[:LONGEST_NAME]
 
 
 def _named(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -157,7 +157,7 @@ VERBATIM_TURNS = 20
 """Turns that are always carried word for word."""
 FOLD_EVERY = 5
 """Turns that are folded into the summary at a time, so that not every turn pays for a summary."""
-SUMMARY_LIMIT = 4_000
+LONGEST_SUMMARY = 4_000
 """Characters of the summary."""
 _EXCERPT = 160
 SUMMARISE = (
@@ -208,7 +208,7 @@ def summary_request(summary: str, folded: Sequence[AnyMessage]) -> list[AnyMessa
 def extract(summary: str, folded: Sequence[AnyMessage]) -> str:
     """A summary made without a model: the beginnings of what was said. Used when the model cannot be asked."""
     lines = [*([summary] if summary else []), *(line for m in folded if (line := _line(m, limit=_EXCERPT)))]
-    return "\n".join(lines)[-SUMMARY_LIMIT:]
+    return "\n".join(lines)[-LONGEST_SUMMARY:]
 
 
 def _line(message: AnyMessage, *, limit: int) -> str:

@@ -24,8 +24,8 @@ from graph.workflow import Workflow
 RunVerb = Literal["run", "resume", "settle"]
 
 RECURSION_LIMIT = 500
-"""Steps of one run. The model's own limit (`MAX_STEPS`) ends a turn long before this does."""
-_MAX_SETTLING_RUNS = 20
+"""Steps of one run. The model's own limit (`MOST_STEPS`) ends a turn long before this does."""
+_MOST_SETTLING_RUNS = 20
 _INTERRUPTED = "__interrupt__"
 """Where LangGraph puts the interrupts in what a run returns."""
 
@@ -130,7 +130,7 @@ class Agent:
         """
         status = await self.status(thread_id)
         superseded = Superseded(reason=why).model_dump(mode="json")
-        for _ in range(_MAX_SETTLING_RUNS):
+        for _ in range(_MOST_SETTLING_RUNS):
             if status.at_rest and not status.interrupts:
                 return status
             answers = {interrupt.interrupt_id: superseded for interrupt in status.interrupts}

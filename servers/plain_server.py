@@ -63,12 +63,12 @@ class PlainServer(FastMCP):
             raise
 
 
-TITLE_LIMIT = 200
+LONGEST_TITLE = 200
 """Characters; longer titles break every calendar and list view. Our own choice."""
-TEXT_LIMIT = 2000
+LONGEST_TEXT = 2000
 """Characters of a location or a note. Our own choice."""
-Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=TITLE_LIMIT)]
-Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=TEXT_LIMIT)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TITLE)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_TEXT)]
 
 
 def described(title: str, description: str) -> Any:

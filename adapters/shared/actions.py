@@ -17,8 +17,8 @@ APPROVE_ALL = "approve_all"
 list, the id of one."""
 HAND_OVER = "hand_over"
 """Asks somebody else to decide."""
-TAKE_BACK = "take_back"
-"""The requester does not want it any more."""
+WITHDRAW = "take_back"
+"""The requester does not want it any more. The text is on cards that were posted before, so it stays."""
 REVOKE = "revoke"
 """Ends a standing approval; its id is that one's."""
 ANSWER = "answer"
@@ -38,7 +38,7 @@ TRY_AGAIN = "try_again"
 SKIP = "skip"
 SETTLING = frozenset(
     {
-        *(APPROVE, REJECT, EDIT, ALWAYS, TAKE_BACK, REVOKE, ANSWER, DECLINE, CANCEL, ENTER_CODE, DISCONNECT),
+        *(APPROVE, REJECT, EDIT, ALWAYS, WITHDRAW, REVOKE, ANSWER, DECLINE, CANCEL, ENTER_CODE, DISCONNECT),
         *(SIGNED_IN, NOT_NOW, IT_WAS_DONE, TRY_AGAIN, SKIP),
     }
 )

@@ -72,7 +72,7 @@ async def settle(services: Services, act: Act) -> ClickResult:
     match act.action:
         case actions.APPROVE | actions.REJECT | actions.EDIT | actions.ALWAYS:
             return await _decide(services, act)
-        case actions.TAKE_BACK:
+        case actions.WITHDRAW:
             return await services.approvals.withdraw_request(key, subject, person)
         case actions.REVOKE:
             return await services.approvals.revoke_standing_approval(subject, person)

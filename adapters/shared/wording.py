@@ -11,16 +11,16 @@ from bot.safe_text import beginning_of_list, visible_line, visible_passage
 
 LONGEST_REASON = 2_000
 """Characters of the reason of a rejection."""
-HEADING = 150
-NAMES = 300
+LONGEST_HEADING = 150
+LONGEST_NAMES = 300
 """Characters of a list of names."""
-TITLE = 120
+LONGEST_TITLE = 120
 _QUOTE = 1_000
-NAME = 100
-QUESTION = 3_000
-CONTEXT = 2_000
-ANSWER = 3_000
-KNOWN = 700
+LONGEST_NAME = 100
+LONGEST_QUESTION = 3_000
+LONGEST_CONTEXT = 2_000
+LONGEST_ANSWER = 3_000
+LONGEST_KNOWN = 700
 """Characters of what is known of an attempt whose outcome is unknown."""
 _RULE = 200
 _RESULT = 500
@@ -108,7 +108,7 @@ def call_name(server: str, tool: str) -> str:
 def heading(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns what an approval is about, on one line: the operator's name of the server, and the tool's."""
     word = "Approve?" if view.status == "pending" else f"{ENDS[view.status]}:"
-    return space.line(f"{word} {call_name(view.server, view.tool)}", HEADING)
+    return space.line(f"{word} {call_name(view.server, view.tool)}", LONGEST_HEADING)
 
 
 def approval_summary(view: ApprovalView, longest: int) -> str:
@@ -121,23 +121,23 @@ def approval_summary(view: ApprovalView, longest: int) -> str:
 def asking(view: ApprovalView, space: Space = WHOLE) -> tuple[str, ...]:
     """Returns who asks, and the rest of that sentence, with the server's own title of the tool."""
     titled = view.title.strip() and view.title != view.tool
-    title = (f" The server calls it “{space.line(view.title, TITLE)}”.",) if titled else ()
-    return (space.line(view.requester, NAMES), " asks for this.", *title)
+    title = (f" The server calls it “{space.line(view.title, LONGEST_TITLE)}”.",) if titled else ()
+    return (space.line(view.requester, LONGEST_NAMES), " asks for this.", *title)
 
 
 def written(view: ApprovalView, space: Space = WHOLE) -> tuple[str, str]:
     """Returns what stands before the words by which the requester asked for this very call, and those words."""
-    return f"{space.line(view.requester, NAMES)} wrote:", space.passage(view.quote, _QUOTE)
+    return f"{space.line(view.requester, LONGEST_NAMES)} wrote:", space.passage(view.quote, _QUOTE)
 
 
 def risk(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns what the call may do to the world."""
-    return space.line(", ".join(view.risk), NAMES)
+    return space.line(", ".join(view.risk), LONGEST_NAMES)
 
 
 def deciders_line(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who may decide."""
-    return space.line(view.may_decide, 4 * NAMES)
+    return space.line(view.may_decide, 4 * LONGEST_NAMES)
 
 
 def votes(view: ApprovalView, space: Space = WHOLE) -> str:
@@ -152,13 +152,13 @@ def vetoes(view: ApprovalView, space: Space = WHOLE) -> str:
 
 def _counted(view: ApprovalView, verb: str, goal: str, space: Space) -> str:
     names = [vote.name for vote in view.votes if vote.verb == verb]
-    by = f": {space.line(', '.join(names), NAMES)}" if names else ""
+    by = f": {space.line(', '.join(names), LONGEST_NAMES)}" if names else ""
     return f"{len(names)} {goal}{by}"
 
 
 def handed_to(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who else was asked to decide; empty: nobody."""
-    return space.line(", ".join(view.handed_to), NAMES) if view.handed_to else ""
+    return space.line(", ".join(view.handed_to), LONGEST_NAMES) if view.handed_to else ""
 
 
 def rule(view: ApprovalView, space: Space = WHOLE) -> str:
@@ -175,7 +175,7 @@ def deadlines(view: ApprovalView, reader_time: Callable[[float], str]) -> list[s
 
 def outcome(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns how an approval was settled, and by whom."""
-    names = space.line(", ".join(view.decided_by), NAMES) if view.decided_by else ""
+    names = space.line(", ".join(view.decided_by), LONGEST_NAMES) if view.decided_by else ""
     return f"{ENDS[view.status]} by {names}." if names else f"{ENDS[view.status]}."
 
 
@@ -186,7 +186,7 @@ def result(view: ApprovalView, signs: Mapping[str, str], space: Space = WHOLE) -
 
 def provenance(view: ApprovalView, space: Space = WHOLE) -> str:
     """Returns who asked, and by which rule that took an approval."""
-    return f"Asked by {space.line(view.requester, NAMES)}. Rule: {rule(view, space)}."
+    return f"Asked by {space.line(view.requester, LONGEST_NAMES)}. Rule: {rule(view, space)}."
 
 
 def page_name(name: str, number: int, count: int) -> str:
@@ -203,7 +203,7 @@ def more_not_listed(count: int) -> str:
 def choices(view: ClarificationView, space: Space = WHOLE) -> Iterator[tuple[str, str]]:
     """Yields the label of each field with options, and those options."""
     for field in [field for field in view.fields if field.options][:_MOST_CHOICES]:
-        yield f"{space.line(field.label or field.name, NAME)}: ", space.list(field.options, _CHOICES)
+        yield f"{space.line(field.label or field.name, LONGEST_NAME)}: ", space.list(field.options, _CHOICES)
 
 
 def outcome_title(view: OutcomeView) -> str:
@@ -214,11 +214,11 @@ def outcome_title(view: OutcomeView) -> str:
 def outcome_sentence(view: OutcomeView, space: Space = WHOLE) -> str:
     """Returns what is asked about such an attempt, or what was answered and by whom."""
     if view.status != "open":
-        by = f", says {space.line(view.settled_by, NAME)}" if view.settled_by.strip() else ""
+        by = f", says {space.line(view.settled_by, LONGEST_NAME)}" if view.settled_by.strip() else ""
         return f"{_OUTCOME_ENDS[view.status]}{by}."
     return (
         "Nobody knows what came of this: it may or may not have happened. "
-        f"{space.line(view.requester, NAME)}, please look, and say which."
+        f"{space.line(view.requester, LONGEST_NAME)}, please look, and say which."
     )
 
 

@@ -141,7 +141,7 @@ def parse_config(text: str, path: Path, environ: Mapping[str, str]) -> ToolServe
     except NotJsonError as error:
         raise ConfigError(path, error.line, error.reason) from None
     try:
-        file = File.model_validate(located.value)
+        file = McpFile.model_validate(located.value)
     except ValidationError as error:
         raise _first_complaint(error, located, path) from None
     providers = {entry.auth.provider for entry in file.mcpServers.values() if isinstance(entry.auth, AccountEntry)}
@@ -174,7 +174,9 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 class _EntryReader:
     """Turns one entry into a `ServerConfig`, or says on which line it cannot be."""
 
-    def __init__(self, name: str, entry: Entry, path: Path, located: LocatedJson, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, entry: ServerEntry, path: Path, located: LocatedJson, environ: Mapping[str, str]
+    ) -> None:
         self._name = name
         self._entry = entry
         self._path = path
@@ -410,7 +412,7 @@ AuthEntry = Annotated[
 ]
 
 
-class Entry(BaseModel):
+class ServerEntry(BaseModel):
     """One server as it is written in the file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -433,22 +435,22 @@ class Entry(BaseModel):
     signIn: SignInEntry | None = None  # noqa: N815
 
 
-class File(BaseModel):
+class McpFile(BaseModel):
     """The whole file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     schema_: str | None = Field(default=None, alias="$schema")
-    mcpServers: dict[str, Entry]  # noqa: N815
+    mcpServers: dict[str, ServerEntry]  # noqa: N815
 
 
 def _known_keys(where: tuple[int | str, ...]) -> dict[str, FieldInfo]:
     """What may stand beside a key that is not known."""
     if len(where) < 3:
-        return File.model_fields
+        return McpFile.model_fields
     if "signIn" in where[2:-1]:
         return SignInEntry.model_fields
-    return AccountEntry.model_fields if "[object]" in where else Entry.model_fields
+    return AccountEntry.model_fields if "[object]" in where else ServerEntry.model_fields
 
 
 def complaint(error: ErrorDetails) -> str:
@@ -476,7 +478,7 @@ def complaint(error: ErrorDetails) -> str:
             return error["msg"][:1].lower() + error["msg"][1:]
 
 
-def fingerprint_of(entry: Entry, filled: Mapping[str, Any]) -> str:
+def fingerprint_of(entry: ServerEntry, filled: Mapping[str, Any]) -> str:
     """The fingerprint of what determines what runs: an approval given under one is void under another.
 
     Command, arguments, folder and URL count with their values; so do variables and headers, except those whose names

@@ -174,7 +174,7 @@ def _netloc(origin: str) -> str:
 TRIES = 10
 """Wrong passwords that one address may try in a window."""
 WINDOW_SECONDS = 60.0
-MAX_ADDRESSES = 10_000
+MOST_ADDRESSES = 10_000
 """Addresses remembered at most; the one that tried longest ago is forgotten first."""
 
 
@@ -201,7 +201,7 @@ class PasswordGate:
         tries.append(now)
         self._wrong[address] = tries
         self._wrong.move_to_end(address)
-        while len(self._wrong) > MAX_ADDRESSES:
+        while len(self._wrong) > MOST_ADDRESSES:
             self._wrong.popitem(last=False)
         raise RefusalError(401, "That is not the password.")
 

@@ -27,13 +27,13 @@ class RefusalError(Exception):
 # Every defect is a `RefusalError`.
 
 
-MAX_BODY = 256 * 1024
+LARGEST_BODY = 256 * 1024
 """Bytes of a JSON body."""
-MAX_TEXT = 20_000
+LONGEST_TEXT = 20_000
 """Characters of a message."""
-MAX_REASON = 2_000
+LONGEST_REASON = 2_000
 """Characters of a reason for a rejection; Slack's inputs take 3,000."""
-MAX_DEPTH = 32
+DEEPEST = 32
 """How deep a JSON body may nest; no form needs more, and no walker of ours recurses deeper."""
 ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Made by the page for each click and message, so that the same one sent twice is known again."""
@@ -74,7 +74,7 @@ class DecisionBody(ClickBody):
 
     approvals: Annotated[list[AnyId], Field(min_length=1, max_length=100)]
     verb: Literal["approve", "reject"]
-    reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
+    reason: Annotated[str, Field(max_length=LONGEST_REASON)] = ""
     values: dict[str, Any] | None = None
     always_for: Literal["1 h", "8 h", "7 days"] | None = None
 
@@ -144,17 +144,17 @@ def checked_text(text: str) -> str:
     """A message's text, unless it is blank (400) or too long (413)."""
     if not text.strip():
         raise RefusalError(400, "The message is empty.")
-    if len(text) > MAX_TEXT:
-        raise RefusalError(413, f"The message has {len(text):,} characters; at most {MAX_TEXT:,} are taken.")
+    if len(text) > LONGEST_TEXT:
+        raise RefusalError(413, f"The message has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken.")
     return text
 
 
 async def _read_bytes(request: web.Request) -> bytes:
-    too_large = f"The body is larger than {MAX_BODY // 1024} KiB."
-    if (request.content_length or 0) > MAX_BODY:
+    too_large = f"The body is larger than {LARGEST_BODY // 1024} KiB."
+    if (request.content_length or 0) > LARGEST_BODY:
         raise RefusalError(413, too_large)
     try:
-        return await read_whole_body(request, MAX_BODY, too_large)
+        return await read_whole_body(request, LARGEST_BODY, too_large)
     except BodyNotReadError as error:
         raise RefusalError(error.status, str(error)) from None
 
@@ -176,7 +176,7 @@ def _no_constant(name: str) -> Any:
 def _refuse_unkeepable(value: Any) -> None:
     """Refuse what JSON can say and the records cannot keep: NUL, half characters, infinite numbers, deep nesting."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(DEEPEST):
         below: list[Any] = []
         for item in level:
             if isinstance(item, str):
@@ -191,7 +191,7 @@ def _refuse_unkeepable(value: Any) -> None:
         if not below:
             return
         level = below
-    raise RefusalError(400, f"The body nests deeper than {MAX_DEPTH} levels.")
+    raise RefusalError(400, f"The body nests deeper than {DEEPEST} levels.")
 
 
 def _refuse_bad_text(text: str) -> None:

@@ -185,7 +185,7 @@ class PageActions:
     async def take_back(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`POST /api/approvals/{id}/withdrawal`: by the requester; the service knows who that is."""
         body = await read_body(request, ClickBody)
-        return await self._settled(request, visitor, actions.TAKE_BACK, body.id)
+        return await self._settled(request, visitor, actions.WITHDRAW, body.id)
 
     async def grants(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/grants`: the visitor's own."""

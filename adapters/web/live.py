@@ -17,7 +17,7 @@ from bot.safe_text import visible, visible_line
 from graph.ports import TaskState
 
 log = structlog.get_logger(__name__)
-QUEUE_LIMIT = 512
+MOST_QUEUED = 512
 """Events that wait for one reader; a slower one is disconnected, which costs it one reconnect."""
 THREADS_CHANGED = b""
 """Stands in a queue for "the list of threads is not what it was"."""
@@ -62,7 +62,7 @@ class Reader:
         """Put a frame into the queue; a full queue ends the reader, for which nothing more is kept then."""
         if self._ended:
             return
-        if self._queue.qsize() >= QUEUE_LIMIT:
+        if self._queue.qsize() >= MOST_QUEUED:
             log.info("web_reader_too_slow", thread_id=self.thread_id)
             self.end()
         else:
@@ -139,11 +139,11 @@ class Hub:
 # Kept in memory so that a page that connects in the middle of an answer sees its beginning too. Gone after a restart,
 # like the run it showed.
 
-STATUS_LIMIT = 120
+LONGEST_STATUS = 120
 """Characters of the status line."""
-DRAFT_LIMIT = 50_000
+LONGEST_DRAFT = 50_000
 """Characters of an answer shown while it is written; beyond, the page waits for the finished post."""
-SUSPICIOUS_LIMIT = 4_000
+LONGEST_SUSPICIOUS = 4_000
 """Those of them that may be invisible, each of which takes time to judge: 50,000 at once took 30 ms. An answer in
 Persian has as many within 120,000. Beyond, likewise."""
 BETWEEN_CALLS = "Working…"
@@ -180,10 +180,10 @@ class LiveBoard:
     def add_text(self, thread_id: str, message_id: str, delta: str) -> None:
         """More text of an answer. `n` counts its parts, so that a page knows which it has."""
         draft = self._now.setdefault(thread_id, _Now()).drafts.setdefault(message_id, _Draft())
-        if not delta or draft.length + len(delta) > DRAFT_LIMIT or draft.suspicious > SUSPICIOUS_LIMIT:
+        if not delta or draft.length + len(delta) > LONGEST_DRAFT or draft.suspicious > LONGEST_SUSPICIOUS:
             return
-        draft.suspicious += count_suspicious(delta, SUSPICIOUS_LIMIT + 1)
-        if draft.suspicious > SUSPICIOUS_LIMIT:
+        draft.suspicious += count_suspicious(delta, LONGEST_SUSPICIOUS + 1)
+        if draft.suspicious > LONGEST_SUSPICIOUS:
             return
         draft.parts.append(delta)
         draft.shown.append(visible(delta))
@@ -196,7 +196,7 @@ class LiveBoard:
         now = self._now.setdefault(thread_id, _Now())
         if now.status != text:
             now.status = text
-            self._hub.publish(thread_id, "status", {"text": visible_line(text, STATUS_LIMIT)})
+            self._hub.publish(thread_id, "status", {"text": visible_line(text, LONGEST_STATUS)})
 
     def rest(self, thread_id: str) -> None:
         """The bot does nothing in the thread any more. What it was writing stays on the pages until its post comes."""
@@ -227,7 +227,7 @@ class LiveBoard:
             {"message_id": name, "n": len(draft.parts), "text": "".join(draft.shown)}
             for name, draft in now.drafts.items()
         ]
-        return {"status": visible_line(now.status, STATUS_LIMIT), "drafts": drafts}
+        return {"status": visible_line(now.status, LONGEST_STATUS), "drafts": drafts}
 
 
 class WebLive:

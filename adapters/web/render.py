@@ -53,11 +53,11 @@ from bot.safe_text import (
 from graph.interrupts import FormField
 
 Json = dict[str, Any]
-ANSWER_LIMIT = 100_000
+LONGEST_ANSWER = 100_000
 """Characters of an answer; more is cut with a count."""
-PASSAGE_LIMIT = 10_000
+LONGEST_PASSAGE = 10_000
 """Characters of any other text from elsewhere; more is cut with a count."""
-VALUES_LIMIT = 20_000
+LONGEST_VALUES = 20_000
 """Characters of all arguments of a call together that are sent with its card; of longer ones only the beginning is, and
 the rest is fetched when somebody wants to see it."""
 PAGE_CHARACTERS = 12_000
@@ -68,13 +68,13 @@ SHOWN_LINES = 12
 """Lines of one argument that a card shows at first."""
 LONGEST_VALUE = 50_000
 """Characters of a value in a form: a few of them come back in one request."""
-LABEL_LIMIT = 1_000
+LONGEST_LABEL = 1_000
 """Characters of the words around an input."""
 _MOST_SUSPICIOUS = 1_000
 """Characters that may be invisible, of an argument that is sent whole."""
-TITLE_LIMIT = 120
+LONGEST_TITLE = 120
 """Characters of a title."""
-RESULT_LIMIT = 400
+LONGEST_RESULT = 400
 """Characters of a result's one line."""
 _CALL = "server tool title"
 """What is to be called: the configured names, and the server's own title apart."""
@@ -84,7 +84,7 @@ _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refus
 # ------------------------------------------------------------------------------------------------ threads
 def thread_json(view: ThreadView, entries: Sequence[Json]) -> Json:
     """A whole thread. `entries`: `entry_json` of each, oldest first."""
-    return {"thread_id": view.thread_id, "title": line(view.title, TITLE_LIMIT), "entries": entries}
+    return {"thread_id": view.thread_id, "title": line(view.title, LONGEST_TITLE), "entries": entries}
 
 
 def entry_json(entry: MessageView | Post) -> Json:
@@ -108,7 +108,7 @@ def asked_json(asked: Sequence[AskedToDecide]) -> Json:
 
 def message_json(view: MessageView) -> Json:
     """A person's message."""
-    text = passage(view.text, ANSWER_LIMIT)
+    text = passage(view.text, LONGEST_ANSWER)
     return {"kind": "message", "id": view.key, "text": text, **_json(view, lines="author", as_is="author_id at")}
 
 
@@ -130,7 +130,7 @@ def content_json(content: Content) -> Json:
     """What a post shows; `kind` says which card it is."""
     match content:
         case Said():
-            return {"kind": "said", "text": passage(content.text, ANSWER_LIMIT)}
+            return {"kind": "said", "text": passage(content.text, LONGEST_ANSWER)}
         case Notice():
             return {"kind": "notice", "text": passage(content.text), "tone": content.tone}
         case ApprovalView():
@@ -154,7 +154,7 @@ def _approval(view: ApprovalView) -> Json:
         "asked_arguments": None if view.asked_arguments is None else _arguments(view.asked_arguments, digests),
         "votes": [_json(vote, lines="name", as_is="verb at") for vote in view.votes],
         "requester_id": view.requester_ids[0] if view.requester_ids else "",
-        "result": line(view.result, RESULT_LIMIT),
+        "result": line(view.result, LONGEST_RESULT),
         **seen_json(view),
         **_json(
             view,
@@ -192,7 +192,7 @@ def _json(view: object, *, lines: str = "", passages: str = "", as_is: str = "")
     ours, ids, numbers and times."""
 
     def lined(value: str | Sequence[str]) -> str | list[str]:
-        return line(value, TITLE_LIMIT) if isinstance(value, str) else [line(each, TITLE_LIMIT) for each in value]
+        return line(value, LONGEST_TITLE) if isinstance(value, str) else [line(each, LONGEST_TITLE) for each in value]
 
     return {
         **{name: lined(getattr(view, name)) for name in lines.split()},
@@ -206,7 +206,7 @@ def line(text: str, limit: int) -> str:
     return visible_line(text, limit)
 
 
-def passage(text: str, limit: int = PASSAGE_LIMIT) -> str:
+def passage(text: str, limit: int = LONGEST_PASSAGE) -> str:
     """Text from elsewhere with its lines, bounded."""
     return visible_passage(text, limit)
 
@@ -236,7 +236,7 @@ class _Digests:
 
 def _arguments(arguments: Mapping[str, Any], digests: _Digests) -> list[Json]:
     lines = []
-    left = VALUES_LIMIT
+    left = LONGEST_VALUES
     for label, written in written_arguments(arguments):
         name = visible(label)
         left -= len(written)
@@ -264,14 +264,14 @@ def seen_json(view: ApprovalView | OutcomeView | GrantView) -> Json:
     return {
         "masks": view.masks,
         "unseen": unseen_in_words(view, ""),
-        "fingerprint": line(view.fingerprint, TITLE_LIMIT),
+        "fingerprint": line(view.fingerprint, LONGEST_TITLE),
     }
 
 
 def hidden_json(hidden: Hidden) -> Json:
     """What is hidden in a call, whole, for one person who may decide it: nowhere else is there more of it."""
     secrets = [_whole_line(visible(name), visible(text)) for name, text in written_arguments(hidden.secrets)]
-    return {"secrets": secrets, "fingerprint": line(hidden.fingerprint, TITLE_LIMIT)}
+    return {"secrets": secrets, "fingerprint": line(hidden.fingerprint, LONGEST_TITLE)}
 
 
 def argument_page_json(arguments: Mapping[str, Any], page: int) -> Json:
@@ -310,11 +310,11 @@ def form_json(form: Form) -> Json:
         if name not in names and isinstance(value, str) and holds_unseen(value)
     }
     return {
-        "title": line(form.title, TITLE_LIMIT),
+        "title": line(form.title, LONGEST_TITLE),
         "fields": [field_json(field) for field in form.fields if field.name not in names],
         "values": {name: value for name, value in form.values.items() if name not in names},
         "notes": notes,
-        "kept": [line(field.label or field.name, LABEL_LIMIT) for field in kept],
+        "kept": [line(field.label or field.name, LONGEST_LABEL) for field in kept],
     }
 
 
@@ -326,11 +326,11 @@ def field_json(field: FormField) -> Json:
     """One input."""
     return {
         "name": field.name,
-        "label": line(field.label or field.name, LABEL_LIMIT),
+        "label": line(field.label or field.name, LONGEST_LABEL),
         "type": field.type.value,
         "required": field.required,
-        "options": [{"value": option, "label": line(option, LABEL_LIMIT)} for option in field.options],
-        "help": passage(field.help, LABEL_LIMIT),
+        "options": [{"value": option, "label": line(option, LONGEST_LABEL)} for option in field.options],
+        "help": passage(field.help, LONGEST_LABEL),
         "multiline": field.multiline,
         "default": field.default,
     }

@@ -210,7 +210,7 @@ class Connections:
 
 # ---------------------------------------------------- the moment in which an account becomes usable
 
-ACCOUNT_LIMIT = 120
+LONGEST_ACCOUNT = 120
 """Characters of how a service names an account."""
 Changed = Callable[[str, str], Awaitable[None]]
 """Told of a person (id) and a connection (name). `ToolServers.forget` is one: it ends sessions."""
@@ -275,7 +275,7 @@ class ConnectionWriter:
 
 def account_label(grant: GrantedAccount) -> str:
     """How the service names the account, safe to show; empty where it does not tell."""
-    return visible_line(grant.account.label or grant.account.verified_email or "", ACCOUNT_LIMIT)
+    return visible_line(grant.account.label or grant.account.verified_email or "", LONGEST_ACCOUNT)
 
 
 class Changes:

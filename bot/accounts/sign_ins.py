@@ -23,7 +23,7 @@ from bot.turns.engine import Engine, resume_thread
 from graph.interrupts import Declined, Expired, InterruptAnswer, SignedIn, Superseded
 from graph.ports import AccountNeeded, SignInNeeded
 
-MESSAGE_LIMIT = 300
+LONGEST_MESSAGE = 300
 """Characters of what a server says about why it wants a sign-in."""
 _LINK = re.compile(r"[a-z][a-z0-9+.-]{0,40}://\S+", re.IGNORECASE)
 """Servers like to repeat the link in their message; everybody sees that. A scheme is bounded, so that looking is
@@ -114,7 +114,7 @@ class SignIns:
         return replace(
             base,
             host=link_host(needed.url),
-            message=one_line(_LINK.sub("(link)", needed.message), MESSAGE_LIMIT),
+            message=one_line(_LINK.sub("(link)", needed.message), LONGEST_MESSAGE),
             sealed_link=self._sealer.seal(needed.url),
         )
 

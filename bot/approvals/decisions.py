@@ -61,7 +61,7 @@ SOMEBODY_ELSE = "Since you changed it, somebody else has to approve the changed 
 TOOL_CHANGED = "The tool itself changed since this was asked, so the changed call is asked about once more."
 NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
 NO_OUTCOME = Unknown("This call does not exist (any more).")
-REASON_LIMIT = 2_000
+LONGEST_REASON = 2_000
 """Characters of a reason that are kept."""
 HANDOVER_SECONDS = 2.5
 """Seconds that whoever hands over waits for all look-ups together: Slack waits 3 for the answer to a form."""
@@ -253,7 +253,7 @@ class Approvals:
 
     def _ballot(self, row: ApprovalRow, decision: Decision, known: Known) -> VoteRow:
         person, now = decision.person, self._clock()
-        reason = decision.reason.strip()[:REASON_LIMIT] if decision.verb == "reject" else ""
+        reason = decision.reason.strip()[:LONGEST_REASON] if decision.verb == "reject" else ""
         authority = authority_of(row, person.person_id, known, now)
         identity = known.identity(person.person_id)
         claimed = tuple(sorted(identity.claimed))

@@ -15,11 +15,11 @@ from policies.defaults import plain, with_defaults
 from policies.masking import A_TEXT, DEEPEST, Masker, exceeds
 from policies.model import Annotations, Call, Facts, Mode, Tool, Verdict, canonical_json
 
-INPUT_LIMIT = 200
+LONGEST_INPUT = 200
 """Characters of the short input."""
-ARGUMENTS_LIMIT = 4_000
+LONGEST_ARGUMENTS = 4_000
 """Characters of the arguments that are kept for `policy replay`, as canonical JSON."""
-VALUE_LIMIT = 300
+LONGEST_VALUE = 300
 """Characters of a text within arguments that are longer than that."""
 OUTPUT_BYTES = 4_096
 """Bytes of the output that its hash covers."""
@@ -30,7 +30,7 @@ MOST_SEARCHED = 10_000
 written, and a thousand characters that somebody has made for it take up to 4 ms of CPU."""
 LOOKED = "looked"
 """Status of an entry that says that somebody looked at what is hidden in a waiting call."""
-REASON_LIMIT = 200
+LONGEST_REASON = 200
 """Characters of what somebody wrote beside a vote."""
 
 
@@ -98,7 +98,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
             "requester": end.requester,
             "server": end.server,
             "tool": end.tool,
-            "input": shortened(canonical_json(arguments), INPUT_LIMIT),
+            "input": shortened(canonical_json(arguments), LONGEST_INPUT),
             "mode": judged.get("mode", ""),
             "decision": verdict.get("verdict", ""),
             "rule": verdict.get("rule", ""),
@@ -110,7 +110,7 @@ def entry_of(end: CallEnd, masker: Masker) -> str:
             "fingerprint": masker.fingerprint_of_call(end.server, end.tool, end.arguments),
             "duration": None if end.duration is None else round(end.duration, 3),
             "status": end.status,
-            "note": shortened(masker.mask(end.note[:LONGEST_SECRET]), INPUT_LIMIT),
+            "note": shortened(masker.mask(end.note[:LONGEST_SECRET]), LONGEST_INPUT),
             "settled": dict(end.settled),
             "output": None if end.output is None else output_hash(end.output),
             "arguments": kept,
@@ -157,7 +157,7 @@ def _vote(vote: VoteCast, masker: Masker) -> dict[str, Any]:
         "name": vote.name,
         "verb": vote.verb,
         "authority": vote.authority,
-        "reason": shortened(masker.mask(vote.reason), REASON_LIMIT),
+        "reason": shortened(masker.mask(vote.reason), LONGEST_REASON),
         "at": in_utc(vote.at),
     }
 
@@ -167,16 +167,16 @@ def _bounded(arguments: Any) -> tuple[Any, bool]:
 
     Cut only after secrets were taken out: half a secret is not recognised.
     """
-    if len(canonical_json(arguments)) <= ARGUMENTS_LIMIT:
+    if len(canonical_json(arguments)) <= LONGEST_ARGUMENTS:
         return arguments, False
     cut = _texts_cut(arguments)
-    return (cut if len(canonical_json(cut)) <= ARGUMENTS_LIMIT else None), True
+    return (cut if len(canonical_json(cut)) <= LONGEST_ARGUMENTS else None), True
 
 
 def _texts_cut(value: Any) -> Any:
     match value:
         case str():
-            return shortened(value, VALUE_LIMIT)
+            return shortened(value, LONGEST_VALUE)
         case Mapping():
             return {key: _texts_cut(item) for key, item in value.items()}
         case list():
@@ -223,7 +223,7 @@ def _without_secrets(judged: Mapping[str, Any], masker: Masker) -> dict[str, Any
     defaults, _ = _bounded(masker.for_audit(judged["tool"]["defaults"]).value)
     return {
         **judged,
-        "quote": shortened(masker.mask(judged["quote"]), ARGUMENTS_LIMIT),
+        "quote": shortened(masker.mask(judged["quote"]), LONGEST_ARGUMENTS),
         "tool": {**judged["tool"], "defaults": defaults or {}},
     }
 

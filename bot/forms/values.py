@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from graph.calls import storable
 from graph.interrupts import FieldType
-from graph.models.tool_calls import MAX_INTEGER, Unreadable, parse_strictly, trouble_with
+from graph.models.tool_calls import LARGEST_INTEGER, Unreadable, parse_strictly, trouble_with
 
 LONGEST_TEXT = 10_000
 """Characters in one input."""
@@ -114,8 +114,8 @@ def _finite(number: float, kind: FieldType) -> int | float:
 
 
 def _exact(number: int) -> int:
-    if abs(number) > MAX_INTEGER:
-        raise EntryError(f"Please give a whole number of at most {MAX_INTEGER}: larger ones do not arrive exactly.")
+    if abs(number) > LARGEST_INTEGER:
+        raise EntryError(f"Please give a whole number of at most {LARGEST_INTEGER}: larger ones do not arrive exactly.")
     return number
 
 

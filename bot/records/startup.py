@@ -52,7 +52,7 @@ async def open_records(file: Path) -> AsyncIterator[Records]:
 
 # ----------------------------------------------------------------------------------------- the schema
 log = structlog.get_logger(__name__)
-HEAD = "0008"
+NEWEST_REVISION = "0008"
 """The newest revision in `migrations/versions`; a test keeps it true."""
 
 
@@ -61,22 +61,22 @@ class NewerSchemaError(Exception):
 
 
 def upgrade_sqlite(path: Path) -> None:
-    """Migrate the file to `HEAD`; makes it when it is missing. Blocks: call it in a thread. Raises `NewerSchemaError`.
+    """Migrate the file to `NEWEST_REVISION`; makes it when it is missing. Blocks: call it in a thread.
 
     Alembic is imported only when there is something to migrate, since that costs a third of a second at every start.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     private_file(path)
     revision = _revision(path)
-    if revision == HEAD:
+    if revision == NEWEST_REVISION:
         return
-    if revision is not None and revision > HEAD:
+    if revision is not None and revision > NEWEST_REVISION:
         raise NewerSchemaError(
-            f"{path} was made by a newer version of Countersign (schema {revision}; this version knows {HEAD}). "
-            "Start that version, or restore a backup."
+            f"{path} was made by a newer version of Countersign (schema {revision}; this version knows "
+            f"{NEWEST_REVISION}). Start that version, or restore a backup."
         )
     if revision is not None:
-        log.info("records_upgrading", schema=revision, to=HEAD, megabytes=path.stat().st_size // 1_000_000)
+        log.info("records_upgrading", schema=revision, to=NEWEST_REVISION, megabytes=path.stat().st_size // 1_000_000)
     began = time.monotonic()
     engine = sa.create_engine(f"sqlite:///{path}")
     try:
@@ -91,7 +91,7 @@ def upgrade_sqlite(path: Path) -> None:
     finally:
         engine.dispose()
     if revision is not None:
-        log.info("records_upgraded", schema=HEAD, seconds=round(time.monotonic() - began, 1))
+        log.info("records_upgraded", schema=NEWEST_REVISION, seconds=round(time.monotonic() - began, 1))
 
 
 def _make(connection: sa.Connection) -> None:
@@ -101,14 +101,14 @@ def _make(connection: sa.Connection) -> None:
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc "
         "PRIMARY KEY (version_num))"
     )
-    connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+    connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (NEWEST_REVISION,))
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Migrate a database to `HEAD` in the connection's transaction."""
+    """Migrate a database to `NEWEST_REVISION` in the connection's transaction."""
     from alembic import command  # noqa: PLC0415  # costly, and rarely needed
 
-    command.upgrade(alembic_config(connection), HEAD)
+    command.upgrade(alembic_config(connection), NEWEST_REVISION)
 
 
 def alembic_config(connection: sa.Connection) -> Any:

@@ -25,7 +25,7 @@ from bot.records.tables import (
     usage,
 )
 
-TITLE_LIMIT = 80
+LONGEST_TITLE = 80
 """Characters of a thread's title, which is the beginning of its first message."""
 
 
@@ -68,7 +68,7 @@ async def ensure(
         "platform": place.platform,
         "place_key": place.key,
         "place": asdict(place),
-        "title": " ".join(title.split())[:TITLE_LIMIT],
+        "title": " ".join(title.split())[:LONGEST_TITLE],
         "requester": requester,
         "created_at": now,
         "updated_at": now,
@@ -232,10 +232,10 @@ async def threads_at(tx: Transaction, place: ConversationReference, among: Colle
 # --------------------------------------------------------------------- what people think of answers
 
 
-async def keep_feedback(tx: Transaction, opinion: Feedback, now: float) -> None:
-    """Keep an opinion; a later one of the same person replaces it."""
-    said = {"verdict": opinion.verdict, "comment": opinion.comment, "at": now}
-    await upsert(tx, feedback, {"post": opinion.post_id, "person_id": opinion.person.person_id, **said})
+async def keep_feedback(tx: Transaction, given: Feedback, now: float) -> None:
+    """Keep what a person thinks of an answer; a later one of the same person replaces it."""
+    said = {"verdict": given.verdict, "comment": given.comment, "at": now}
+    await upsert(tx, feedback, {"post": given.post_id, "person_id": given.person.person_id, **said})
 
 
 # ----------------------------------------------- what people used of the language model, day by day

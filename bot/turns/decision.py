@@ -46,9 +46,9 @@ from graph.interrupts import InterruptAnswer
 from graph.ports import Spoken, Unfinished
 from graph.running import RunVerb
 
-MAX_DEATHS = 12
+MOST_DEATHS = 12
 """Tries of a delivery in which the process died, before it is parked."""
-MAX_STEPS = 2_500
+MOST_STEPS = 2_500
 """Actions within one try at a delivery, before it is parked: more than the two that each decision costs which people
 make while a run goes on, for all of the 1,000 calls that a turn may make. Only a loop comes here."""
 BROKEN_OFF = "a turn that was broken off"
@@ -258,7 +258,7 @@ Action = TurnStep | TurnEnding
 
 def next_action(facts: TurnFacts) -> Action:
     """The one thing to do now."""
-    if facts.steps >= MAX_STEPS:
+    if facts.steps >= MOST_STEPS:
         return Park("handling it came to no end")
     match facts.delivery.kind:
         case "message":
@@ -342,7 +342,7 @@ def _continue(facts: TurnFacts, verb: RunVerb) -> Action:
     """See through what has begun; a delivery that kills the process again and again is parked."""
     if not facts.taken_up and not facts.ran:
         return TakeUp()
-    if facts.taken_up and facts.delivery.tries >= MAX_DEATHS:
+    if facts.taken_up and facts.delivery.tries >= MOST_DEATHS:
         return Park("the process died in this delivery too often")
     return Conclude() if facts.at_rest else Continue(verb)
 

@@ -15,13 +15,13 @@ from bot.turns.decision import GiveUp, Park, PutOff, TryLater
 from graph.models import ModelProblem, Trouble
 from graph.ports import Spoken, Unfinished
 
-MAX_TRIES = 4
+MOST_DELIVERY_TRIES = 4
 """Tries of a delivery whose handling fails, before it is parked."""
-MAX_OUTAGE_TRIES = 60
+MOST_OUTAGE_TRIES = 60
 """Tries of a message whose platform cannot be asked about it, over about an hour, before it is parked."""
 PAUSES = (1.0, 5.0, 15.0)
 """Seconds before the second, third and fourth try."""
-CAUSE_LIMIT = 500
+LONGEST_CAUSE = 500
 """Characters of an error that are kept with its delivery; the whole of it is in the log."""
 GAVE_UP = "Something went wrong on my side, and I gave up."
 STATE_LOST = "What I knew of this conversation is lost"
@@ -38,21 +38,21 @@ def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -
         case PostFailed():
             # The platform could not be told of a failure either, so there is no hurry to give up.
             outages = deliveries.outages(delivery)
-            if failure.permanent or outages + 1 >= MAX_OUTAGE_TRIES:
+            if failure.permanent or outages + 1 >= MOST_OUTAGE_TRIES:
                 return Park(cause_of(failure))
             return PutOff(outages, failure.retry_after, cause_of(failure))
         case ModelProblem():
             kept = Unfinished(said, "broken off here") if said and failure.trouble not in _NOT_KEPT else None
             return GiveUp(failure.sentence, kept)
         case _:
-            if delivery.tries + 1 >= MAX_TRIES:
+            if delivery.tries + 1 >= MOST_DELIVERY_TRIES:
                 return Park(cause_of(failure))
             return TryLater(PAUSES[min(delivery.tries, len(PAUSES) - 1)], cause_of(failure))
 
 
 def cause_of(error: Exception) -> str:
     """An error in one piece of text for the records: no tokens, no queries of links, of bounded length."""
-    return _mask(f"{type(error).__name__}: {error}")[:CAUSE_LIMIT]
+    return _mask(f"{type(error).__name__}: {error}")[:LONGEST_CAUSE]
 
 
 def reference_of(delivery: Delivery) -> str:

@@ -33,7 +33,7 @@ from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_NAME_LIMIT = 64
+_LONGEST_NAME = 64
 """Characters of a function's name, https://platform.openai.com/docs/api-reference/chat/create."""
 AnyToolCall = ToolCall | InvalidToolCall
 ChunkSlot = tuple[str, str]
@@ -128,7 +128,7 @@ def _bare(message: AnyMessage, slots: Sequence[ChunkSlot]) -> AnyMessage:
 
 
 def _call(call: AnyToolCall, out: str) -> ToolCall:
-    name = _NOT_IN_NAMES.sub("_", call["name"] or "unnamed")[:_NAME_LIMIT]
+    name = _NOT_IN_NAMES.sub("_", call["name"] or "unnamed")[:_LONGEST_NAME]
     args = call["args"] if isinstance(call["args"], dict) else {"unreadable_arguments": call["args"] or ""}
     return ToolCall(name=name, args=args, id=out, type="tool_call")
 

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable
 
 from graph.models.openai import wire_messages
 from graph.models.problems import ModelProblem, Trouble, explain_model_error
-from graph.models.tool_calls import MAX_ANSWER, WRITTEN_CALLS, WrittenCalls
+from graph.models.tool_calls import LONGEST_ANSWER, WRITTEN_CALLS, WrittenCalls
 
 log = structlog.get_logger(__name__)
 
@@ -181,7 +181,7 @@ class _Answer:
         text = piece.text
         self.pieces += 1
         self._characters += len(text)
-        if max(self._characters, self.pieces) > MAX_ANSWER:
+        if max(self._characters, self.pieces) > LONGEST_ANSWER:
             raise ModelProblem(Trouble.TOO_MUCH)
         self._text.append(text)
         self._add_calls(piece)

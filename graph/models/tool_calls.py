@@ -12,15 +12,15 @@ from langchain_core.messages import InvalidToolCall, ToolCall
 
 from graph.models.problems import ModelProblem, Trouble
 
-MAX_CHARACTERS = 1_000_000
+LONGEST_ARGUMENTS = 1_000_000
 """Characters of the arguments of one answer's calls together. Five hundred pages; a tool that wants more wants a
 file."""
-MAX_DEPTH = 64
+DEEPEST = 64
 """Levels of nesting. LangGraph's checkpoints take some 250 (`ormsgpack`), and what is kept wraps arguments a few times;
 no tool's schema comes near it."""
-MAX_VALUES = 10_000
+MOST_VALUES = 10_000
 """Keys and items in all. Cards, policies and masks look at each of them."""
-MAX_INTEGER = 2**53 - 1
+LARGEST_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads as it stands (RFC 7493, 2.2): a server written in JavaScript takes
 9007199254740993 for 9007199254740992, and would act on another record than the one that was approved."""
 
@@ -34,15 +34,15 @@ def read_arguments(text: str) -> dict[str, Any]:
 
     Raises `Unreadable`: not JSON, not an object, or what `parse_strictly` refuses.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise Unreadable(f"the arguments were longer than {MAX_CHARACTERS:,} characters")
+    if len(text) > LONGEST_ARGUMENTS:
+        raise Unreadable(f"the arguments were longer than {LONGEST_ARGUMENTS:,} characters")
     try:
         # Not strict: models put plain line breaks into strings, which have one meaning only.
         value = parse_strictly(text, line_breaks=True)
     except Unreadable as problem:
         raise Unreadable(f"the arguments held {problem}") from None
     except RecursionError:
-        raise Unreadable(f"the arguments were not valid JSON, or nested deeper than {MAX_DEPTH} levels") from None
+        raise Unreadable(f"the arguments were not valid JSON, or nested deeper than {DEEPEST} levels") from None
     except ValueError as error:
         where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
         raise Unreadable(f"the arguments were not valid JSON{where}") from None
@@ -68,12 +68,12 @@ def parse_strictly(text: str, *, line_breaks: bool = False) -> Any:
 def trouble_with(value: Any) -> str | None:
     """What in a JSON value not every tool server would receive as it is shown, to follow "it held"; `None`: nothing.
 
-    A number that JSON cannot carry or that not every parser reads alike, nesting deeper than `MAX_DEPTH`, or more than
-    `MAX_VALUES` values.
+    A number that JSON cannot carry or that not every parser reads alike, nesting deeper than `DEEPEST`, or more than
+    `MOST_VALUES` values.
     """
     seen = 0
     level: list[Any] = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(DEEPEST + 1):
         inner: list[Any] = []
         for item in level:
             match item:
@@ -83,21 +83,21 @@ def trouble_with(value: Any) -> str | None:
                     inner.extend(item)
                 case float() if not math.isfinite(item):
                     return _NO_NUMBER
-                case int() if abs(item) > MAX_INTEGER:
+                case int() if abs(item) > LARGEST_INTEGER:
                     return _TOO_LARGE
         seen += len(inner)
-        if seen > MAX_VALUES:
-            return f"more than {MAX_VALUES:,} values"
+        if seen > MOST_VALUES:
+            return f"more than {MOST_VALUES:,} values"
         if not inner:
             return None
         level = inner
-    return f"values nested deeper than {MAX_DEPTH} levels"
+    return f"values nested deeper than {DEEPEST} levels"
 
 
 _NO_NUMBER = "a number that JSON cannot carry (infinite, or not a number)"
 _TOO_LARGE = (
-    f"an integer beyond ±{MAX_INTEGER}, which not every tool server reads as it is written; pass it as text where the "
-    "tool takes text"
+    f"an integer beyond ±{LARGEST_INTEGER}, which not every tool server reads as it is written; pass it as text where "
+    "the tool takes text"
 )
 
 
@@ -111,7 +111,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > len(str(MAX_INTEGER)) + 1:  # a sign; Python itself reads no more than 4,300 digits
+    if len(digits) > len(str(LARGEST_INTEGER)) + 1:  # a sign; Python itself reads no more than 4,300 digits
         raise Unreadable(_TOO_LARGE)
     return int(digits)
 
@@ -124,9 +124,9 @@ def _constant(_name: str) -> Any:
 
 WRITTEN_CALLS = "written_calls"
 """Under which a piece of an answer carries `WrittenCalls`, in its `additional_kwargs`."""
-MAX_CALLS = 64
+MOST_CALLS = 64
 """Tool calls of one answer that are taken. Each is a branch of the graph and perhaps a card that somebody reads."""
-MAX_ANSWER = 4 * MAX_CHARACTERS
+LONGEST_ANSWER = 4 * LONGEST_ARGUMENTS
 """Characters of an answer, and pieces of it, after which it is not read on."""
 _LONG = 20_000
 """Characters of arguments that are still read on the event loop: a few milliseconds at most."""
@@ -187,9 +187,9 @@ class WrittenCalls:
             call.name += name
         self._pieces += 1
         self._characters += len(text or "") + len(name or "")
-        if self._pieces > MAX_ANSWER or self._characters > MAX_ANSWER:
+        if self._pieces > LONGEST_ANSWER or self._characters > LONGEST_ANSWER:
             raise ModelProblem(Trouble.TOO_MUCH)
-        if text and self._characters <= MAX_CHARACTERS:
+        if text and self._characters <= LONGEST_ARGUMENTS:
             call.pieces.append(text)
         return call
 
@@ -217,7 +217,9 @@ class WrittenCalls:
             else:
                 calls.append(ToolCall(name=call.name, args=arguments, id=call.call_id, type="tool_call"))
         if self._left_out:
-            said = f"the answer held {MAX_CALLS + self._left_out} calls, of which only the first {MAX_CALLS} were taken"
+            said = (
+                f"the answer held {MOST_CALLS + self._left_out} calls, of which only the first {MOST_CALLS} were taken"
+            )
             unreadable.append(_invalid("too_many_calls", "", None, said))
         return calls, unreadable
 
@@ -226,8 +228,8 @@ class WrittenCalls:
         last = call is self._newest or call is self._calls[-1]
         if call.complete is False or (cut and last):
             raise Unreadable("the answer was cut off before this call was complete, so it was not made")
-        if self._characters > MAX_CHARACTERS:
-            raise Unreadable(f"the arguments of this answer were longer than {MAX_CHARACTERS:,} characters")
+        if self._characters > LONGEST_ARGUMENTS:
+            raise Unreadable(f"the arguments of this answer were longer than {LONGEST_ARGUMENTS:,} characters")
         if not call.name:
             raise Unreadable("the call names no tool")
         text = call.text
@@ -245,7 +247,7 @@ class WrittenCalls:
         known = None if begins else self._begun(number, call_id)
         if known is None:
             known = self._begin(number)
-        if call_id and ((number, call_id) in self._identified or len(self._identified) < MAX_CALLS):
+        if call_id and ((number, call_id) in self._identified or len(self._identified) < MOST_CALLS):
             self._identified[number, call_id] = known
         if number is not None:
             self._numbered[number] = known
@@ -264,7 +266,7 @@ class WrittenCalls:
         call = WrittenCall()
         self._alike = self._alike or number in self._numbers
         self._numbers.add(number)
-        if len(self._calls) < MAX_CALLS:
+        if len(self._calls) < MOST_CALLS:
             self._calls.append(call)
         else:
             self._left_out += 1

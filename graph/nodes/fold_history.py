@@ -12,7 +12,7 @@ from graph.models import ModelProblem
 from graph.models.streaming import stream_message, tokens_of
 from graph.nodes import Node
 from graph.ports import Ports
-from graph.prompts import SUMMARY_LIMIT, extract, summary_request, to_fold
+from graph.prompts import LONGEST_SUMMARY, extract, summary_request, to_fold
 from graph.state import RunContext, State, turn_of
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ def fold_history(ports: Ports) -> Node:
                 ports.model, summary_request(summary, folded), lambda _: None, retry=ports.retry
             )
             await ports.budget.spent(turn_of(state)["requester"], tokens_of(answer))
-            new = answer.text.strip()[:SUMMARY_LIMIT]
+            new = answer.text.strip()[:LONGEST_SUMMARY]
         except ModelProblem as problem:
             log.warning("summary_without_model", cause=str(problem))
             new = ""

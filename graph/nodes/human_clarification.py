@@ -12,7 +12,7 @@ from graph.calls import CLARIFICATION, answered, open_calls, superseded, tool_me
 from graph.interrupts import Answered, ClarificationAsked, FormField, clarification_answer
 from graph.state import RunContext, State, turn_of
 
-MAX_FIELDS = 20
+MOST_FIELDS = 20
 """Inputs of one form; what goes beyond is dropped (a Slack modal holds 100 blocks, a person's patience less)."""
 
 
@@ -56,4 +56,4 @@ def _fields(raw: Any) -> tuple[FormField, ...]:
         except ValidationError:
             continue
         fields.setdefault(field.name, field)
-    return tuple(fields.values())[:MAX_FIELDS]
+    return tuple(fields.values())[:MOST_FIELDS]

@@ -19,7 +19,7 @@ from graph.prompts import conversation, tool_definitions
 from graph.state import RunContext, State, turn_of
 from policies.model import Annotations, Mode, Tool
 
-MAX_STEPS = 25
+MOST_STEPS = 25
 """Messages that the model may write in one turn; a model that repeats itself is stopped."""
 
 
@@ -33,8 +33,8 @@ def task_executor(ports: Ports) -> Node:
             unfinished = runtime.context.unfinished
             is_this = unfinished is not None and unfinished.said.message_id == f"{turn['delivery']}.{step}"
             return {"messages": [_left(unfinished)]} if unfinished is not None and is_this else {}
-        if step >= MAX_STEPS:
-            text = f"I stopped after {MAX_STEPS} steps without coming to an end. Please ask for a smaller part of it."
+        if step >= MOST_STEPS:
+            text = f"I stopped after {MOST_STEPS} steps without coming to an end. Please ask for a smaller part of it."
             return {"messages": [AIMessage(text, id=f"{turn['delivery']}.{step}")]}
         if refused := await ports.budget.refusal(turn["requester"]):
             return {"messages": [AIMessage(refused, id=f"{turn['delivery']}.{step}")]}

@@ -17,7 +17,7 @@ from bot.records import tables
 from bot.records.database import Database
 from bot.sessions import ThreadForMessage
 from bot.turns.engine import EmbeddedEngine
-from bot.turns.failures import MAX_TRIES, PAUSES, reference_of
+from bot.turns.failures import MOST_DELIVERY_TRIES, PAUSES, reference_of
 from tests.bot.conftest import RecordingPlatform, SetClock, place, until
 from tests.bot.stubs import FragileAgent, make_parts, make_turn_handler
 
@@ -78,7 +78,7 @@ async def give_up_on(inbox: Inbox, agent: FragileAgent, text: str) -> None:
         await until(lambda tries=tries: agent.begun.count(text) == tries)
         await until_tried(inbox, text, tries)
         inbox.later(pause)
-    await until(lambda: agent.begun.count(text) == MAX_TRIES)
+    await until(lambda: agent.begun.count(text) == MOST_DELIVERY_TRIES)
 
 
 async def until_tried(inbox: Inbox, key: str, tries: int) -> None:
@@ -126,7 +126,7 @@ async def test_the_thread_goes_on_with_what_came_after_it(
     await inbox.write("hello")
     await until(lambda: said(platform))
     assert said(platform) == ["You said: hello"]
-    assert agent.begun.count("poison") == MAX_TRIES
+    assert agent.begun.count("poison") == MOST_DELIVERY_TRIES
 
 
 async def test_what_came_after_it_waits_until_it_is_parked_so_that_the_order_is_kept(
@@ -142,7 +142,7 @@ async def test_what_came_after_it_waits_until_it_is_parked_so_that_the_order_is_
         assert "hello" not in agent.begun
     inbox.later(PAUSES[-1])
     await until(lambda: said(platform))
-    assert agent.begun == ["poison"] * MAX_TRIES + ["hello"]
+    assert agent.begun == ["poison"] * MOST_DELIVERY_TRIES + ["hello"]
 
 
 async def test_a_failure_that_passes_costs_nothing_but_time(

@@ -166,7 +166,7 @@ async def test_a_card_that_was_given_up_is_sent_whole_when_it_changes(
 async def test_an_adapter_that_fails_on_one_post_does_not_silence_the_thread(
     database: Database, box: Outbox, platform: RecordingPlatform
 ) -> None:
-    platform.failures = [KeyError("blocks")] * outbox.MAX_DEFECTS
+    platform.failures = [KeyError("blocks")] * outbox.MOST_DEFECTS
     await say(database, box, "one", "two")
     await until(lambda: platform.done, within=60)
     assert platform.done == [("send", "two", 1)]

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from bot.domain import Person
 from bot.records import approvals, attempts, posts, threads, waiting
 from bot.records.database import sqlite_database
-from bot.records.startup import HEAD, alembic_config, upgrade, upgrade_sqlite
+from bot.records.startup import NEWEST_REVISION, alembic_config, upgrade, upgrade_sqlite
 from bot.records.tables import metadata
 
 
@@ -61,7 +61,7 @@ def test_indexes_and_constraints_are_the_same_too(file: Path, tmp_path: Path) ->
 def test_head_is_the_newest_migration(engine: sa.Engine, file: Path) -> None:
     file.parent.mkdir()
     with engine.connect() as connection:
-        assert ScriptDirectory.from_config(alembic_config(connection)).get_heads() == [HEAD]
+        assert ScriptDirectory.from_config(alembic_config(connection)).get_heads() == [NEWEST_REVISION]
 
 
 def test_upgrading_twice_changes_nothing(file: Path) -> None:
@@ -257,5 +257,5 @@ def test_an_upgrade_is_told_of_in_the_log(file: Path, engine: sa.Engine) -> None
         upgrade_sqlite(file)
     assert [(line["event"], line["schema"]) for line in logged if "schema" in line] == [
         ("records_upgrading", "0005"),
-        ("records_upgraded", HEAD),
+        ("records_upgraded", NEWEST_REVISION),
     ]

@@ -14,8 +14,8 @@ from bot.limits import TooMany
 from bot.records.deliveries import Delivery, DeliveryKind
 from bot.records.posts import NewPost
 from bot.turns.decision import (
-    MAX_DEATHS,
-    MAX_STEPS,
+    MOST_DEATHS,
+    MOST_STEPS,
     Action,
     Announce,
     Begin,
@@ -135,11 +135,11 @@ def announces(kind: DeliveryKind, begins: str | None, tries: int) -> NewPost | N
 
 EFFORT = (
     {"taken_up": False, "ran": False, "tries": 0},
-    {"taken_up": False, "ran": False, "tries": MAX_DEATHS},
-    {"taken_up": False, "ran": True, "tries": MAX_DEATHS},
-    {"taken_up": True, "ran": False, "tries": MAX_DEATHS - 1},
-    {"taken_up": True, "ran": False, "tries": MAX_DEATHS},
-    {"taken_up": True, "ran": True, "tries": MAX_DEATHS - 1},
+    {"taken_up": False, "ran": False, "tries": MOST_DEATHS},
+    {"taken_up": False, "ran": True, "tries": MOST_DEATHS},
+    {"taken_up": True, "ran": False, "tries": MOST_DEATHS - 1},
+    {"taken_up": True, "ran": False, "tries": MOST_DEATHS},
+    {"taken_up": True, "ran": True, "tries": MOST_DEATHS - 1},
 )
 GRAPH = ("waits", "decided", "gave_way")
 """What is decided waits, and so does what this message has superseded."""
@@ -272,8 +272,8 @@ def test_the_graph_goes_on_only_after_that_was_counted_and_not_without_end() -> 
     both = [*new_messages(), *begun_messages(), *resumes()]
     never(both, Continue, lambda c: c.at_rest or not (c.taken_up or c.ran))
     never(both, TakeUp, lambda c: c.taken_up or c.ran)
-    never(both, (Continue, Conclude), lambda c: c.progress == "begun" and c.taken_up and c.tries >= MAX_DEATHS)
-    never(both, Park, lambda c: c.progress != "given up" and not (c.taken_up and c.tries >= MAX_DEATHS))
+    never(both, (Continue, Conclude), lambda c: c.progress == "begun" and c.taken_up and c.tries >= MOST_DEATHS)
+    never(both, Park, lambda c: c.progress != "given up" and not (c.taken_up and c.tries >= MOST_DEATHS))
 
 
 def test_an_answer_is_no_message_of_its_own() -> None:
@@ -409,5 +409,5 @@ def test_every_step_gets_nearer_to_an_ending() -> None:
 
 
 def test_what_goes_round_in_circles_nevertheless_is_parked() -> None:
-    facts = TurnFacts(delivered("message"), steps=MAX_STEPS, meaning=NewTurn())
+    facts = TurnFacts(delivered("message"), steps=MOST_STEPS, meaning=NewTurn())
     assert isinstance(next_action(facts), Park)

@@ -14,9 +14,9 @@ from bot.domain import Arrival, ConversationReference, Introduction, Message, Pe
 from bot.platform import PostFailed
 from bot.records import deliveries, tables
 from bot.records.deliveries import Delivery
-from bot.turns.decision import MAX_DEATHS
+from bot.turns.decision import MOST_DEATHS
 from bot.turns.engine import DeliveryHandler
-from bot.turns.failures import MAX_OUTAGE_TRIES
+from bot.turns.failures import MOST_OUTAGE_TRIES
 from bot.turns.messages import in_lines
 from graph.ports import Live, Spoken
 from graph.running import ThreadStatus
@@ -162,10 +162,10 @@ async def test_a_stranger_changes_nothing_in_a_thread_where_something_broke_off(
 async def test_that_nobody_could_be_asked_counts_as_no_try(
     counter: Counter, handle: DeliveryHandler, agent: NotedAgent, chat: Doorkeeper, clock: SetClock
 ) -> None:
-    chat.outages = MAX_DEATHS + 1
+    chat.outages = MOST_DEATHS + 1
     agent.unable.add("m1")
     await says(counter, ANA, "m1")
-    for _ in range(MAX_DEATHS + 2):
+    for _ in range(MOST_DEATHS + 2):
         await handle(await next_of(counter, NEW))
         clock.move(61)
     delivery = await next_of(counter, NEW)
@@ -178,9 +178,9 @@ async def test_that_nobody_could_be_asked_counts_as_no_try(
 async def test_an_outage_without_end_parks_a_message(
     counter: Counter, handle: DeliveryHandler, chat: Doorkeeper, clock: SetClock
 ) -> None:
-    chat.outages = MAX_OUTAGE_TRIES
+    chat.outages = MOST_OUTAGE_TRIES
     await says(counter, ANA, "m1")
-    for _ in range(MAX_OUTAGE_TRIES):
+    for _ in range(MOST_OUTAGE_TRIES):
         await handle(await next_of(counter, NEW))
         clock.move(61)
     async with counter.database.reading() as tx:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
-from graph.call_endings import UNKNOWN
+from graph.call_endings import OUTCOME_UNKNOWN
 from graph.calls import as_returned, refusal
 from graph.interrupts import (
     Answered,
@@ -270,6 +270,6 @@ def test_every_note_of_ours_is_known_as_one() -> None:
     answers: list[Rejected | Expired | Withdrawn | Superseded] = [
         *(Rejected(by="Ben"), Expired(), Withdrawn(by="Ana"), Superseded(reason="x"))
     ]
-    for note in [*map(refusal, answers), UNKNOWN, "Blocked by policy: x", "Limited: x", "Failed: x"]:
+    for note in [*map(refusal, answers), OUTCOME_UNKNOWN, "Blocked by policy: x", "Limited: x", "Failed: x"]:
         assert as_returned(note) != note
     assert as_returned('{"rejected": "Rejected by Ben"}') == '{"rejected": "Rejected by Ben"}'

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from graph import judging
 from graph.calls import CLARIFICATION, digest_of
 from graph.interrupts import Answered, Approved
-from graph.judging import QUOTE, QUOTE_LIMIT, quote_name, said_by_requester, taken_out, with_quote
+from graph.judging import LONGEST_QUOTE, QUOTE, quote_name, said_by_requester, taken_out, with_quote
 from graph.state import Silent
 from policies.approvers import StandingApproval
 from policies.model import Annotations, Mode, Tool
@@ -286,8 +286,8 @@ def test_whatever_the_schema_the_arguments_come_back_as_they_were(
 
 def test_a_quote_as_long_as_a_document_is_none() -> None:
     made = tool("run", input_schema=COMMAND)
-    assert taken_out(made, {QUOTE: "a" * QUOTE_LIMIT}) == ({}, "a" * QUOTE_LIMIT)
-    assert taken_out(made, {QUOTE: "a" * (QUOTE_LIMIT + 1)}) == ({}, "")
+    assert taken_out(made, {QUOTE: "a" * LONGEST_QUOTE}) == ({}, "a" * LONGEST_QUOTE)
+    assert taken_out(made, {QUOTE: "a" * (LONGEST_QUOTE + 1)}) == ({}, "")
 
 
 async def test_only_the_message_that_began_the_turn_counts() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.models.tool_calls import MAX_CHARACTERS, MAX_DEPTH, MAX_INTEGER, MAX_VALUES, Unreadable, read_arguments
+from graph.models.tool_calls import DEEPEST, LARGEST_INTEGER, LONGEST_ARGUMENTS, MOST_VALUES, Unreadable, read_arguments
 
-INTEGERS = st.integers(-MAX_INTEGER, MAX_INTEGER)
+INTEGERS = st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 VALUES = st.recursive(
     st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
@@ -45,16 +45,16 @@ def test_numbers_that_json_cannot_carry_are_refused(number: str) -> None:
         read_arguments(f'{{"older_than_days": [{number}]}}')
 
 
-@pytest.mark.parametrize("number", [str(MAX_INTEGER + 1), f"-{MAX_INTEGER + 1}", "9" * 5_000, "9" * 20])
+@pytest.mark.parametrize("number", [str(LARGEST_INTEGER + 1), f"-{LARGEST_INTEGER + 1}", "9" * 5_000, "9" * 20])
 def test_integers_that_another_parser_reads_as_others_are_refused(number: str) -> None:
     with pytest.raises(Unreadable, match="integer beyond"):
         read_arguments(f'{{"id": {number}}}')
 
 
 def test_the_largest_integers_zeros_and_small_fractions_stand() -> None:
-    text = f'{{"a": {MAX_INTEGER}, "b": -{MAX_INTEGER}, "c": -0.0, "d": 5e-324, "e": 1.0, "f": 1e300}}'
+    text = f'{{"a": {LARGEST_INTEGER}, "b": -{LARGEST_INTEGER}, "c": -0.0, "d": 5e-324, "e": 1.0, "f": 1e300}}'
     value = read_arguments(text)
-    assert (value["a"], value["b"], value["d"], value["f"]) == (MAX_INTEGER, -MAX_INTEGER, 5e-324, 1e300)
+    assert (value["a"], value["b"], value["d"], value["f"]) == (LARGEST_INTEGER, -LARGEST_INTEGER, 5e-324, 1e300)
     assert math.copysign(1, value["c"]) == -1
     assert type(value["e"]) is float
 
@@ -75,11 +75,11 @@ def test_a_key_that_stands_twice_is_refused(text: str) -> None:
 
 
 def test_what_cannot_be_checkpointed_or_looked_through_is_refused() -> None:
-    assert read_arguments(nested(MAX_DEPTH))
-    for levels in (MAX_DEPTH + 1, 300, 100_000):
-        with pytest.raises(Unreadable, match=f"deeper than {MAX_DEPTH}"):
+    assert read_arguments(nested(DEEPEST))
+    for levels in (DEEPEST + 1, 300, 100_000):
+        with pytest.raises(Unreadable, match=f"deeper than {DEEPEST}"):
             read_arguments(nested(levels))
     with pytest.raises(Unreadable, match="more than 10,000 values"):
-        read_arguments(json.dumps({"a": [0] * MAX_VALUES}))
+        read_arguments(json.dumps({"a": [0] * MOST_VALUES}))
     with pytest.raises(Unreadable, match="longer than"):
-        read_arguments(json.dumps({"a": "x" * MAX_CHARACTERS}))
+        read_arguments(json.dumps({"a": "x" * LONGEST_ARGUMENTS}))

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
-from graph.models.tool_calls import MAX_ANSWER, MAX_CALLS, WrittenCalls
+from graph.models.tool_calls import LONGEST_ANSWER, MOST_CALLS, WrittenCalls
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import ONCE, Connect
 
@@ -203,11 +203,11 @@ async def test_arguments_beyond_the_limit_are_no_call(connect: Connect, size: in
 
 
 async def test_calls_beyond_the_limit_are_told_and_not_made(connect: Connect) -> None:
-    calls = [ToolUse("crm__find", {"id": n}, f"c{n}") for n in range(MAX_CALLS + 10)]
+    calls = [ToolUse("crm__find", {"id": n}, f"c{n}") for n in range(MOST_CALLS + 10)]
     message = await answered(connect, Reply(calls=calls))
-    assert [call["args"]["id"] for call in message.tool_calls] == list(range(MAX_CALLS))
+    assert [call["args"]["id"] for call in message.tool_calls] == list(range(MOST_CALLS))
     assert [call["error"] for call in message.invalid_tool_calls] == [
-        f"the answer held {MAX_CALLS + 10} calls, of which only the first {MAX_CALLS} were taken"
+        f"the answer held {MOST_CALLS + 10} calls, of which only the first {MOST_CALLS} were taken"
     ]
 
 
@@ -215,7 +215,7 @@ def test_an_answer_without_an_end_is_not_read_on() -> None:
     calls = WrittenCalls()
     with pytest.raises(ModelProblem) as caught:
         for _ in range(100):
-            calls.add(0, name="crm__note", text="x" * (MAX_ANSWER // 50))
+            calls.add(0, name="crm__note", text="x" * (LONGEST_ANSWER // 50))
     assert caught.value.trouble is Trouble.TOO_MUCH
     assert not caught.value.transient
 

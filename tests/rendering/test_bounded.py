@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adapters.slack.render.cards import argument_page as slack_page
 from adapters.slack.render.posts import pieces
 from adapters.teams.render.dialogs import argument_page as teams_page
-from adapters.teams.render.elements import MAX_CARD_BYTES, weight
+from adapters.teams.render.elements import LARGEST_CARD, weight
 from adapters.teams.render.markdown import streamable
 from adapters.web.render import argument_page_json, arguments_json
 from bench import rendering
@@ -128,7 +128,7 @@ def _in_slack(arguments: Mapping[str, Any]) -> str:
 def _in_teams(arguments: Mapping[str, Any]) -> str:
     def page(number: int) -> tuple[str, int]:
         boxes, _, count = teams_page(arguments, number)
-        assert weight({"": boxes}) <= MAX_CARD_BYTES - 4_000
+        assert weight({"": boxes}) <= LARGEST_CARD - 4_000
         return "".join(run["text"] for box in boxes for run in box["inlines"][1:]), count
 
     return _all(page)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.slack.config import SlackConfig
-from adapters.slack.inbound.requests import MAX_DEPTH, checked
+from adapters.slack.inbound.requests import DEEPEST, checked
 from adapters.slack.sender import SlackSender
 from tests.slack.serving import SECRET, Served, receiving, serving, stand_in_services
 from tests.support.examples import examples
@@ -276,7 +276,7 @@ def test_a_payload_is_refused_or_stays_what_it_is(payload: Any) -> None:
 
 def test_depth_is_counted() -> None:
     deep: Any = "x"
-    for _ in range(MAX_DEPTH):
+    for _ in range(DEEPEST):
         deep = [deep]
     with pytest.raises(MalformedBodyError, match="too deeply"):
         checked({"type": "url_verification", "challenge": "a", "more": deep})

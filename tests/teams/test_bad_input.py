@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adapters.shared import actions
 from adapters.shared.untrusted_json import MalformedBodyError
 from adapters.teams import actions as teams_actions
-from adapters.teams.inbound.activities import MAX_DEPTH, decode, heard
+from adapters.teams.inbound.activities import DEEPEST, decode, heard
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT
 from tests.support.examples import examples
 from tests.support.teams_doors import Json
@@ -101,7 +101,7 @@ async def test_only_json_is_taken(product: Served, kind: str) -> None:
         '{"type": "message", "x": 1e999}',
         "[" * 100_000,
         '{"a":' * 200_000,
-        '{"type": "message", "x": ' + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1) + "}",
+        '{"type": "message", "x": ' + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1) + "}",
         b"\xff\xfe",
     ],
 )

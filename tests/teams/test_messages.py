@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from adapters.shared.messages import MessageDeleted, MessageEdited
 from adapters.teams.inbound.activities import (
     Heard,
-    Opinion,
     TeamsClick,
+    TeamsFeedback,
     TeamsMessageReceived,
     heard,
 )
@@ -394,7 +394,7 @@ def test_reactions_are_opinions(kind: str, verdict: str | None) -> None:
     if verdict is None:
         assert found is None
     else:
-        assert isinstance(found, Opinion)
+        assert isinstance(found, TeamsFeedback)
         assert (found.verdict, found.visitor.message) == (verdict, "17")
 
 

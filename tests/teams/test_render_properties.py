@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from adapters.teams.ids import Activity
 from adapters.teams.render.dialogs import Dialog, approve_all_dialog
-from adapters.teams.render.elements import MAX_CARD_BYTES, escape
+from adapters.teams.render.elements import LARGEST_CARD, escape
 from adapters.teams.render.inputs import entries
 from adapters.teams.render.markdown import LONGEST_MESSAGE, units
 from adapters.teams.render.posts import (
@@ -66,7 +66,7 @@ def assert_sound(activity: Activity) -> None:
 def assert_sound_card(card: Mapping[str, Any], surface: card_rules.Surface) -> None:
     """Teams shows it, and nothing foreign in it is markup."""
     assert card_rules.mistakes(card, surface) == []
-    assert max(len(json.dumps(card)), len(json.dumps(card, ensure_ascii=False).encode())) <= MAX_CARD_BYTES
+    assert max(len(json.dumps(card)), len(json.dumps(card, ensure_ascii=False).encode())) <= LARGEST_CARD
     assert_readable(card)
     for element in elements_of(card):
         for text in [element[name] for name in ("text", "title", "value") if is_markdown(element, name)]:

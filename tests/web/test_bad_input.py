@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.web.bodies import MAX_BODY, MAX_TEXT
+from adapters.web.bodies import LARGEST_BODY, LONGEST_TEXT
 from tests.support.examples import examples
 from tests.web.serving import Browser, Product, browser_of, serve
 
@@ -52,8 +52,8 @@ async def send(browser: Browser, path: str, body: bytes, content_type: str = "ap
         (b'{"id": "m", "text": "a\\ud800b"}', 400, "surrogate"),
         (b'{"id": "m", "text": "x", "y": NaN}', 400, "not valid JSON"),
         (b'{"id": "m", "text": "x", "y": 1e999}', 400, "too large"),
-        (json.dumps({"id": "m", "text": "x" * (MAX_TEXT + 1)}).encode(), 413, "20,001 characters"),
-        (json.dumps({"id": "m", "text": "x" * MAX_BODY}).encode(), 413, "256 KiB"),
+        (json.dumps({"id": "m", "text": "x" * (LONGEST_TEXT + 1)}).encode(), 413, "20,001 characters"),
+        (json.dumps({"id": "m", "text": "x" * LARGEST_BODY}).encode(), 413, "256 KiB"),
     ],
 )
 async def test_a_bad_message_is_refused_with_a_reason(
@@ -66,7 +66,7 @@ async def test_a_bad_message_is_refused_with_a_reason(
 
 
 async def test_the_longest_message_is_taken(product: Product, ana: Browser) -> None:
-    status, _ = await send(ana, MESSAGES, json.dumps({"id": "m", "text": "\U0001f600" * MAX_TEXT}).encode())
+    status, _ = await send(ana, MESSAGES, json.dumps({"id": "m", "text": "\U0001f600" * LONGEST_TEXT}).encode())
     assert status == 202
 
 

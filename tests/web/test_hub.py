@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.web.live import QUEUE_LIMIT, THREADS_CHANGED, EndedError, Hub, frame
+from adapters.web.live import MOST_QUEUED, THREADS_CHANGED, EndedError, Hub, frame
 
 
 async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
@@ -23,7 +23,7 @@ async def test_events_arrive_in_order_and_only_for_their_thread() -> None:
 async def test_a_full_queue_ends_the_reader_instead_of_growing() -> None:
     hub = Hub()
     with hub.reading("t", "ana", "s") as slow, hub.reading("t", "ben", "s2") as quick:
-        for number in range(QUEUE_LIMIT + 1):
+        for number in range(MOST_QUEUED + 1):
             hub.publish("t", "text", {"n": number})
             assert await quick.next(1) == frame("text", {"n": number})
         for _ in range(2):
@@ -34,7 +34,7 @@ async def test_a_full_queue_ends_the_reader_instead_of_growing() -> None:
 async def test_noting_many_times_that_threads_changed_is_noting_it_once() -> None:
     hub = Hub()
     with hub.reading("t", "ana", "s") as reader:
-        for _ in range(QUEUE_LIMIT * 2):
+        for _ in range(MOST_QUEUED * 2):
             hub.threads_changed()
         assert await reader.next(1) == THREADS_CHANGED
         assert await reader.next(0.001) is None
@@ -71,6 +71,6 @@ async def test_for_a_reader_that_was_ended_nothing_more_is_kept() -> None:
     """Rule 13: thousands of pieces of an answer can come before the reader notices that it was ended."""
     hub = Hub()
     with hub.reading("t", "ana", "s") as reader:
-        for number in range(QUEUE_LIMIT * 3):
+        for number in range(MOST_QUEUED * 3):
             hub.publish("t", "text", {"n": number})
-        assert reader._queue.qsize() <= QUEUE_LIMIT + 1
+        assert reader._queue.qsize() <= MOST_QUEUED + 1

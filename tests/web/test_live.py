@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.web import live as live_module
-from adapters.web.live import DRAFT_LIMIT, MOST_ENDED, SUSPICIOUS_LIMIT, Hub, LiveBoard, WebLive
+from adapters.web.live import LONGEST_DRAFT, LONGEST_SUSPICIOUS, MOST_ENDED, Hub, LiveBoard, WebLive
 
 NOTHING = {"status": "", "drafts": []}
 
@@ -56,8 +56,8 @@ def test_the_end_of_one_call_is_not_the_end_of_the_turn() -> None:
 def test_a_draft_without_end_is_not_kept_without_end() -> None:
     board = LiveBoard(Hub())
     for _ in range(3):
-        board.add_text("t", "m1", "x" * (DRAFT_LIMIT // 2))
-    assert len(board.snapshot("t")["drafts"][0]["text"]) == DRAFT_LIMIT
+        board.add_text("t", "m1", "x" * (LONGEST_DRAFT // 2))
+    assert len(board.snapshot("t")["drafts"][0]["text"]) == LONGEST_DRAFT
 
 
 def test_a_status_is_one_short_line() -> None:
@@ -79,7 +79,7 @@ def test_of_a_draft_full_of_invisible_characters_no_more_is_shown_until_its_post
     """Rule 13: in one piece of 200,000 characters, judging each held the event loop for 0.3 s."""
     board = LiveBoard(Hub())
     board.add_text("t", "m1", "Hello")
-    board.add_text("t", "m1", "a\u202e" * (SUSPICIOUS_LIMIT + 1))
+    board.add_text("t", "m1", "a\u202e" * (LONGEST_SUSPICIOUS + 1))
     board.add_text("t", "m1", " and more")
     assert board.snapshot("t")["drafts"] == [{"message_id": "m1", "n": 1, "text": "Hello"}]
 
@@ -104,5 +104,5 @@ def test_a_draft_is_made_visible_once_however_many_pages_open(monkeypatch: pytes
     for _ in range(300):
         board.add_text("t", "m1", "x" * 1_000)
     for _ in range(50):
-        assert len(board.snapshot("t")["drafts"][0]["text"]) == DRAFT_LIMIT
-    assert sum(judged) == DRAFT_LIMIT == 50_000
+        assert len(board.snapshot("t")["drafts"][0]["text"]) == LONGEST_DRAFT
+    assert sum(judged) == LONGEST_DRAFT == 50_000

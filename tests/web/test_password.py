@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.web.access import MAX_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
+from adapters.web.access import MOST_ADDRESSES, TRIES, WINDOW_SECONDS, PasswordGate
 from adapters.web.bodies import RefusalError
 from tests.web.serving import browser_of, serve
 
@@ -73,7 +73,7 @@ def test_one_address_that_guesses_does_not_slow_the_others() -> None:
 
 def test_the_memory_of_guesses_is_bounded() -> None:
     gate = PasswordGate("right", lambda: 0.0)
-    for number in range(MAX_ADDRESSES + 10):
+    for number in range(MOST_ADDRESSES + 10):
         with pytest.raises(RefusalError):
             gate.check("wrong", str(number))
-    assert len(gate._wrong) == MAX_ADDRESSES
+    assert len(gate._wrong) == MOST_ADDRESSES

@@ -30,7 +30,7 @@ from adapters.shared.untrusted_json import words
 from adapters.slack.actions import FEEDBACK, INPUT, OPEN_LINK, OPEN_THREAD, QUESTION, Modal, Origin, block_of
 from adapters.slack.ids import slack_id, slack_ts, token, within_team
 from adapters.slack.inbound.answers import SlackAnswers
-from adapters.slack.inbound.commands import QUOTE_LIMIT, WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
+from adapters.slack.inbound.commands import LONGEST_QUOTE, WHO_WITHIN, AskedQuestion, QuestionStarter, answer_until
 from adapters.slack.inbound.home_tab import SlackOverviews
 from adapters.slack.inbound.payloads import (
     Shortcut,
@@ -161,8 +161,8 @@ class SlackClickHandler:
         verdict, _, post_id = click.value.partition(":")
         if verdict not in ("good", "bad"):
             return NOT_KNOWN
-        opinion = Feedback(person, post_id, cast("Literal['good', 'bad']", verdict))
-        return await self._services.inbox.feedback(opinion)
+        feedback = Feedback(person, post_id, cast("Literal['good', 'bad']", verdict))
+        return await self._services.inbox.feedback(feedback)
 
     async def _tell(self, click: SlackClick, result: ClickResult) -> None:
         shown_by_card = isinstance(result, Settled) and result.final and click.action not in TOLD
@@ -250,7 +250,7 @@ class SlackClickHandler:
             origin = Origin(
                 channel=location.channel, message_ts=slack_ts(shortcut.message, "ts"), thread_ts=location.thread_ts
             )
-            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), QUOTE_LIMIT)
+            quoted = shorten(without_code(text_of(shortcut.message, bot_user)), LONGEST_QUOTE)
             await self._answers.open(shortcut.visitor, ask_modal(quoted, origin))
 
     # -------------------------------------------------------------------------------------------- submitted modals

@@ -35,7 +35,7 @@ from bot.services import Services
 log = structlog.get_logger(__name__)
 EVENT_TYPE = "countersign_opening"
 """Under which a thread's first message is marked as ours in its metadata, so that nobody takes it for an answer."""
-QUOTE_LIMIT = 2_000
+LONGEST_QUOTE = 2_000
 """Characters of the message that somebody asks about."""
 ANSWER_WITHIN = 2.6
 """Seconds: Slack waits 3 s for the answer to a command or a form, and then tells the person that it did not work."""
@@ -188,7 +188,7 @@ class QuestionStarter:
             log.info("slack_message_not_quoted", team=location.team, channel=location.channel, error=failure.error)
             return ""
         found = [text_of(m, bot.bot_user) for m in parts(answer, "messages") if slack_ts(m, "ts") == message_ts]
-        return shorten(without_code(found[0]), QUOTE_LIMIT) if found else ""
+        return shorten(without_code(found[0]), LONGEST_QUOTE) if found else ""
 
     def _readable(self, team: str, text: str) -> str:
         """The text with the names that are known already."""

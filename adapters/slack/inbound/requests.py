@@ -41,7 +41,7 @@ from bot.domain import Clock
 from graph.calls import storable
 
 log = structlog.get_logger(__name__)
-MAX_BODY = 1_000_000
+LARGEST_BODY = 1_000_000
 """Bytes. Slack's own stay well below: a message has 40,000 characters at most, a modal 250 kB."""
 
 
@@ -56,7 +56,7 @@ class SlackRequestVerifier:
         """200 with the answer; 400 malformed, 401 not from Slack or older than five minutes, 408 too slow, 413 too
         large, 503 could not be kept."""
         try:
-            raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
+            raw = await read_whole_body(request, LARGEST_BODY, "The body is too large.")
         except BodyNotReadError as error:
             return _refused(error.status, str(error))
         if not self._is_from_slack(request, raw):
@@ -98,7 +98,7 @@ def _refused(status: int, error: str) -> web.Response:
 
 # --------------------------------------------------------------------------------------------- bodies
 # Decoded, and checked as far as Bolt takes their shape for granted, so that none makes a 500.
-MAX_DEPTH = 64
+DEEPEST = 64
 """How deep a payload may nest. Slack's own (a modal with its state) stay below 20."""
 MOST_FIELDS = 100
 """Fields of a form-encoded body. Slack's slash commands have 14."""
@@ -151,7 +151,7 @@ def checked(payload: object) -> dict[str, Any]:
     """The payload, without what no database keeps (NUL, halves of surrogate pairs). Raises `MalformedBodyError`."""
     if not isinstance(payload, dict):
         raise MalformedBodyError("the body is not an object")
-    refuse_unsound(payload, MAX_DEPTH)
+    refuse_unsound(payload, DEEPEST)
     if payload.get("ssl_check") == "1":
         return {"ssl_check": "1"}
     needed = ("command", "user_id", "channel_id") if "command" in payload else _KINDS.get(str(payload.get("type")))

@@ -18,7 +18,7 @@ from bot.domain import Clock
 from bot.safe_text import visible_line
 
 log = structlog.get_logger(__name__)
-TEXT_LIMIT = 50
+LONGEST_STATUS = 50
 """Characters: more does not fit beside the bot's name."""
 MOST_TRIES = 5
 """Tries to set a session's state that Slack refuses; unlike a status line, a wrong state would never go away."""
@@ -98,7 +98,7 @@ class StatusLines:
     def set(self, location: SlackLocation, text: str) -> None:
         """What the bot is doing in this thread; empty: nothing that has a name. Returns at once."""
         if text or location in self._lines:
-            self._want(location, "processing", visible_line(text, TEXT_LIMIT).translate(_BRACKETS))
+            self._want(location, "processing", visible_line(text, LONGEST_STATUS).translate(_BRACKETS))
 
     def rest(self, location: SlackLocation, *, waiting: bool) -> None:
         """The bot does nothing in this thread now; `waiting`: until a person has done something. Returns at once."""

@@ -17,7 +17,7 @@ from graph.ports import TaskState
 
 MOST_STREAMED = 11_000
 """Characters of Markdown in one stream (Slack: 12,000); the post that follows has all of it."""
-TITLE_LIMIT = 120
+LONGEST_TITLE = 120
 """Characters of a task's title."""
 
 PIECE_SECONDS = 4.0
@@ -166,5 +166,5 @@ class UpdatedMessage:
 
 
 def _task_chunk(name: str, task: TaskCard) -> dict[str, Any]:
-    title = visible_line(task.title, TITLE_LIMIT).translate(_BRACKETS)
+    title = visible_line(task.title, LONGEST_TITLE).translate(_BRACKETS)
     return {"type": "task_update", "id": name, "title": title, "status": _STATUS[task.state]}

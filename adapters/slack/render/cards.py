@@ -48,7 +48,7 @@ _MOST_MENTIONS = 20
 def approval_card(view: ApprovalView, team: str) -> SlackMessage:
     """The message of an approval as it is now; `team` is the workspace in which it is shown."""
     blocks = _pending(view, team) if view.status == "pending" else _settled(view)
-    return piece(blocks, wording.approval_summary(view, wording.NAMES))
+    return piece(blocks, wording.approval_summary(view, wording.LONGEST_NAMES))
 
 
 def decision_buttons(view: ApprovalView) -> list[Block]:
@@ -82,12 +82,12 @@ def show_hidden_button(view: ApprovalView) -> list[Block]:
     return [button("Look at what is hidden…", actions.SHOW_HIDDEN, view.approval_id)] if view.masks and waits else []
 
 
-def take_back_button(view: ApprovalView) -> Block:
+def withdraw_button(view: ApprovalView) -> Block:
     """Returns a button for the requester; a card in Slack is the same for all, so that others see it too, and are
     refused."""
-    name = line(call_name(view.server, view.tool), wording.TITLE)
+    name = line(call_name(view.server, view.tool), wording.LONGEST_TITLE)
     asks = f"{name} is then not done. Only who asked for it can withdraw it."
-    return confirmed(button("Withdraw", actions.TAKE_BACK, view.approval_id), "Withdraw this?", asks, "Withdraw")
+    return confirmed(button("Withdraw", actions.WITHDRAW, view.approval_id), "Withdraw this?", asks, "Withdraw")
 
 
 def in_their_words(view: ApprovalView) -> list[Block]:
@@ -119,7 +119,7 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
         *_small_print(view, team),
         *unseen_note(view, shown),
         button_row(*decision_buttons(view)),
-        button_row(*rarer_buttons(view), take_back_button(view)),
+        button_row(*rarer_buttons(view), withdraw_button(view)),
     ]
 
 
@@ -201,13 +201,19 @@ _QUESTION_ENDS = {
 # ------------------------------------------------------------------------------------------------ questions
 def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
     """The message of a question; `team` is the workspace in which it is shown."""
-    name = line(view.requester, wording.NAME)
-    text = f"A question for {name}{_from_whom(view)}: {passage(view.question, wording.QUESTION)}"
+    name = line(view.requester, wording.LONGEST_NAME)
+    text = f"A question for {name}{_from_whom(view)}: {passage(view.question, wording.LONGEST_QUESTION)}"
     if view.status == "open":
         buttons = answer_buttons(view)
         return piece([*_asked(view, team), *([button_row(*buttons)] if buttons else [])], text)
-    said = [] if not view.answer.strip() else [run(f"\n{name}: ", "bold"), run(passage(view.answer, wording.ANSWER))]
-    asker = [context(plain(f"Asked by the tool server {line(view.server, wording.NAME)}"))] if view.server else []
+    said = (
+        []
+        if not view.answer.strip()
+        else [run(f"\n{name}: ", "bold"), run(passage(view.answer, wording.LONGEST_ANSWER))]
+    )
+    asker = (
+        [context(plain(f"Asked by the tool server {line(view.server, wording.LONGEST_NAME)}"))] if view.server else []
+    )
     return piece([_question(view), *asker, rich_text(flow([run(_QUESTION_ENDS[view.status]), *said]))], text)
 
 
@@ -226,10 +232,10 @@ def answer_buttons(view: ClarificationView) -> list[Block]:
 def _asked(view: ClarificationView, team: str) -> Iterator[Block]:
     """The question while it is open: for whom, from whom, what, and among what to choose."""
     person = mention(view.requester_id, team)
-    name = line(view.requester, wording.NAME)
+    name = line(view.requester, wording.LONGEST_NAME)
     yield section(mrkdwn(f"*A question for* {person}") if person else plain(f"A question for {name}"))
     if view.server:
-        yield context(plain(f"From the tool server {line(view.server, wording.NAME)}, which gets the answer"))
+        yield context(plain(f"From the tool server {line(view.server, wording.LONGEST_NAME)}, which gets the answer"))
     yield _question(view)
     if choices := list(wording.choices(view)):
         yield rich_text(flow(one for label, texts in choices for one in (run(label, "bold"), run(f"{texts}\n"))))
@@ -243,13 +249,13 @@ def _how_to_answer(view: ClarificationView) -> str:
 
 
 def _from_whom(view: ClarificationView) -> str:
-    return f" from the tool server {line(view.server, wording.NAME)}" if view.server else ""
+    return f" from the tool server {line(view.server, wording.LONGEST_NAME)}" if view.server else ""
 
 
 def _question(view: ClarificationView) -> Block:
-    words = [flow([run(passage(view.question, wording.QUESTION), "bold")])]
+    words = [flow([run(passage(view.question, wording.LONGEST_QUESTION), "bold")])]
     if view.context.strip():
-        words.append(flow([run(passage(view.context, wording.CONTEXT))]))
+        words.append(flow([run(passage(view.context, wording.LONGEST_CONTEXT))]))
     return rich_text(*words)
 
 
@@ -259,7 +265,7 @@ def outcome_card(view: OutcomeView) -> SlackMessage:
     shown = excerpt(view.arguments)
     text = wording.outcome_sentence(view)
     is_open = view.status == "open"
-    known = [rich_text(quote(passage(view.known, wording.KNOWN)))] if is_open and view.known.strip() else []
+    known = [rich_text(quote(passage(view.known, wording.LONGEST_KNOWN)))] if is_open and view.known.strip() else []
     blocks = [
         header(line(wording.outcome_title(view), LONGEST_HEADER)),
         sentence(text),
@@ -297,7 +303,7 @@ _CODE = (
 
 def sign_in_card(view: SignInView) -> SlackMessage:
     """The public message of a sign-in, without its link."""
-    owner, where = line(view.owner, wording.NAME), where_to(view)
+    owner, where = line(view.owner, wording.LONGEST_NAME), where_to(view)
     if view.status != "open":
         text = _SIGN_IN_ENDS[view.status].format(owner=owner, where=where)
         return piece([sentence(text)], text)
@@ -333,12 +339,12 @@ def sign_in_buttons(view: SignInView) -> list[Block]:
 
 def where_to(view: SignInView) -> str:
     """Name of what somebody signs in to: the service whose account is wanted, or the server that gave the link."""
-    return line(view.service or view.server, wording.NAME)
+    return line(view.service or view.server, wording.LONGEST_NAME)
 
 
 def _for_whom(view: SignInView) -> str:
     """The tool server that is to act with the account, unless it is the service itself."""
-    server = line(view.server, wording.NAME)
+    server = line(view.server, wording.LONGEST_NAME)
     return f", for the tool server {server}" if view.service and server != where_to(view) else ""
 
 

@@ -42,9 +42,9 @@ from adapters.slack.render.cards import (
     rarer_buttons,
     sign_in_buttons,
     summary,
-    take_back_button,
     unseen_note,
     where_to,
+    withdraw_button,
 )
 from bot.domain import (
     ApprovalView,
@@ -69,14 +69,14 @@ NONE = "No account of yours is connected. When a tool needs one, I send you a li
 
 def connection_blocks(view: ConnectionView) -> list[Block]:
     """One account, with the button to disconnect it."""
-    account = [run(f" as {line(view.account, wording.NAME)}")] if view.account.strip() else []
+    account = [run(f" as {line(view.account, wording.LONGEST_NAME)}")] if view.account.strip() else []
     ended = [] if view.working else [run("\nIt does not work any more: the next call asks you to sign in again.")]
     times = f"Connected {reader_time(view.since)}"
     if view.used_at is not None:
         times += f", last used {reader_time(view.used_at)}"
     allowed = [plain(line(f"Allowed: {', '.join(view.scopes)}", _SCOPES))] if view.scopes else []
     return [
-        rich_text(flow([run(line(view.service, wording.NAME), "bold"), *account, *ended])),
+        rich_text(flow([run(line(view.service, wording.LONGEST_NAME), "bold"), *account, *ended])),
         context(mrkdwn(times), *allowed),
         button_row(_disconnect(view)),
     ]
@@ -91,7 +91,9 @@ def connections_piece(views: Sequence[ConnectionView]) -> SlackMessage:
         blocks += connection_blocks(view)
     if (more := len(views) - _LISTED) > 0:
         blocks.append(context(plain(f"… and {more:,} more")))
-    return piece(blocks, f"Connected: {', '.join(line(view.service, wording.NAME) for view in views[:_LISTED])}.")
+    return piece(
+        blocks, f"Connected: {', '.join(line(view.service, wording.LONGEST_NAME) for view in views[:_LISTED])}."
+    )
 
 
 def _disconnect(view: ConnectionView) -> Block:
@@ -154,7 +156,7 @@ def title_of(shown: Shown) -> str:
         case ApprovalView() as view:
             return wording.heading(view)
         case ClarificationView() as view:
-            asker = f" from {line(view.server, wording.NAME)}" if view.server else ""
+            asker = f" from {line(view.server, wording.LONGEST_NAME)}" if view.server else ""
             return line(f"A question{asker}: {view.question}", _QUESTION)
         case SignInView() as view:
             return line(f"A sign-in at {where_to(view)}", _QUESTION)
@@ -166,7 +168,7 @@ def title_of(shown: Shown) -> str:
 
 def _nothing(person: Person) -> str:
     return (
-        f"Hello {line(person.name, wording.NAME)}. Nothing waits for you. "
+        f"Hello {line(person.name, wording.LONGEST_NAME)}. Nothing waits for you. "
         "Mention me in a channel, or write to me directly, and I will get to work."
     )
 
@@ -195,7 +197,7 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
     if not isinstance(view, ApprovalView):
         return _waiting(shown, link)
     part = excerpt(view.arguments, _ARGUMENTS, _VALUE)
-    asks = [run(f"{line(view.requester, wording.NAME)} asks for this."), *summary(part.pairs)]
+    asks = [run(f"{line(view.requester, wording.LONGEST_NAME)} asks for this."), *summary(part.pairs)]
     small = [plain(line(f"Risk: {', '.join(view.risk) or 'unknown'}", _QUESTION))]
     if view.expires_at is not None:
         small.append(mrkdwn(f"Open until {reader_time(view.expires_at)}"))
@@ -212,7 +214,7 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
 def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
     match shown.post.content:
         case ApprovalView() as view:
-            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", [take_back_button(view)]
+            detail, buttons = f"May decide: {line(view.may_decide, _QUESTION)}", [withdraw_button(view)]
         case ClarificationView() as view:
             detail, buttons = "It waits for your answer.", answer_buttons(view)
         case SignInView() as view:
@@ -227,7 +229,7 @@ def _waiting(shown: Shown, link: LinkOf) -> list[Block]:
 
 def _granted(grant: GrantView) -> list[Block]:
     part = excerpt(grant.arguments, _ARGUMENTS, _VALUE)
-    name = run(line(call_name(grant.server, grant.tool), wording.NAME), "bold")
+    name = run(line(call_name(grant.server, grant.tool), wording.LONGEST_NAME), "bold")
     return [
         rich_text(flow([name, *summary(part.pairs)])),
         context(mrkdwn(f"Runs without asking you until {reader_time(grant.until)}")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from adapters.shared.wording import NAME, line, passage
+from adapters.shared.wording import LONGEST_NAME, line, passage
 from adapters.slack.actions import COMMAND, FEEDBACK
 from adapters.slack.render.blocks import (
     LONGEST_TEXT,
@@ -82,7 +82,7 @@ def note(text: str) -> SlackMessage:
 
 def thread_start(name: str, text: str, quoted: str = "") -> SlackMessage:
     """The bot's own message that a thread begins with: what somebody asks, and the message that it is about."""
-    who, question = line(name, NAME), passage(text, LONGEST_TEXT)
+    who, question = line(name, LONGEST_NAME), passage(text, LONGEST_TEXT)
     said = [flow([run(who, "bold"), run(" asks:")]), quote(question)]
     about = [flow([run("About this message:")]), quote(passage(quoted, LONGEST_TEXT))] if quoted.strip() else []
     return piece([rich_text(*said, *about)], f"{who} asks: {question}")

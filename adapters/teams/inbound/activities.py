@@ -48,7 +48,7 @@ class TeamsClick:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class TeamsFeedback:
     """What somebody thinks of the message `visitor.message`; whose it is, the records know."""
 
     visitor: TeamsVisitor
@@ -74,14 +74,14 @@ def read_click(activity: Activity, data: Mapping[str, Any], visitor: TeamsVisito
     return TeamsClick(visitor, action, our_id(data, SUBJECT) if action else "", data, key)
 
 
-def read_opinion(activity: Activity, visitor: TeamsVisitor) -> Opinion | None:
+def read_feedback(activity: Activity, visitor: TeamsVisitor) -> TeamsFeedback | None:
     """`message/submitAction`, of the buttons below an answer; `None`: it is no feedback."""
     given = part(activity, "value", "actionValue")
     verdicts: dict[str, Literal["good", "bad"]] = {"like": "good", "dislike": "bad"}
     verdict = verdicts.get(words(given, "reaction"))
     if words(activity, "value", "actionName") != "feedback" or verdict is None or not visitor.message:
         return None
-    return Opinion(visitor, verdict, shorten(_comment(given.get("feedback")).strip(), LONGEST_COMMENT))
+    return TeamsFeedback(visitor, verdict, shorten(_comment(given.get("feedback")).strip(), LONGEST_COMMENT))
 
 
 def _comment(feedback: object) -> str:
@@ -106,7 +106,7 @@ def _fingerprint(activity: Activity) -> str:
 # ------------------------------------------------------------------------------------------------ bodies
 # Checked as far as the rest of the code relies on it.
 
-MAX_DEPTH = 64
+DEEPEST = 64
 """How deep an activity may nest. Teams' own stay below 20."""
 
 
@@ -115,7 +115,7 @@ def decode(raw: bytes) -> dict[str, Any]:
     activity = json_in(raw)
     if not isinstance(activity, dict):
         raise MalformedBodyError("the body is not an object")
-    refuse_unsound(activity, MAX_DEPTH)
+    refuse_unsound(activity, DEEPEST)
     sound: dict[str, Any] = storable(activity)
     if not isinstance(sound.get("type"), str) or not sound["type"]:
         raise MalformedBodyError("the activity has no type")
@@ -130,7 +130,7 @@ _WORDS_OF_A_CODE = 3
 """Pieces in which a code may be written: with spaces around its dash."""
 _GOOD = frozenset({"like", "heart"})
 _BAD = frozenset({"sad", "angry"})
-"""Teams' own words for reactions; the other two (`laugh`, `surprised`) are no opinion."""
+"""Teams' own words for reactions; the other two (`laugh`, `surprised`) are no feedback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,9 @@ class MembersChanged:
     """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
-Heard = TeamsMessageReceived | MessageEdited | MessageDeleted | Opinion | Arrived | Left | MembersChanged | TeamsClick
+Heard = (
+    TeamsMessageReceived | MessageEdited | MessageDeleted | TeamsFeedback | Arrived | Left | MembersChanged | TeamsClick
+)
 
 
 def heard(activity: Activity, recipient: TeamsRecipient) -> Heard | None:
@@ -256,14 +258,14 @@ def _deleted(activity: Activity, recipient: TeamsRecipient) -> MessageDeleted | 
     return MessageDeleted(message_key(location.tenant, location.conversation, activity_id))
 
 
-def _reacted(activity: Activity, recipient: TeamsRecipient) -> Opinion | None:
-    """Taking a reaction back takes no opinion back: nobody can tell what they think now."""
+def _reacted(activity: Activity, recipient: TeamsRecipient) -> TeamsFeedback | None:
+    """Taking a reaction back takes no feedback back: nobody can tell what they think now."""
     visitor = visitor_of(activity, recipient)
     kinds = [words(reaction, "type") for reaction in parts(activity, "reactionsAdded")]
-    opinions = [kind for kind in kinds if kind in _GOOD | _BAD]
-    if visitor is None or not visitor.message or not opinions:
+    verdicts = [kind for kind in kinds if kind in _GOOD | _BAD]
+    if visitor is None or not visitor.message or not verdicts:
         return None
-    return Opinion(visitor, "good" if opinions[-1] in _GOOD else "bad")
+    return TeamsFeedback(visitor, "good" if verdicts[-1] in _GOOD else "bad")
 
 
 def _came_or_went(activity: Activity, recipient: TeamsRecipient) -> Arrived | Left | MembersChanged | None:

@@ -33,7 +33,7 @@ from bot.services import Services
 
 NEEDS_A_WINDOW = "This button opens a window, which your Teams did not do. Please try it in another Teams client."
 SENT = "I am sending you the link in a message that only you can see."
-ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.TAKE_BACK, REFRESH})
+ABOUT_APPROVALS = frozenset({actions.APPROVE, actions.REJECT, actions.EDIT, actions.WITHDRAW, REFRESH})
 _WINDOWS = frozenset({*DialogButton, actions.SHOW_ALL})
 
 

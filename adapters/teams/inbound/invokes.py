@@ -14,7 +14,7 @@ from adapters.shared.clicks import WENT_WRONG, whatever_happens
 from adapters.shared.untrusted_json import part, words
 from adapters.teams.actions import ACTION, REFRESH
 from adapters.teams.ids import our_id
-from adapters.teams.inbound.activities import card_click, dialog_click, read_click, read_opinion
+from adapters.teams.inbound.activities import card_click, dialog_click, read_click, read_feedback
 from adapters.teams.inbound.answers import NOTHING, Reply, TeamsAnswers, refused, said, told
 from adapters.teams.inbound.clicks import TeamsClickHandler
 from adapters.teams.inbound.dialogs import Dialogs
@@ -60,7 +60,7 @@ class Invokes:
             "adaptiveCard/action": self._card,
             "task/fetch": self._dialog_fetched,
             "task/submit": self._dialog_submitted,
-            "message/submitAction": self._opinion,
+            "message/submitAction": self._feedback,
             "signin/verifyState": self._verified,
         }
 
@@ -114,9 +114,9 @@ class Invokes:
     async def _dialog_submitted(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         return await self._dialogs.submitted(dialog_click(activity, visitor))
 
-    async def _opinion(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
-        if opinion := read_opinion(activity, visitor):
-            await self._messages.thinks(opinion)
+    async def _feedback(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
+        if feedback := read_feedback(activity, visitor):
+            await self._messages.record_feedback(feedback)
         return NOTHING
 
     async def _verified(self, activity: Activity, visitor: TeamsVisitor) -> Reply:

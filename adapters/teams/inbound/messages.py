@@ -18,8 +18,8 @@ from adapters.teams.inbound.activities import (
     Heard,
     Left,
     MembersChanged,
-    Opinion,
     TeamsClick,
+    TeamsFeedback,
     TeamsMessageReceived,
     heard,
 )
@@ -70,9 +70,9 @@ class TeamsMessageHandler:
             self._people.met(visitor.caller)
         await self._do(found)
 
-    async def thinks(self, opinion: Opinion) -> None:
-        """Record an opinion of an answer of ours. Raises whatever the services raise."""
-        visitor = opinion.visitor
+    async def record_feedback(self, given: TeamsFeedback) -> None:
+        """Record feedback on an answer of ours. Raises whatever the services raise."""
+        visitor = given.visitor
         person = await self._answers.who(visitor)
         if isinstance(person, Unwelcome):
             return
@@ -82,7 +82,7 @@ class TeamsMessageHandler:
 
         post_id = await self._services.queries.answer_at(place_of(visitor.location), is_it)
         if post_id is not None:
-            await self._services.inbox.feedback(Feedback(person, post_id, opinion.verdict, opinion.comment))
+            await self._services.inbox.feedback(Feedback(person, post_id, given.verdict, given.comment))
 
     async def _do(self, found: Heard | None) -> None:
         match found:
@@ -95,8 +95,8 @@ class TeamsMessageHandler:
                 await keep(self._services.inbox, found)
             case TeamsClick():
                 await self._clicks.submitted(found)
-            case Opinion():
-                await self.thinks(found)
+            case TeamsFeedback():
+                await self.record_feedback(found)
             case Arrived(key, place):
                 await self._services.inbox.arrived(key, place, greeting())
             case Left(place):

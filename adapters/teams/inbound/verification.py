@@ -21,7 +21,7 @@ from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.domain import Clock
 
 log = structlog.get_logger(__name__)
-MAX_BODY = 1_000_000
+LARGEST_BODY = 1_000_000
 """Bytes. Teams' own stay well below: a message has 100 KB at most."""
 _NOT_ADMITTED = {
     401: "The token is missing, or it is not the Bot Connector's for this bot.",
@@ -51,7 +51,7 @@ class ActivityVerifier:
         arrived = asyncio.get_running_loop().time()
         try:
             await self._turns.authentication.check_token(request.headers)
-            raw = await read_whole_body(request, MAX_BODY, "The body is too large.")
+            raw = await read_whole_body(request, LARGEST_BODY, "The body is too large.")
             activity = await asyncio.to_thread(decode, raw) if len(raw) > LONG else decode(raw)
             handle = partial(self._handle, activity, recipient, arrived, len(raw))
             answer = await self._turns.run(request.headers, request.remote, activity, handle)

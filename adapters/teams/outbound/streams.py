@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 LIVES = 120.0
 """Seconds from its first update in which a stream has to be finished (Teams: 2 minutes)."""
-STATUS_LIMIT = 240
+LONGEST_STATUS = 240
 """Characters of an informative update (Teams: 1,000 characters or 1 KB, and a line of them is shown)."""
 
 _BRACKETS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")"})
@@ -142,7 +142,7 @@ class TeamsStream:
 
 def status_line(text: str) -> str:
     """What an informative update says: one line, nothing hidden, nothing active. Raises nothing."""
-    return visible_line(text, STATUS_LIMIT).translate(_BRACKETS)
+    return visible_line(text, LONGEST_STATUS).translate(_BRACKETS)
 
 
 def _alone(text: str, text_format: Literal["markdown", "plain"]) -> Activity:

@@ -151,7 +151,7 @@ def _deciding(view: ApprovalView, *, asked: bool) -> list[Element]:
 
 
 def _withdraw(view: ApprovalView) -> Element:
-    return execute("Withdraw", actions.TAKE_BACK, view.approval_id)
+    return execute("Withdraw", actions.WITHDRAW, view.approval_id)
 
 
 def _reject(view: ApprovalView) -> Element:

@@ -13,7 +13,7 @@ from adapters.shared.wording import LONGEST_REASON, WHOLE, Space, call_name, lin
 from adapters.teams.actions import CLOSE, DialogButton
 from adapters.teams.render.cards import in_their_words, reason_input
 from adapters.teams.render.elements import (
-    MAX_CARD_BYTES,
+    LARGEST_CARD,
     Card,
     Element,
     Words,
@@ -84,7 +84,7 @@ def show_all_dialog(view: ApprovalView, page: int, *, decides: bool, asked: bool
     buttons = [
         *_turns(page, pages, actions.PAGE, view.approval_id),
         *(_decision_buttons(view) if decides and is_open else [_close()]),
-        *([submit("Withdraw", actions.TAKE_BACK, view.approval_id, inputs="none")] if asked and is_open else []),
+        *([submit("Withdraw", actions.WITHDRAW, view.approval_id, inputs="none")] if asked and is_open else []),
         *(_show_hidden_button(view) if decides and is_open else []),
     ]
     quoted = in_their_words(view, WHOLE) if page == 0 else []
@@ -107,7 +107,7 @@ def hidden_dialog(hidden: Hidden, page: int) -> Dialog:
 def reject_dialog(view: ApprovalView, errors: Mapping[str, str] | None = None, reason: str = "") -> Dialog:
     """The form for the reason of a rejection; `errors` by input, with what was typed."""
     reason = storable(reason)
-    fits = len(reason) <= LONGEST_REASON and weight(reason) < MAX_CARD_BYTES // 2
+    fits = len(reason) <= LONGEST_REASON and weight(reason) < LARGEST_CARD // 2
     given = {"value": reason} if reason and fits else {}
     body = [
         rich(bold(label(call_name(view.server, view.tool), _NAME))),
@@ -293,7 +293,7 @@ def _listed(views: Sequence[ApprovalView]) -> Sequence[tuple[str, Element]]:
     for number, view in enumerate(views, 1):
         call = _call(number, view)
         size += weight(call) + weight(view.approval_id) + 2
-        if size > MAX_CARD_BYTES:
+        if size > LARGEST_CARD:
             break
         fitting.append((view.approval_id, call))
     return fitting
@@ -306,7 +306,7 @@ def _call(number: int, view: ApprovalView) -> Element:
         name = bold(f"{number}. {space.line(_name_of(view), _NAME)}")
         return _call_in(view, name, shown(space)) | {"separator": number > 1}
 
-    return fitted(build, MAX_CARD_BYTES // 3)
+    return fitted(build, LARGEST_CARD // 3)
 
 
 def _name_of(view: ApprovalView) -> str:

@@ -238,12 +238,12 @@ def needed(*, required: bool) -> Element:
 
 # ------------------------------------------------------ size: a card is never larger than Teams takes
 
-MAX_CARD_BYTES = 28 * 1024
+LARGEST_CARD = 28 * 1024
 """Bytes of a card or a dialog as JSON (Teams: 28 KB)."""
 _SHARES = (1.0, 0.5, 0.25, 0.12, 0.05)
 
 
-def fitted(build: Callable[[Space], Element], most: int = MAX_CARD_BYTES) -> Element:
+def fitted(build: Callable[[Space], Element], most: int = LARGEST_CARD) -> Element:
     """The largest of the card's sizes that is at most `most` bytes; the smallest where none is."""
     made: Element = {}
     for share in _SHARES:

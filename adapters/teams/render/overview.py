@@ -19,7 +19,7 @@ from adapters.teams.actions import DialogButton
 from adapters.teams.ids import channel_of, location_of
 from adapters.teams.render.cards import SIGNS, unseen_note
 from adapters.teams.render.elements import (
-    MAX_CARD_BYTES,
+    LARGEST_CARD,
     Element,
     action_set,
     bold,
@@ -80,7 +80,7 @@ def overview_card(
 def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
     """A heading and as many whole entries, of `count`, as fit into that share of a card."""
     made: list[Element] = []
-    bytes_left = int(share * (MAX_CARD_BYTES - 2_000))
+    bytes_left = int(share * (LARGEST_CARD - 2_000))
     for entry in islice(entries, _LISTED):
         bytes_left -= weight(entry)
         if bytes_left < 0:
@@ -172,7 +172,7 @@ def message_link(shown: Shown) -> str:
 # ------------------------------------------------------------- connected accounts; never their tokens
 
 _SCOPES = 300
-_LIST_BYTES = MAX_CARD_BYTES - 2_000
+_LIST_BYTES = LARGEST_CARD - 2_000
 """Bytes of all entries, so that there is space around them."""
 NONE = "You have connected no account. I ask you for one when a tool needs it."
 
@@ -207,8 +207,8 @@ def connection_entry(view: ConnectionView) -> Element:
 
 def account_name(view: ConnectionView, space: Space) -> str:
     """The service, and whose account it is there, where the service says so."""
-    service = space.line(view.service, wording.NAME)
-    return f"{service}: {space.line(view.account, wording.NAME)}" if view.account.strip() else service
+    service = space.line(view.service, wording.LONGEST_NAME)
+    return f"{service}: {space.line(view.account, wording.LONGEST_NAME)}" if view.account.strip() else service
 
 
 def _account_entry(view: ConnectionView, space: Space) -> Element:

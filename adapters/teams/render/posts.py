@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from adapters.shared.markdown import Run
-from adapters.shared.wording import NAME, approval_summary, overview_summary, passage
+from adapters.shared.wording import LONGEST_NAME, approval_summary, overview_summary, passage
 from adapters.teams.actions import COMMANDS, REFRESH, action_data
 from adapters.teams.ids import Activity
 from adapters.teams.render.cards import LONGEST_IN_SUMMARY, CardMention, approval_card
@@ -144,7 +144,7 @@ def sign_in_link(view: SignInView, url: str) -> Activity:
 
 def open_a_chat_first(owner: str) -> Activity:
     """Said in the conversation when a link can reach its owner by no private way."""
-    name = label(owner, NAME)
+    name = label(owner, LONGEST_NAME)
     return note(
         f"{name}, I cannot reach you privately. Please open a chat with me, say hello, then press “Get my link”."
     )

@@ -96,7 +96,10 @@ def _advice(view: ClarificationView) -> str:
 
 
 def _answered(view: ClarificationView, space: Space) -> Element:
-    said = [bold(f" {space.line(view.requester, wording.NAME)}: "), words(space.passage(view.answer, wording.ANSWER))]
+    said = [
+        bold(f" {space.line(view.requester, wording.LONGEST_NAME)}: "),
+        words(space.passage(view.answer, wording.LONGEST_ANSWER)),
+    ]
     body = [
         *_asked(view, space),
         container("emphasis", rich(words(_ENDS[view.status]), *(said if view.answer.strip() else ()))),
@@ -106,15 +109,15 @@ def _answered(view: ClarificationView, space: Space) -> Element:
 
 def _asked(view: ClarificationView, space: Space) -> Iterator[Element]:
     yield heading(_title(view, space))
-    yield rich(bold(space.passage(view.question, wording.QUESTION)))
+    yield rich(bold(space.passage(view.question, wording.LONGEST_QUESTION)))
     if view.context.strip():
-        yield rich(words(space.passage(view.context, wording.CONTEXT)))
+        yield rich(words(space.passage(view.context, wording.LONGEST_CONTEXT)))
 
 
 def _title(view: ClarificationView, space: Space) -> str:
     """Whom it is for, and who asks: the operator's name of a tool server, before any word of the server's own."""
-    asker = f"From the tool server {space.line(view.server, wording.NAME)}, a" if view.server else "A"
-    return f"{asker} question for {space.line(view.requester, wording.NAME)}"
+    asker = f"From the tool server {space.line(view.server, wording.LONGEST_NAME)}, a" if view.server else "A"
+    return f"{asker} question for {space.line(view.requester, wording.LONGEST_NAME)}"
 
 
 def _inputs_here(view: ClarificationView) -> list[Element]:
@@ -140,7 +143,7 @@ def outcome_card(view: OutcomeView, *, mine: bool) -> Element:
 
 def outcome_summary(view: OutcomeView) -> str:
     """Returns the card in a sentence."""
-    return f"{WHOLE.line(call_name(view.server, view.tool), wording.HEADING)}: {wording.outcome_sentence(view)}"
+    return f"{WHOLE.line(call_name(view.server, view.tool), wording.LONGEST_HEADING)}: {wording.outcome_sentence(view)}"
 
 
 def _outcome_buttons(view: OutcomeView) -> list[Element]:
@@ -154,7 +157,7 @@ def _outcome_buttons(view: OutcomeView) -> list[Element]:
 
 def _outcome(view: OutcomeView, shown: Excerpt, space: Space, mine: bool) -> Element:  # noqa: FBT001 - see outcome_card
     body = [
-        heading(space.line(wording.outcome_title(view), wording.HEADING)),
+        heading(space.line(wording.outcome_title(view), wording.LONGEST_HEADING)),
         container(
             "warning" if view.status == "open" else "emphasis", rich(words(wording.outcome_sentence(view, space)))
         ),
@@ -169,7 +172,7 @@ def _known(view: OutcomeView, space: Space) -> list[Element]:
     """What is known of it, with what the server said."""
     if view.status != "open" or not view.known.strip():
         return []
-    return [container("emphasis", rich(words(space.passage(view.known, wording.KNOWN))))]
+    return [container("emphasis", rich(words(space.passage(view.known, wording.LONGEST_KNOWN))))]
 
 
 # ------------------------------------------- sign-ins: the public card, and the owner's with the link
@@ -224,7 +227,9 @@ def _buttons(view: SignInView) -> list[Element]:
 
 
 def _sentence(view: SignInView, space: Space) -> str:
-    owner, server, service = (space.line(name, wording.NAME) for name in (view.owner, view.server, view.service))
+    owner, server, service = (
+        space.line(name, wording.LONGEST_NAME) for name in (view.owner, view.server, view.service)
+    )
     if view.status != "open":
         ends = _ACCOUNT_ENDS if view.service else _SIGN_IN_ENDS
         return ends[view.status].format(owner=owner, server=server, service=service)
@@ -240,14 +245,14 @@ def _body(view: SignInView, space: Space) -> list[Element]:
 def _code_wanted(view: SignInView, space: Space) -> list[Element]:
     if not view.code_wanted:
         return []
-    owner = space.line(view.owner, wording.NAME)
+    owner = space.line(view.owner, wording.LONGEST_NAME)
     return [
         rich(words(f"{owner}, your browser shows a code. Enter it here, or send it to me as a message of its own."))
     ]
 
 
 def _private(view: SignInView, link: str, space: Space) -> Element:
-    where, host = space.line(view.service or view.server, wording.NAME), link_host(link)
+    where, host = space.line(view.service or view.server, wording.LONGEST_NAME), link_host(link)
     not_now = execute("Not now", actions.NOT_NOW, view.sign_in_id)
     if not host or weight(link) > _LONGEST_LINK:
         text = wording.unreachable(where, "Teams", host)
@@ -263,10 +268,10 @@ def _said_to_be_done(view: SignInView) -> list[Element]:
 
 
 def _invitation(view: SignInView, host: str, space: Space) -> str:
-    server = space.line(view.server, wording.NAME)
+    server = space.line(view.server, wording.LONGEST_NAME)
     if not view.service:
         return f"Please sign in at {server}. The link leads to {host} and is yours alone."
-    service = space.line(view.service, wording.NAME)
+    service = space.line(view.service, wording.LONGEST_NAME)
     return (
         f"Please connect your account at {service}, for the tool server {server}. The link leads to {host}, which asks "
         "you before it connects anything, and is yours alone: pass it on to nobody. I go on by myself when it is done. "
