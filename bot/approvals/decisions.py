@@ -59,6 +59,9 @@ EXPIRED = AlreadySettled("This approval has expired.")
 FASTER = AlreadySettled("Somebody was faster: this has been settled already.")
 SOMEBODY_ELSE = "Since you changed it, somebody else has to approve the changed call."
 TOOL_CHANGED = "The tool itself changed since this was asked, so the changed call is asked about once more."
+BEGUN = Refused(
+    "This call has begun and waits in the middle, so it cannot be changed any more. Approve it as it is, or reject it."
+)
 NO_STANDING_APPROVAL = Unknown("This permission does not exist (any more).")
 NO_OUTCOME = Unknown("This call does not exist (any more).")
 LONGEST_REASON = 2_000
@@ -163,6 +166,8 @@ class Approvals:
         if decision.verb == "approve" and decision.arguments is not None:
             edit = await self._edit(row, decision.arguments)
             if isinstance(edit, _Edit):
+                if await attempts.has_begun(tx, row.asked.call_id):
+                    return BEGUN
                 return await self._change(tx, row, decision, known, edit)
             if edit is not None:
                 return edit
@@ -271,10 +276,13 @@ class Approvals:
         """Returns the form to edit a waiting call with, for somebody who may decide it."""
         async with self._database.reading() as tx:
             row = await approvals.get(tx, approval_id)
+            has_begun = row is not None and await attempts.has_begun(tx, row.asked.call_id)
         known = await self._directory.for_judging(person.person_id, [row] if row else [])
         refusal = self._not_decidable(row, person, known)
         if row is None or refusal is not None:
             return refusal or NO_SUCH
+        if has_begun:
+            return BEGUN
         tool = self._tool(row)
         if tool is None:
             return Refused(f"{row.asked.server} is not available at the moment, so this cannot be edited.")

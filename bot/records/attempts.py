@@ -96,6 +96,12 @@ async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | No
     return await tx.first(_row, sa.select(attempts).where(attempts.c.call_id == call_id, attempts.c.number == number))
 
 
+async def has_begun(tx: Transaction, call_id: str) -> bool:
+    """Whether an attempt at a call has begun and not ended: its arguments are with the server."""
+    row = await latest(tx, call_id)
+    return row is not None and row.status in {"started", "asking"}
+
+
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:
     """Whether somebody chose to try a call again before this attempt at it, while the outcome was unknown."""
     earlier = sa.select(attempts.c.attempt_id).where(

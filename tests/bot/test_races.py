@@ -11,14 +11,15 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from bot.approvals.decisions import TOOL_CHANGED
+from bot.approvals.decisions import BEGUN, TOOL_CHANGED
 from bot.domain import AlreadySettled, ApprovalView, Decision, Invalid, Person, Refused, Settled, Unknown
-from bot.records import deliveries
+from bot.records import attempts, deliveries
 from bot.records.deliveries import Delivery
 from graph.calls import digest_of
+from graph.ports import CallRecord
 from policies.approvers import DURATIONS
 from tests.bot.conftest import until
-from tests.bot.desks import ANA, BEN, CARA, CHLOE, MAKE, THREAD, Desks
+from tests.bot.desks import ANA, BEN, CARA, CHLOE, LAMP, MAKE, THREAD, Desks
 
 FINANCE = "chat-group:w1:finance"
 BROKEN = "a\0b\ud800c"
@@ -154,6 +155,39 @@ async def test_what_has_expired_is_decided_by_nobody_though_its_timer_is_late(de
     assert isinstance(await desks.hand(BEN, approval_id, CHLOE), AlreadySettled)
     assert (await desks.row(approval_id)).status == "pending"
     assert await expire(desks, approval_id) == Settled("Expired.")
+
+
+async def begun(desks: Desks, approval_id: str, status: str) -> None:
+    """An attempt at its call, which is by now in this status."""
+    call = CallRecord(
+        thread_id=THREAD,
+        call_id=(await desks.row(approval_id)).asked.call_id,
+        requester=ANA.person_id,
+        tool=MAKE,
+        arguments={"what": "lamp"},
+        digest=LAMP,
+        approval_round=None,
+    )
+    async with desks.database.writing() as tx:
+        await attempts.add(tx, "t1", 1, call, approval_id=None, judged=None, now=desks.clock())
+        await attempts.move(tx, "t1", "started", status)
+
+
+async def test_a_call_that_waits_in_the_middle_is_approved_or_rejected_as_it_is(desks: Desks) -> None:
+    """Rule 12: it is asked about again when the rules change while it waits for somebody. Changed then, what its server
+    has begun with would be asked about ("try again?") while other arguments run."""
+    approval_id = await desks.ask()
+    await begun(desks, approval_id, "asking")
+    assert await desks.edit(BEN, approval_id, {"what": "chair"}) == BEGUN
+    assert await desks.services.approvals.edit_form(approval_id, BEN) == BEGUN
+    assert await desks.edit(BEN, approval_id, {"what": "lamp"}) == Settled("Approved.")
+
+
+async def test_a_call_that_did_nothing_yet_may_be_changed(desks: Desks) -> None:
+    """Its server said so by its protocol, as when somebody has to sign in first."""
+    approval_id = await desks.ask()
+    await begun(desks, approval_id, "nothing")
+    assert isinstance(await desks.edit(BEN, approval_id, {"what": "chair"}), Settled)
 
 
 # --------------------------------------------------------------------------------------------------- authority
