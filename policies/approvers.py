@@ -94,13 +94,15 @@ def groups_to_look_up(ask: Ask) -> frozenset[str]:
     return frozenset(filter(is_group, ask.approvers))
 
 
-def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny) -> bool:
+def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny, asked_in: str) -> bool:
     """Whether the approval that came with an edit still suffices, now that the edited call was judged as `needed`.
 
     `given` is what the approver decided under. An edit makes its author a requester of the call, so under `fourEyes`,
     or when several must agree on the same thing, somebody has to look at the edited call afresh. Otherwise whoever may
     decide `given` must also be one who may decide `needed`: its approvers have to include all of `given`'s, those it
     escalates to as well. And fewer rejections must not be needed than then, since one may have been cast.
+
+    `asked_in`: the workspace or tenant where it was asked (`home_of` its requester).
     """
     match needed:
         case Allow():
@@ -109,17 +111,18 @@ def edit_needs_no_new_asking(given: Ask, needed: Allow | Ask | Deny) -> bool:
             return False
         case Ask():
             alone = all(ask.self_approval == "confirm" and ask.quorum == 1 for ask in (given, needed))
-            return alone and given.rejections <= needed.rejections and _may_all_decide(given, needed)
+            return alone and given.rejections <= needed.rejections and _may_all_decide(given, needed, asked_in)
 
 
-def approval_suffices(given: Ask, needed: Allow | Ask | Deny) -> bool:
+def approval_suffices(given: Ask, needed: Allow | Ask | Deny, asked_in: str) -> bool:
     """Whether an approval given under `given` suffices for the same call, now that it is judged as `needed`.
+    `asked_in` as for `edit_needs_no_new_asking`.
 
     Between asking and running a policy may have become stricter: days can pass, and restarts with them.
     """
     if isinstance(needed, Ask) and _who(needed) == _who(given):
-        return True
-    return edit_needs_no_new_asking(given, needed)
+        return ANYBODY not in given.approvers or _places(given, asked_in) <= _places(needed, asked_in)
+    return edit_needs_no_new_asking(given, needed, asked_in)
 
 
 def approvers_at(ask: Ask, asked_at: float, now: float) -> tuple[str, ...]:
@@ -141,14 +144,31 @@ def _who(ask: Ask) -> tuple[object, ...]:
     return frozenset(ask.approvers), ask.self_approval, ask.quorum, ask.rejections, escalation
 
 
-def _may_all_decide(given: Ask, needed: Ask) -> bool:
+def _may_all_decide(given: Ask, needed: Ask, asked_in: str) -> bool:
     """Whether everybody who may decide `given`, at any time, may then decide `needed` too."""
     at_once = set(needed.approvers)
-    if ANYBODY in at_once:
-        return True
     as_early = needed.escalate_after is not None and needed.escalate_after <= (given.escalate_after or 0)
     later = at_once | set(needed.escalate_to) if as_early else at_once
-    return set(given.approvers) <= at_once and set(given.escalate_to) <= later
+    left = (set(given.approvers) - at_once) | (set(given.escalate_to) - later)
+    if ANYBODY not in at_once:
+        return not left
+    named = {who for who in left if ":" in who and not is_group(who)}
+    places = _places(needed, asked_in)
+    decided_in = set(map(home_of, named))
+    if left - named or ANYBODY in given.approvers:
+        decided_in |= _places(given, asked_in)
+    return decided_in <= places
+
+
+def _places(ask: Ask, asked_in: str) -> set[str]:
+    """The workspaces and tenants of which "any" is anybody: where it was asked, and where it was routed to. Whom a
+    group or a channel permits decides there too."""
+    return {asked_in, *map(_home_of_place, ask.route_to)}
+
+
+def _home_of_place(place: str) -> str:
+    """The workspace or tenant of `slack:T1:C2` and `teams:{tenant}:{conversation}`."""
+    return ":".join(place.split(":", 2)[:2])
 
 
 def _is(approver: str, accounts: set[str], decider: Decider) -> bool | None:

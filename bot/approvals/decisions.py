@@ -250,7 +250,7 @@ class Approvals:
             return Invalid({field: self._masker.mask(said) for field, said in arguments.errors.items()})
         if canonical_json(arguments) == canonical_json(row.asked.arguments):
             return None
-        if not edit_needs_no_new_asking(row.asked.ask, row.asked.ask):
+        if not edit_needs_no_new_asking(row.asked.ask, row.asked.ask, home_of(row.asked.requesters[0])):
             return _Edit(arguments, None, SOMEBODY_ELSE)
         if digest_of(tool, row.asked.arguments) != row.asked.digest:
             return _Edit(arguments, None, TOOL_CHANGED)

@@ -14,7 +14,7 @@ from graph.nodes import BranchNode
 from graph.ports import Judged, Ports, Spoken
 from graph.state import RunContext, ToolCallState
 from policies.approvers import edit_needs_no_new_asking
-from policies.model import Allow, Ask, Deny
+from policies.model import Allow, Ask, Deny, home_of
 from policies.trust import risks_of
 
 _LIMITED = (
@@ -67,7 +67,7 @@ def _still_covered(state: ToolCallState, ask: Ask) -> bool:
     if not state.get("approved") or not state.get("asked"):
         return False
     given = ApprovalAsked.model_validate(state["asked"])
-    return edit_needs_no_new_asking(given.ask, ask)
+    return edit_needs_no_new_asking(given.ask, ask, home_of(state["turn"]["requester"]))
 
 
 def _asked(state: ToolCallState, judgement: Judged, ask: Ask) -> ApprovalAsked:

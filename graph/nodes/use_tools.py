@@ -56,7 +56,7 @@ from graph.ports import (
 )
 from graph.state import RunContext, ToolCallState
 from policies.approvers import approval_suffices
-from policies.model import Allow, Ask, Tool
+from policies.model import Allow, Ask, Tool, home_of
 
 TRIES = 2
 """Preparations of a call whose request certainly never left."""
@@ -135,7 +135,9 @@ def _record(state: ToolCallState, judgement: Judged) -> CallRecord:
         arguments=call["args"],
         digest=digest_of(tool, call["args"]),
         approval_round=asked["round"] if asked else None,
-        permitted=approval_suffices(given, verdict) if given else isinstance(verdict, Allow),
+        permitted=approval_suffices(given, verdict, home_of(turn["requester"]))
+        if given
+        else isinstance(verdict, Allow),
         judged=judgement,
     )
 

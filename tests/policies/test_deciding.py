@@ -114,7 +114,7 @@ def test_under_four_eyes_no_requester_is_ever_permitted(ask: Ask, decider: Decid
 def test_whoever_may_approve_an_edit_without_a_new_asking_may_also_decide_the_edited_call(
     given_ask: Ask, needed: Ask, decider: Decider
 ) -> None:
-    if edit_needs_no_new_asking(given_ask, needed) and isinstance(judge_decider(given_ask, decider), Permitted):
+    if edit_needs_no_new_asking(given_ask, needed, "web") and isinstance(judge_decider(given_ask, decider), Permitted):
         edited = Decider(decider.person, (*decider.requesters, decider.person), decider.groups, decider.in_channel)
         assert isinstance(judge_decider(needed, edited), Permitted)
 
@@ -151,7 +151,7 @@ EDITS = [
 def test_whether_an_approval_covers_the_edit_it_came_with(
     given_ask: Ask, needed: Allow | Ask | Deny, *, suffices: bool
 ) -> None:
-    assert edit_needs_no_new_asking(given_ask, needed) is suffices
+    assert edit_needs_no_new_asking(given_ask, needed, "web") is suffices
 
 
 SUFFICES = [
@@ -170,7 +170,53 @@ SUFFICES = [
 def test_whether_an_approval_holds_under_the_policy_of_now(
     given_ask: Ask, needed: Allow | Ask | Deny, *, suffices: bool
 ) -> None:
-    assert approval_suffices(given_ask, needed) is suffices
+    assert approval_suffices(given_ask, needed, "web") is suffices
+
+
+ELSEWHERE = "slack:T2:C9"
+ANYBODYS = [
+    ("it went to another workspace too", asking("any", route_to=(ELSEWHERE,)), asking("any"), False),
+    ("a group's members were asked there", asking("slack-group:T1:S1", route_to=(ELSEWHERE,)), asking("any"), False),
+    ("somebody elsewhere was named", asking("slack:T2:U9"), asking("any"), False),
+    (
+        "it escalated to somebody elsewhere",
+        asking("any", escalate_after=1.0, escalate_to=("web:eve",)),
+        asking("any"),
+        False,
+    ),
+    ("it goes there now as well", asking("any", route_to=(ELSEWHERE,)), asking("any", route_to=("slack:T2:C1",)), True),
+    ("it went to another channel here", asking("any", route_to=("slack:T1:C9",)), asking("any"), True),
+    ("it went elsewhere to somebody named here", asking("slack:T1:U2", route_to=(ELSEWHERE,)), asking("any"), True),
+    ("a group of here", asking("slack-group:T1:S1", "channel", "requester"), asking("any"), True),
+    (
+        "a chat of the same tenant",
+        asking("any", route_to=("teams:t:19:a@b",)),
+        asking("any", route_to=("teams:t:1",)),
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("given_ask", "needed", "suffices"), [c[1:] for c in ANYBODYS], ids=[c[0] for c in ANYBODYS])
+def test_anybody_is_of_the_places_where_it_is_asked_and_nobody_else(
+    given_ask: Ask, needed: Ask, *, suffices: bool
+) -> None:
+    """Rule 6: an edit, or a changed policy, gets nobody a decision that the rule of now does not give them."""
+    assert edit_needs_no_new_asking(given_ask, needed, "slack:T1") is suffices
+    assert approval_suffices(given_ask, needed, "slack:T1") is suffices
+
+
+def test_the_same_four_eyes_in_fewer_places_are_asked_anew() -> None:
+    wide, narrow = (asking("any", eyes="fourEyes", route_to=routed) for routed in ((ELSEWHERE,), ()))
+    assert not approval_suffices(wide, narrow, "slack:T1")
+    assert approval_suffices(narrow, wide, "slack:T1")
+
+
+def test_an_unchanged_rule_is_satisfied_by_whom_it_names_elsewhere() -> None:
+    mixed = asking("any", "slack:T2:U9", eyes="fourEyes", escalate_after=9.0, escalate_to=("teams:t:u",))
+    assert approval_suffices(mixed, mixed, "slack:T1")
+    alone = mixed.model_copy(update={"self_approval": "confirm"})
+    assert edit_needs_no_new_asking(alone, alone, "slack:T1")
 
 
 def test_who_it_escalates_to_may_decide_once_the_time_has_passed() -> None:
