@@ -145,6 +145,17 @@ def folded(pattern: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", pattern).lower().split())
 
 
+def never_in_words(pattern: str) -> str | None:
+    """What a pattern over the words of a command has that no words do: an option, or a sign of a shell; else `None`."""
+    for at, word in enumerate(folded(pattern).split()):
+        if word.startswith(("-", *_DASHES)) or "--" in word or (at > 0 and word.startswith("/")):
+            return word
+        for sign in word:
+            if sign in _METACHARACTERS - {"!"}:
+                return sign
+    return None
+
+
 def within(pattern: str) -> str:
     """The regular expression of lines that have the words of a pattern in its order, perhaps with others between."""
     return "(?:.* )?" + " (?:.* )?".join(map(of_glob, folded(pattern).split())) + "(?: .*)?"

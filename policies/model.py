@@ -251,6 +251,8 @@ class Match:
 
 # ------------------------------------------------------------ references to people, groups and places
 
+SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?")
+"""What a server may be called in `mcp.json`; never with `__` in it, which makes `{server}__{tool}` unmistakable."""
 _SLACK = re.compile(r"[A-Z0-9]+:[A-Z0-9]+")
 _ENTRA = re.compile(r"[0-9A-Za-z._-]+:[0-9A-Za-z._-]+")
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -270,7 +272,12 @@ def normal(reference: str, forms: Mapping[str, re.Pattern[str]]) -> str | None:
     kind, _, rest = reference.partition(":")
     if kind not in forms or not forms[kind].fullmatch(rest):
         return None
-    return f"{kind}:{_GUID.sub(lambda guid: guid[0].lower(), rest)}"
+    return f"{kind}:{with_guids_as_platforms_write_them(rest)}"
+
+
+def with_guids_as_platforms_write_them(text: str) -> str:
+    """A text with its GUIDs in lower case."""
+    return _GUID.sub(lambda guid: guid[0].lower(), text)
 
 
 def is_group(reference: str) -> bool:

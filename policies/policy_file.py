@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from policies import yaml_values
+from policies.commands import never_in_words
 from policies.conditions import (
     DAYS,
     MINUTES_OF_A_DAY,
@@ -31,7 +32,20 @@ from policies.conditions import (
     Regex,
 )
 from policies.judging import Policy, PolicyError, Rule
-from policies.model import PERSON_ID_FORMS, PLACE_ID_FORMS, Allow, Argument, Ask, Deny, Match, Mode, is_group
+from policies.model import (
+    PERSON_ID_FORMS,
+    PLACE_ID_FORMS,
+    SERVER_NAME,
+    Allow,
+    Argument,
+    Ask,
+    Deny,
+    Match,
+    Mode,
+    is_group,
+    with_guids_as_platforms_write_them,
+)
+from policies.values import is_path
 from policies.yaml_values import (
     LineError,
     Located,
@@ -180,10 +194,11 @@ def read_match(node: Located) -> Match:
     def given(key: str, read: Callable[[Located, str], _T]) -> _T | None:
         return read(entries[key], key) if key in entries else None
 
+    server = given("server", _server)
     return Match(
-        server=given("server", text),
-        tool=given("tool", text),
-        command=given("command", text),
+        server=server,
+        tool=given("tool", lambda node, what: _tool(node, what, server)),
+        command=given("command", _command),
         args=given("args", read_arguments) or (),
         reads=given("reads", flag),
         annotations=given("annotations", _annotations) or {},
@@ -193,6 +208,50 @@ def read_match(node: Located) -> Match:
         requester=given("requester", _requesters) or (),
         time=given("time", read_hours),
     )
+
+
+# What could never fit is a mistake: a rule that denies, and is never reached, protects nothing.
+_OF_A_TOOL = re.compile(r"(?:[A-Za-z0-9._/*?-]|\[[^\]]+\])+")
+"""The characters of tools' names, and the signs of a glob."""
+_SEVERAL_TOOLS = "several tools take a rule each, or a pattern with *, ? and [abc]"
+
+
+def _server(node: Located, what: str) -> str:
+    name = text(node, what)
+    if not SERVER_NAME.fullmatch(name) or "__" in name:
+        raise LineError(
+            node.line,
+            f"{what} must be the name of one server in mcp.json, not “{name[:60]}”: patterns are for tool, and several "
+            "servers take a rule each",
+        )
+    return name
+
+
+def _tool(node: Located, what: str, server: str | None) -> str:
+    pattern = text(node, what)
+    if not _OF_A_TOOL.fullmatch(pattern):
+        raise LineError(
+            node.line,
+            f"“{pattern[:60]}” fits no {what}: names have letters, digits, . _ / and - only; {_SEVERAL_TOOLS}",
+        )
+    if server is not None and pattern.startswith(f"{server}__"):
+        raise LineError(
+            node.line,
+            f"{what} is the name that the server itself gives it: write “{pattern.removeprefix(f'{server}__')[:60]}”",
+        )
+    return pattern
+
+
+def _command(node: Located, what: str) -> str:
+    pattern = text(node, what)
+    wrong = never_in_words(pattern)
+    if wrong is not None:
+        raise LineError(
+            node.line,
+            f"{what} compares a command's words, which never hold “{wrong[:60]}”: leave out options and the "
+            "signs of shells, and write a rule for each of several commands",
+        )
+    return pattern
 
 
 def _annotations(node: Located, what: str) -> dict[str, bool]:
@@ -210,7 +269,7 @@ def _channel(node: Located, what: str) -> str:
             f"{what} must be a channel as platforms name it (slack:T1:C2, teams:{{tenant}}:{{conversation}}) or a "
             f"pattern over that (*:C2), not “{pattern[:60]}”",
         )
-    return pattern
+    return with_guids_as_platforms_write_them(pattern)
 
 
 def _requesters(node: Located, what: str) -> tuple[str, ...]:
@@ -227,6 +286,7 @@ def _requesters(node: Located, what: str) -> tuple[str, ...]:
 _OF_ONE = frozenset({"equals", "glob", "regex", "in", "min", "max", "present", "not"})
 _OF_AN_ITEM = _OF_ONE - {"present"}
 _OF_SEVERAL = frozenset({"any", "all", "present", "not"})
+_LIKE_A_PATH = re.compile(r"[.\[\]]")
 
 
 def read_arguments(node: Located, what: str) -> tuple[Argument, ...]:
@@ -240,6 +300,12 @@ def says_something_of_absence(node: Located) -> bool:
 
 
 def _argument(key: str, node: Located) -> Argument:
+    if not is_path(key) and _LIKE_A_PATH.search(key):
+        raise LineError(
+            node.key_line,
+            f"args: “{key[:60]}” looks like a path, and paths begin with $: write “$.{key[:60]}”, or “$['{key[:60]}']” "
+            "for an argument of that very name",
+        )
     try:
         argument = Argument.of(key, Present(wanted=True))
     except ValueError as error:

@@ -16,14 +16,13 @@ from pydantic_core import ErrorDetails
 
 from adapters.tool_servers.positions import LocatedJson, NotJsonError, locate
 from adapters.tool_servers.text import names_a_secret, one_line, secret_parts
-from policies.model import canonical_json
+from policies.model import SERVER_NAME, canonical_json
 from policies.patterns import compiled
 
 Auth = Literal["none", "headers", "oauth"]
 
 LONGEST_TIMEOUT = 3600.0
 """Seconds. A call that needs longer should be a job with a tool to ask how it stands."""
-_SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?")
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _REFERENCED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -186,7 +185,7 @@ class _EntryReader:
 
     def server(self) -> ServerConfig:
         entry = self._entry
-        if not _SERVER_NAME.fullmatch(self._name) or "__" in self._name:  # it makes `{server}__{tool}` unmistakable
+        if not SERVER_NAME.fullmatch(self._name) or "__" in self._name:  # it makes `{server}__{tool}` unmistakable
             raise self._error(
                 (),
                 f"{self._name!r} is no server name: use at most 32 letters, digits, - and _, "

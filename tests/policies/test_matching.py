@@ -113,7 +113,6 @@ FITS = [
 
 MISFITS = [
     field("{server: tasks}"),
-    field("{server: 'cal*'}"),
     field("{tool: delete_event}"),
     field("{tool: 'Create_*'}"),
     field("{tool: 'create'}"),

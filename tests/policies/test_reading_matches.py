@@ -1,4 +1,4 @@
-"""Mistakes in a match are refused with their line and a reason."""
+"""Rule 9: mistakes in a match, and what could never fit, are refused with their line and a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,23 @@ def refused(text: str) -> PolicyError:
 FIELDS = [
     ("servr: calendar", "did you mean “server”"),
     ("server: [calendar]", "server must be text, not a list"),
+    ("server: 'cal*'", "must be the name of one server in mcp.json, not “cal*”"),
+    ("server: 'calendar '", "must be the name of one server"),
+    ("server: calendar, tasks", "must be the name of one server"),
+    ("server: a__b", "must be the name of one server"),
     ("tool: 5", "tool must be text"),
+    ("tool: '{create,delete}_*'", "fits no tool: names have letters, digits"),
+    ("tool: 'create_*|delete_*'", "fits no tool"),
+    ("tool: 'create_*, delete_*'", "fits no tool"),
+    ("tool: '^delete'", "fits no tool"),
+    ('tool: "delete\\u200b"', "fits no tool"),
+    ("{server: bank, tool: bank__pay}", "write “pay”"),
+    ("command: 'git push --force*'", "which never hold “--force*”"),
+    ("command: 'kubectl * -n prod'", "which never hold “-n”"),
+    ("command: '* –force'", "which never hold “–force”"),
+    ("command: 'net use /delete'", "which never hold “/delete”"),
+    ("command: '* remove* | * delete*'", "which never hold “|”"),
+    ("command: '* {remove,delete}'", "which never hold “{”"),
     ("command: 5", "command must be text"),
     ("command: ''", "command is empty"),
     ("args: {}", "args is empty"),
@@ -83,6 +99,11 @@ FIELDS = [
     ("args: {a: {present: maybe}}", "present of a must be true or false"),
     ("args: {a: {any: x}}", "any is for paths that yield several values, such as “$.a[*]”"),
     ("args: {a: {not: {all: x}}}", "all is for paths"),
+    (
+        "args: {options.force: true}",
+        "write “$.options.force”, or “$['options.force']” for an argument of that very name",
+    ),
+    ("args: {'attendees[*].email': '*@x'}", "paths begin with $"),
     ("args: {'$.a[': x}", "args: “$.a[”: not a JSON path"),
     ("args: {'$.a[?@.b == 1]': {any: x}}", "filters (?) are not supported"),
     ("args: {'$..a..b': {any: x}}", "“..” may be used once"),
@@ -99,6 +120,23 @@ FIELDS = [
 def test_a_mistake_in_a_match_is_refused_with_its_line(written: str, says: str) -> None:
     error = refused(f"{HEAD}      {written}\n")
     assert (error.line, says in error.reason) == (6, True), error.reason
+
+
+FITTING = [
+    "server: cal-endar_2",
+    "tool: 'ns/get_[a-z]*.v?'",
+    "tool: bank__pay",
+    "{server: bank, tool: pay__bank}",
+    "command: 'az * *-list'",
+    "command: '[!a]* remove'",
+    "args: {\"$['options.force']\": true}",
+    "args: {$filter: x, calendar-id: y}",
+]
+
+
+@pytest.mark.parametrize("written", FITTING)
+def test_what_may_fit_is_read(written: str) -> None:
+    assert parse_policy(f"{HEAD}      {written}\n", "policy.yaml").rules
 
 
 def test_a_mistake_deep_in_a_condition_names_its_own_line() -> None:
@@ -238,12 +276,13 @@ def test_guids_are_compared_in_lower_case() -> None:
     person, group = f"teams:{tenant}:{name}", f"entra-group:{tenant}:{name}"
     chat = f"teams:{tenant}:19:Abc@thread.v2"
     [rule] = parse_policy(
-        f"version: 1\nrules: [{{name: r, match: {{requester: ['{person}', '{group}']}}, decide: ask, approvers: "
-        f"['{person}', '{group}'], escalateAfter: 1h, escalateTo: ['{person}'], routeTo: ['{chat}', '{person}']}}]",
+        f"version: 1\nrules: [{{name: r, match: {{channel: '{chat}', requester: ['{person}', '{group}']}}, decide: ask, "
+        f"approvers: ['{person}', '{group}'], escalateAfter: 1h, escalateTo: ['{person}'], routeTo: ['{chat}', '{person}']}}]",
         "p",
     ).rules
     ask = rule.verdict
     assert isinstance(ask, Ask)
+    assert rule.match.channel == f"teams:{tenant.lower()}:19:Abc@thread.v2"
     assert rule.match.requester == ask.approvers == (person.lower(), group.lower())
     assert ask.escalate_to == (person.lower(),)
     assert ask.route_to == (f"teams:{tenant.lower()}:19:Abc@thread.v2", person.lower())
