@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from policies.values import Blank, Doubt, Undetermined, same_json
+from policies.values import Blank, Doubt, Implied, Undetermined, same_json
 
 DEEPEST = 100
 """Levels of arguments that are filled; of mappings beyond them only what they hold is known."""
@@ -24,7 +24,8 @@ def with_defaults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Ma
 
     Leaving an argument out must not get a call around a rule about its value, nor must a `null` that many tools take
     for left out. Where it is not known which default applies (`anyOf` of several), a `Doubt` stands in its place;
-    where a schema cannot be followed, or there is more to fill than `MOST_ENTRIES`, an `Undetermined` mapping.
+    where a schema cannot be followed, or there is more to fill than `MOST_ENTRIES`, an `Undetermined` mapping. An
+    object that is left out, without a default but with defaults within it, is `Implied`.
     """
     filled = _Filling(schema).filled(_Schemas((schema,)), dict(arguments), DEEPEST)
     return filled if isinstance(filled, Mapping) else arguments
@@ -33,7 +34,7 @@ def with_defaults(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Ma
 def plain(value: Any) -> Any:
     """A filled value as JSON again, as far as it is known: without what is in doubt."""
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items() if not isinstance(item, Doubt | Blank)}
+        return {key: plain(item) for key, item in value.items() if not isinstance(item, Doubt | Blank | Implied)}
     if isinstance(value, list):
         return [plain(item) for item in value if not isinstance(item, Doubt | Blank)]
     return value
@@ -70,6 +71,7 @@ class _Filling:
         self._left = MOST_SCHEMAS
         self._entries = MOST_ENTRIES
         self._found: dict[_Key, _Expanded] = {}
+        self._implying: set[_Key] = set()
         self._left_out: dict[tuple[_Key, int], tuple[Mapping[str, Any], int]] = {}
 
     def filled(self, schemas: _Schemas, value: Any, levels: int) -> Any:
@@ -100,7 +102,7 @@ class _Filling:
         for name, default in defaults.items():
             if name not in value:
                 filled[name] = default
-            elif value[name] is None:
+            elif value[name] is None and not isinstance(default, Implied):
                 filled[name] = Blank.UNSET if default is Blank.UNSET else _one_of([None, default])
         return filled
 
@@ -116,6 +118,8 @@ class _Filling:
             if not self._afford(1):
                 break
             default = self._default(described, levels)
+            if default is _NONE:
+                default = self._implied(described, levels)
             if default is not _NONE:
                 defaults[name] = default
         self._left_out[key, levels] = defaults, before - self._entries
@@ -162,6 +166,19 @@ class _Filling:
         if not options:
             return _NONE
         return _one_of(self._meant(described, option, levels) for option in options)
+
+    def _implied(self, described: _Schemas, levels: int) -> Any:
+        """What an object without a default of its own would hold by the defaults within it; `_NONE` when there are
+        none. Within itself an object is not implied again: no tool makes one without end."""
+        if not any(_may_hold(one) and self._may_be(one, {}) for one in (*described.sure, *described.perhaps)):
+            return _NONE
+        key = _Key(tuple(map(id, described.sure)), tuple(map(id, described.perhaps)), is_mapping=True)
+        if key in self._implying:
+            return _NONE
+        self._implying.add(key)
+        within = self.filled(described, {}, levels - 1)
+        self._implying.remove(key)
+        return Implied(within) if isinstance(within, Mapping) and within else _NONE
 
     def _meant(self, described: _Schemas, default: Any, levels: int) -> Any:
         return Blank.UNSET if default is None else self.filled(described, default, levels - 1)
@@ -243,6 +260,8 @@ _SAYING = frozenset(
     | {"additionalItems"}
 )
 """Keys of a schema that describe what is within a value."""
+_HOLDING = frozenset({"properties", "$ref", "allOf", "anyOf", "oneOf", "then", "else"})
+"""Keys of a schema that may lead to the properties of an object."""
 
 
 def _one_of(options: Iterable[Any]) -> Any:
@@ -255,6 +274,11 @@ def _one_of(options: Iterable[Any]) -> Any:
 
 def _same(one: Any, other: Any) -> bool:
     return isinstance(one, str | int | float | bool) and same_json(one, other)
+
+
+def _may_hold(schema: Any) -> bool:
+    """Whether a schema may say something of the properties of an object, by itself or by others."""
+    return isinstance(schema, Mapping) and not _HOLDING.isdisjoint(schema)
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -80,6 +80,8 @@ _NEGATION = re.compile(
 _EMPHASIS = re.compile(r"[*_~]+")
 """Marks of bold, italic and struck-out letters: `do _not_ delete` negates."""
 _AROUND = "\"'«»"
+_LIST = re.compile(r"\s*(?:[-*•+]|[0-9]{1,3}[.)])\s")
+"""A list that follows a sentence belongs to it: “Do not do any of these” and what they are."""
 _AFTER_COLON = " \t\r\n*_~"
 _ALIKE = str.maketrans(dict.fromkeys("‘’‚‛′`´", "'") | dict.fromkeys("“”„‟″", '"') | dict.fromkeys("‐‑‒–—−", "-"))
 """Typographic signs that platforms, keyboards and models put in place of plain ones."""
@@ -96,15 +98,17 @@ def own_words(text: str) -> tuple[str, ...]:
     code of every kind, everything between the first and the last quotation mark, names that are mentioned (whatever
     follows an `@` in its line, since nobody can tell where a name ends), channels, links with what stands before them
     in their line (their label), what is struck out, every sentence with a word that negates, and what comes after such
-    a one that ends in a colon. In doubt it is left out. What was pasted without any sign of it cannot be told from what
-    was typed.
+    a one that ends in a colon or before a list. In doubt it is left out. What was pasted without any sign of it cannot
+    be told from what was typed.
     """
     kept = [True] * len(text)
     _leave_out_blocks(text, kept)
     outside = "".join(c if keep else "\n" for c, keep in zip(text, kept, strict=True))
     for sentence in _sentences(outside):
         if _negates(outside[sentence]):
-            if outside[sentence].rstrip(_AFTER_COLON).endswith((":", "：")):
+            has_colon = outside[sentence].rstrip(_AFTER_COLON).endswith((":", "："))
+            is_item = _LIST.match(outside, sentence.start)
+            if has_colon or (not is_item and _LIST.match(outside, sentence.stop)):
                 kept[sentence.start :] = [False] * (len(kept) - sentence.start)
                 break
             kept[sentence] = [False] * len(kept[sentence])

@@ -51,6 +51,11 @@ class Undetermined(dict[str, Any]):
     """A mapping of which only what is in it is known: what it leaves out may have a default that was not found."""
 
 
+class Implied(dict[str, Any]):
+    """What a mapping that is left out would hold, had it been given empty: many tools make one then (Pydantic's
+    `default_factory`), and many do not. What a path finds in it may be there."""
+
+
 def kind_of(value: Any) -> ValueKind:
     """The kind that a value is written as."""
     match value:
@@ -220,7 +225,10 @@ class Path:
                 )
         except _OtherKindError:
             return None
-        return found
+        if not any(isinstance(value, Implied) for value in found):
+            return found
+        left_out = (Blank.MISSING,) if several else ()
+        return [one for value in found for one in (left_out if isinstance(value, Implied) else (value,))]
 
     @cached_property
     def _query(self) -> JSONPathQuery:
@@ -234,11 +242,38 @@ def _descendants(value: Any) -> Iterator[Any]:
     waiting = [(value, 0)]
     while waiting:
         one, level = waiting.pop()
-        if isinstance(one, Doubt | Undetermined) or level > DEEPEST or (isinstance(one, str) and _is_document(one)):
+        if isinstance(one, Undetermined) or level > DEEPEST or (isinstance(one, str) and _is_document(one)):
+            raise _OtherKindError
+        if isinstance(one, Doubt) and not (one.options and all(map(_is_single, one.options))):
             raise _OtherKindError
         yield one
-        inner = list(one.values()) if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ()
+        inner = _inner(one) if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else ()
         waiting += [(item, level + 1) for item in reversed(inner)]
+
+
+def _is_single(value: Any) -> bool:
+    """Whether nothing is below a value."""
+    if isinstance(value, str):
+        return not _is_document(value)
+    return isinstance(value, (Blank, *_SCALARS))
+
+
+def _inner(mapping: Mapping[str, Any]) -> list[Any]:
+    values = list(mapping.values())
+    return [*map(_perhaps, values)] if isinstance(mapping, Implied) else values
+
+
+def _perhaps(value: Any) -> Any:
+    """A value that may be there, or not."""
+    match value:
+        case Implied() | Undetermined():
+            return value
+        case Mapping():
+            return Implied(value)
+        case Doubt(options=options):
+            return Doubt((*options, Blank.MISSING))
+        case _:
+            return Doubt((value, Blank.MISSING))
 
 
 def _is_document(text: str) -> bool:
@@ -264,7 +299,7 @@ def _selected(selector: Any, value: Any, *, descends: bool, several: bool) -> Se
             if isinstance(value, Mapping):
                 if isinstance(value, Undetermined):
                     raise _OtherKindError
-                return list(value.values())
+                return _inner(value)
             return _items(value, descends=descends)
 
 
@@ -276,7 +311,7 @@ def _named(name: str, value: Any, *, descends: bool, several: bool) -> Sequence[
     if other_spellings(name, value):
         raise _OtherKindError
     if name in value:
-        return (value[name],)
+        return (_perhaps(value[name]) if isinstance(value, Implied) else value[name],)
     if isinstance(value, Undetermined):
         raise _OtherKindError
     return (Blank.MISSING,) if several and not descends else ()

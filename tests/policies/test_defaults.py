@@ -47,3 +47,71 @@ def test_beyond_the_budget_a_stricter_rule_refuses_and_an_allow_is_passed_over()
     stricter = a_policy('match: {args: {"$.items[*].force": {any: true}}}, decide: deny', "match: {}, decide: allow")
     assert isinstance(judge(stricter, a_call(a_tool(schema=schema), **few), facts()), Allow)
     assert isinstance(judge(stricter, a_call(a_tool(schema=schema), **many), facts()), Deny)
+
+
+OPTIONS = {"type": "object", "properties": {"force": {"type": "boolean", "default": True}, "note": {"type": "string"}}}
+LEFT_OUT: list[Json] = [
+    OPTIONS,
+    {"$ref": "#/$defs/Options"},
+    {"anyOf": [{"$ref": "#/$defs/Options"}, {"type": "null"}]},
+    {"allOf": [{"$ref": "#/$defs/Options"}], "description": "x"},
+]
+
+
+@pytest.mark.parametrize("options", LEFT_OUT)
+def test_an_object_that_is_left_out_may_be_made_with_the_defaults_within_it(options: Json) -> None:
+    """Rule 9: Pydantic's `default_factory` makes it, and is in no schema."""
+    tool = a_tool(schema={"$defs": {"Options": OPTIONS}, "properties": {"options": options}})
+    call = a_call(tool)
+    for path, condition in (("$.options.force", "true"), ("$..force", "{any: true}"), ("$.options.*", "{any: true}")):
+        rules = a_policy(f'match: {{args: {{"{path}": {condition}}}}}, decide: deny', "match: {}, decide: allow")
+        assert isinstance(judge(rules, call, facts()), Deny), path
+        allowing = a_policy(f'match: {{args: {{"{path}": {condition}}}}}, decide: allow')
+        assert isinstance(judge(allowing, call, facts()), Ask), path
+
+
+def test_so_may_one_in_an_object_that_is_given() -> None:
+    spec = {"type": "object", "properties": {"options": OPTIONS}}
+    tool = a_tool(schema={"properties": {"spec": spec, "specs": {"type": "array", "items": spec}}})
+    one, several = (
+        a_policy(f'match: {{args: {{"{path}": {condition}}}}}, decide: deny', "match: {}, decide: allow")
+        for path, condition in (("$.spec.options.force", "true"), ("$.specs[*].options.force", "{any: true}"))
+    )
+    assert isinstance(judge(one, a_call(tool, spec={}), facts()), Deny)
+    assert isinstance(judge(one, a_call(tool, spec={"options": {"force": False}}), facts()), Allow)
+    assert isinstance(judge(several, a_call(tool, specs=[{"options": {"force": False}}, {}]), facts()), Deny)
+    assert isinstance(judge(several, a_call(tool, specs=[]), facts()), Allow)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        '"$.options.force": false',
+        '"$.options.note": x',
+        '"$..amount": {any: {min: 1}}',
+        '"$..note": {any: x}',
+        "options: {present: true}",
+        '"$.options": {present: true}',
+    ],
+)
+def test_of_what_the_defaults_do_not_say_nothing_is_in_doubt(condition: str) -> None:
+    tool = a_tool(schema={"properties": {"options": OPTIONS, "amount": {"type": "integer"}}})
+    rules = a_policy(f"match: {{args: {{{condition}}}}}, decide: deny", "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(tool), facts()), Allow)
+
+
+def test_an_object_whose_default_is_null_is_not_made() -> None:
+    optional = {"anyOf": [OPTIONS, {"type": "null"}], "default": None}
+    rules = a_policy('match: {args: {"$.options.force": true}}, decide: deny', "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(a_tool(schema={"properties": {"options": optional}})), facts()), Allow)
+
+
+def test_what_holds_itself_is_made_once() -> None:
+    node = {
+        "type": "object",
+        "properties": {"op": {"default": "and"}, **{name: {"$ref": "#/$defs/N"} for name in "abcd"}},
+    }
+    tool = a_tool(schema={"$defs": {"N": node}, "properties": {"filter": {"$ref": "#/$defs/N"}, "x": {}}})
+    rules = a_policy('match: {args: {"$..x": {any: 1}}}, decide: deny', "match: {}, decide: allow")
+    assert isinstance(judge(rules, a_call(tool), facts()), Allow)
+    assert isinstance(judge(rules, a_call(tool, filter={"a": {"b": {}}}), facts()), Allow)

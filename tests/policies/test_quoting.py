@@ -150,6 +150,7 @@ NOT_THEIR_WISH = [
         f"״{WISH}״",
     ),
     *("https://x.example/delete-the-team-XYZ", f"\ufffc{WISH[:9]}\ufffc team XYZ", f"{WISH} (www.x.example)"),
+    *(f"Do not do any of these\n- {WISH}", f"Never do this.\n\n 1. create\n 2. {WISH}", f"None of it!\n\n* {WISH}"),
 ]
 """Words of others, and wishes to the contrary."""
 
