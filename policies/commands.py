@@ -14,9 +14,12 @@ from unicodedata import name
 
 from policies.patterns import Likeness, compiled, of_glob, whole
 from policies.spellings import composed
+from policies.values import Blank
 
 NAMES = frozenset({"command", "cmd", "command_line", "commandLine", "cli"})
 """What the one argument of a command-shaped tool may be called."""
+PARAMETERS = frozenset({"args", "arguments", "argv", "params", "parameters"})
+"""What further words of a command may be called where they stand beside it."""
 LONGEST_COMMAND = 4_000
 """Characters of a command that is still looked into; a longer one counts as a write."""
 _RUNNERS = re.compile(
@@ -114,6 +117,31 @@ def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Comma
         return None
     written = arguments.get(name)
     return read_command(written) if isinstance(written, str) and len(arguments) == 1 else UNREADABLE
+
+
+def command_among(arguments: Mapping[str, Any]) -> CommandLine | None:
+    """The command that a call gives among other arguments: by a name of `NAMES`, as one text or as a list of words, and
+    the words that it gives beside it (`PARAMETERS`). `None` when there is none. Raises nothing."""
+    given, beside = (
+        [value for name in sorted(names & arguments.keys()) if (value := arguments[name]) not in (None, Blank.UNSET)]
+        for names in (NAMES, PARAMETERS)
+    )
+    if not given:
+        return None
+    lines = [_as_line(value) for value in (*given, *beside)]
+    if len(given) > 1 or None in lines:
+        return UNREADABLE
+    return read_command(" ".join(filter(None, lines)))
+
+
+def _as_line(value: Any) -> str | None:
+    match value:
+        case str():
+            return value
+        case list() | tuple() if all(isinstance(word, str) for word in value):
+            return shlex.join(value)
+        case _:
+            return None
 
 
 def read_command(written: str) -> CommandLine:

@@ -11,7 +11,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from policies import yaml_values
-from policies.matching import NO, TOGETHER, Check, Fit, RuleIndex, Subject, Test, checks_of, fit_all, rule_index
+from policies.matching import (
+    NO,
+    TOGETHER,
+    Check,
+    Fit,
+    RuleIndex,
+    Subject,
+    Test,
+    checks_of,
+    fit_all,
+    nothing_but_a_command,
+    rule_index,
+)
 from policies.model import Allow, Ask, Call, Deny, Facts, Match, Mode, Tool, Verdict, is_group
 from policies.patterns import glob
 from policies.quoting import is_quoted
@@ -51,6 +63,9 @@ class Rule:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """The checks of the rule's match, prepared once."""
+        permits = isinstance(self.verdict, Allow) or (isinstance(self.verdict, Ask) and self.verdict.reads)
+        if permits and self.match.command is not None:
+            return (*checks_of(self.match), nothing_but_a_command())
         return checks_of(self.match)
 
     @cached_property

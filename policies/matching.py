@@ -11,7 +11,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
-from policies.commands import CommandLine, command_of, folded, within
+from policies.commands import CommandLine, command_among, command_of, folded, within
 from policies.conditions import (
     AllConditions,
     AllOf,
@@ -33,7 +33,7 @@ from policies.model import Argument, Call, Facts, Match, is_group
 from policies.patterns import NOTHING, Likeness, glob, literally, of_glob, perhaps, whole
 from policies.spellings import LONGEST_NAME, LONGEST_SPELLED, LongText, folded_name
 from policies.trust import believed, call_known_to_read
-from policies.values import Doubt, Path, Undetermined, ValueKind, cost_of_reading, kind_of, number_in, shown
+from policies.values import Doubt, Implied, Path, Undetermined, ValueKind, cost_of_reading, kind_of, number_in, shown
 
 # ---------------------------------------------------------------- a call, prepared once for all rules
 
@@ -74,7 +74,7 @@ class Subject:
         given = self.arguments
         if self._has_too_many_names or any(other != name for other in self._spelled.get(folded_name(name), ())):
             return None
-        if name in given:
+        if name in given and not isinstance(given[name], Implied):
             return (self._read_once(given[name]),)
         return None if isinstance(given, Undetermined) else ()
 
@@ -159,6 +159,11 @@ class Subject:
     def command(self) -> CommandLine | None:
         """The command of a call to a command-shaped tool."""
         return command_of(self.call.tool.input_schema, self.call.arguments)
+
+    @cached_property
+    def command_given(self) -> CommandLine | None:
+        """The command of a call to any tool that takes one, alone or among other arguments."""
+        return self.command or command_among(self.arguments)
 
 
 class Fit(Enum):
@@ -331,7 +336,7 @@ def _command(pattern: str) -> Check:
     is_within = whole(within(pattern))
 
     def fits(subject: Subject) -> bool | None:
-        command = subject.command
+        command = subject.command_given
         if command is None:
             return False
         if not command.readable:
@@ -344,12 +349,23 @@ def _command(pattern: str) -> Check:
         return None if is_within(command.line) and any(map(is_like, command.longer_readings)) else False
 
     def found(subject: Subject) -> str:
-        if subject.command is None:
+        if subject.command_given is None:
             return "not what this tool takes"
-        return " or ".join(shown(reading) for reading in subject.command.readings) or "not readable"
+        return " or ".join(shown(reading) for reading in subject.command_given.readings) or "not readable"
 
     doubt = "What the command does (it is not one plain command, options last and without shell characters)"
     return Check("command", pattern, fits, found, doubt)
+
+
+def nothing_but_a_command() -> Check:
+    """That a call gives its tool nothing beside a command: what else it is given may change what the command does. To
+    be asked where a rule about commands permits something."""
+    return Check(
+        "command",
+        "all that the tool takes",
+        lambda subject: subject.command is not None,
+        lambda subject: "one of several arguments" if subject.command_given else "not what this tool takes",
+    )
 
 
 # ------------------------------------------------------------ which of many rules can be about a call
@@ -472,7 +488,7 @@ def _questions_of(match: Match) -> Iterable[tuple[str, ValuesOf, Wanted]]:
 
 
 def _command_line(subject: Subject) -> Sequence[str] | None:
-    command = subject.command
+    command = subject.command_given
     if command is None:
         return ()
     return (command.line,) if command.readable else None

@@ -340,6 +340,7 @@ def test_a_tool_that_takes_commands_may_be_listed_as_reading_and_its_commands_th
         assert isinstance(judge(a_policy(ALLOW_ALL), listed, facts(mode=READ_ONLY)), verdict)
 
 
+ASKED = "decide: ask, approvers: [any]"
 SHAPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"properties": {"command": {"type": "string"}}}, {"command": "list"}),
     ({"properties": {"command": {"type": "string"}}, "required": []}, {"command": "list"}),
@@ -360,6 +361,50 @@ def test_a_tool_that_takes_more_or_other_than_one_command_is_not_judged_by_words
 ) -> None:
     tool = a_tool("run", trusted=False, schema=schema)
     assert isinstance(judge(a_policy(ALLOW_ALL), Call(tool, arguments), facts(mode=READ_ONLY)), Deny)
+
+
+AMONG_OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"command": {"type": "string"}, "timeout": {"type": "integer"}}, {"command": "m365 team remove --id 1"}),
+    ({"command": {"type": "string"}, "cwd": {}}, {"command": "m365 --debug team remove", "cwd": "/"}),
+    ({"command": {"type": "string", "default": "m365 team remove"}}, {}),
+    ({"command": {"type": "array"}}, {"command": ["m365", "team", "remove"]}),
+    ({"cmd": {"type": "string"}, "args": {"type": "array"}}, {"cmd": "m365", "args": ["team", "remove"]}),
+    ({"cmd": {"type": "string"}, "args": {"type": "string"}}, {"cmd": "m365", "args": "team remove"}),
+    ({"command_line": {}, "argv": {}}, {"command_line": None, "argv": ["m365"], "cli": "m365 team remove"}),
+    ({}, {"command": "m365 team remove"}),
+]
+
+
+@pytest.mark.parametrize(("properties", "arguments"), AMONG_OTHERS)
+def test_a_stricter_rule_about_commands_holds_where_a_tool_takes_more_than_one(
+    properties: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """Rule 9: such a tool may get a further argument with any version of its server."""
+    call = Call(a_tool("run", schema={"type": "object", "properties": properties}), arguments)
+    denied, asked = (
+        a_policy(f"match: {{command: '* remove*'}}, {rest}", ALLOW_ALL) for rest in ("decide: deny", ASKED)
+    )
+    assert isinstance(judge(denied, call, facts()), Deny)
+    if "--debug" not in str(arguments):
+        assert isinstance(judge(asked, call, facts()), Ask)
+    plain = {name: "m365" if value else value for name, value in arguments.items()} or {"command": "m365"}
+    assert isinstance(judge(denied, replace(call, arguments=plain), facts()), Allow)
+
+
+@pytest.mark.parametrize("command", [5, {"a": 1}, ["m365", 5], "m365; x", ["m365", "$(x)"]])
+def test_what_cannot_be_read_as_a_command_among_others_is_refused(command: Any) -> None:
+    call = Call(a_tool("run", schema={}), {"command": command, "timeout": 5})
+    assert isinstance(judge(a_policy("match: {command: '* remove*'}, decide: deny", ALLOW_ALL), call, facts()), Deny)
+
+
+def test_no_rule_about_commands_permits_anything_where_a_tool_takes_more() -> None:
+    call = Call(a_tool("run", schema={}), {"command": "m365 team list", "env": {"PATH": "/tmp"}})
+    allowing = a_policy("match: {command: '* list'}, decide: allow")
+    assert isinstance(judge(allowing, call, facts()), Ask)
+    reading = a_policy("match: {command: '* list'}, decide: ask, reads: true")
+    assert isinstance(judge(reading, call, facts(mode=READ_ONLY)), Deny)
+    several = a_policy(*[f"match: {{command: '* {verb}'}}, decide: deny" for verb in ("add", "set", "rm", "list")])
+    assert isinstance(judge(several, call, facts()), Deny)  # through the index of many rules
 
 
 @pytest.mark.parametrize("name", ["command", "cmd", "command_line", "commandLine", "cli"])

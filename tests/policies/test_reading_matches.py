@@ -276,8 +276,9 @@ def test_guids_are_compared_in_lower_case() -> None:
     person, group = f"teams:{tenant}:{name}", f"entra-group:{tenant}:{name}"
     chat = f"teams:{tenant}:19:Abc@thread.v2"
     [rule] = parse_policy(
-        f"version: 1\nrules: [{{name: r, match: {{channel: '{chat}', requester: ['{person}', '{group}']}}, decide: ask, "
-        f"approvers: ['{person}', '{group}'], escalateAfter: 1h, escalateTo: ['{person}'], routeTo: ['{chat}', '{person}']}}]",
+        f"version: 1\nrules: [{{name: r, match: {{channel: '{chat}', requester: ['{person}', '{group}']}}, "
+        f"decide: ask, approvers: ['{person}', '{group}'], escalateAfter: 1h, escalateTo: ['{person}'], "
+        f"routeTo: ['{chat}', '{person}']}}]",
         "p",
     ).rules
     ask = rule.verdict
