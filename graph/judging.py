@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from graph.calls import typed_in
 from graph.ports import Judged, Ports
 from graph.state import KeptJudgement, RunContext, ToolCallState, Turn
-from policies.approvers import Decider, covered, groups_to_look_up, under_grants
+from policies.approvers import Decider, covered, groups_to_look_up, may_be_one_human, under_grants
 from policies.judging import Policy, judge
 from policies.masking import exceeds
 from policies.model import Ask, Call, Facts, Tool, Verdict, canonical_json, is_group
@@ -83,14 +83,19 @@ def _sentence_quoted(call: Call, facts: Facts) -> str:
 async def facts_of(ports: Ports, policy: Policy, state: ToolCallState, tool: Tool, now: float) -> Facts:
     """What a call is judged on."""
     turn = state["turn"]
-    references = {r for rule in policy.candidates(tool.server, tool.name) for r in rule.match.requester if is_group(r)}
+    requester = turn["requester"]
+    named = {r for rule in policy.candidates(tool.server, tool.name) for r in rule.match.requester}
+    groups, others = set(filter(is_group, named)), {r for r in named if may_be_one_human(requester, r)}
     return Facts(
         mode=ports.mode,
-        requester=turn["requester"],
+        requester=requester,
         platform=turn["platform"],
         place=turn["channel"],
         at=datetime.fromtimestamp(now, UTC),
-        groups=await ports.directory.groups_of(turn["requester"], references) if references else {},
+        groups={
+            **(await ports.directory.groups_of(requester, groups) if groups else {}),
+            **(await ports.directory.is_also(requester, others) if others else {}),
+        },
         said=tuple(state.get("said", ())),
     )
 

@@ -315,6 +315,10 @@ class Directory(Protocol):
         """Whether somebody is in each of these groups (`slack-group:T1:S1`, `entra-group:…`)."""
         ...
 
+    async def is_also(self, person_id: str, others: Collection[str]) -> Mapping[str, bool | None]:
+        """Whether each of these accounts on other platforms is the same human's."""
+        ...
+
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         """Whether somebody is in a channel (`ConversationReference.channel`)."""
         ...

@@ -286,6 +286,12 @@ def are_two_humans(person: str, one: Identity, other_person: str, other: Identit
     return True if home_of(person) == home_of(other_person) and one.is_member and other.is_member else None
 
 
+def may_be_one_human(person: str, other: str) -> bool:
+    """Whether two references may be two accounts of one human: persons of two places, and none of the local page, where
+    everybody says for themselves who they are."""
+    return not (is_group(other) or home_of(person) == home_of(other) or "web" in (home_of(person), home_of(other)))
+
+
 def _recognised(votes: Sequence[CountedVote]) -> list[CountedVote]:
     """The votes with all that was known of each account at any of them."""
     known: dict[str, Identity] = {}

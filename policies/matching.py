@@ -311,14 +311,17 @@ def _requester(wanted: tuple[str, ...]) -> Check:
     def fits(subject: Subject) -> bool | None:
         if subject.facts.requester in people:
             return True
-        memberships = [subject.facts.groups.get(group) for group in groups]
+        known = subject.facts.groups
+        memberships = [*(known.get(group) for group in groups), *(known.get(person, False) for person in people)]
         return True if any(memberships) else None if None in memberships else False
 
     def found(subject: Subject) -> str:
-        unknown = [group for group in groups if subject.facts.groups.get(group) is None]
+        known = subject.facts.groups
+        unknown = [group for group in groups if known.get(group) is None]
+        unknown += [person for person in wanted if known.get(person, False) is None and person in people]
         return f"{subject.facts.requester}, perhaps in {' or '.join(unknown)}" if unknown else subject.facts.requester
 
-    doubt = f"Whether the requester is in {' or '.join(groups)}"
+    doubt = f"Whether the requester is {'in ' if groups else ''}{' or '.join(groups or wanted)}"
     return Check("requester", " or ".join(wanted), fits, found, doubt)
 
 
@@ -476,7 +479,7 @@ def _questions_of(match: Match) -> Iterable[tuple[str, ValuesOf, Wanted]]:
         if wanted is not None:
             yield f"args.{argument.key}", values_at(argument), wanted
     if match.requester and not any(map(is_group, match.requester)):
-        yield "requester", lambda subject: (subject.facts.requester,), Wanted(tuple(map(literally, match.requester)))
+        yield "requester", _accounts, Wanted(tuple(map(literally, match.requester)))
     if match.channel is not None:
         yield "channel", lambda subject: (subject.facts.place,), Wanted((of_glob(match.channel),))
     if match.command is not None:
@@ -485,6 +488,11 @@ def _questions_of(match: Match) -> Iterable[tuple[str, ValuesOf, Wanted]]:
             _command_line,
             Wanted((within(match.command), of_glob(" ".join(match.command.lower().split())))),
         )
+
+
+def _accounts(subject: Subject) -> Sequence[str]:
+    """The requester's account, and those that are, or may be, theirs too."""
+    return (subject.facts.requester, *(one for one, is_so in subject.facts.groups.items() if is_so is not False))
 
 
 def _command_line(subject: Subject) -> Sequence[str] | None:

@@ -121,7 +121,8 @@ class Facts:
     at: datetime
     """Aware, in UTC."""
     groups: Mapping[str, bool | None] = field(default_factory=dict)
-    """Group reference → whether the requester is in it; `None`: could not be found out."""
+    """Group reference → whether the requester is in it, and person id of another platform → whether that is the
+    requester too; `None`: could not be found out."""
     said: tuple[str, ...] = ()
     """What this requester wrote in this turn, without what they quoted (`policies.quoting.own_words`)."""
 

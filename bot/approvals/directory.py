@@ -19,7 +19,7 @@ from bot.platform import Platform
 from bot.records import approvals, threads
 from bot.records.approvals import ApprovalRow
 from bot.records.database import Database
-from policies.approvers import Identity
+from policies.approvers import Identity, are_two_humans
 from policies.model import home_of
 from policies.spellings import unmarked
 
@@ -108,6 +108,31 @@ class PeopleDirectory:
     async def groups_of(self, person_id: str, groups: Iterable[str]) -> Mapping[str, bool | None]:
         """Returns group reference → whether this person is in it, with any account of theirs."""
         return await self._memberships("group", person_id, groups)
+
+    async def is_also(self, person_id: str, others: Iterable[str]) -> Mapping[str, bool | None]:
+        """Returns person id → whether that account, of another workspace or platform, is this human's too: where both
+        platforms vouch for the same address. `None`: that may be, but is not proven, or nothing could be looked up. On
+        a platform that is not connected nobody is anybody."""
+        wanted = list(dict.fromkeys(others))
+        identities = await self.identities([person_id, *wanted])
+        human = identities[person_id].human
+        theirs = await self._confirmed_with(human, self._deadline()) if human else ()
+        return {other: self._is_one_human(person_id, other, identities, theirs) for other in wanted}
+
+    def _is_one_human(
+        self, person_id: str, other: str, identities: Mapping[str, Identity], theirs: Sequence[str]
+    ) -> bool | None:
+        """`theirs`: the accounts that were ever seen with the address that is vouched for for the first."""
+        if other.partition(":")[0] not in self._platforms:
+            return False
+        one, another = identities[person_id], identities[other]
+        if one.human is not None and one.human == another.human:
+            accounts = {person_id, other, *theirs}  # two in one workspace with the same address are two people
+            return True if len(set(map(home_of, accounts))) == len(accounts) else None
+        if are_two_humans(person_id, one, other, another) is False:
+            return None
+        unknown = any(identity.human is None and identity.is_member is None for identity in (one, another))
+        return None if unknown else False
 
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         """Returns whether this person is in a channel (`ConversationReference.channel`), with any account of theirs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -122,3 +123,36 @@ async def test_of_a_platform_that_is_not_connected_nothing_is_known(directory: P
 
 async def test_nothing_asked_is_nothing_answered(directory: PeopleDirectory) -> None:
     assert (await directory.groups_of(ANA.person_id, []), await directory.humans([])) == ({}, {})
+
+
+async def test_whether_two_accounts_are_one_humans_is_proven_by_an_address_alone(
+    directory: PeopleDirectory, chat: RecordingPlatform, mail: RecordingPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 9: a rule about somebody named is about each account of theirs."""
+    others = [ANA_BY_MAIL.person_id, "letter:w1:ana"]
+
+    async def is_also() -> bool | None:
+        found = await directory.is_also(ANA.person_id, others)
+        assert found["letter:w1:ana"] is False  # no such platform is connected
+        return found[ANA_BY_MAIL.person_id]
+
+    assert await is_also() is False  # two members' accounts for which no platform vouches
+    with monkeypatch.context() as out_of_reach:
+        out_of_reach.setattr(mail, "account_of", None)
+        assert await is_also() is None
+    chat.emails[ANA.person_id] = "ana@example.com"
+    mail.claims[ANA_BY_MAIL.person_id] = ("ana+x@example.com",)
+    assert await is_also() is None
+    del mail.claims[ANA_BY_MAIL.person_id]
+    mail.emails[ANA_BY_MAIL.person_id] = "someone@example.com"
+    assert await is_also() is False
+
+
+async def test_an_account_that_was_never_seen_is_one_humans_too_but_not_where_two_share_the_address(
+    directory: PeopleDirectory, database: Database, chat: RecordingPlatform, mail: RecordingPlatform
+) -> None:
+    chat.emails[ANA.person_id] = mail.emails[ANA_BY_MAIL.person_id] = "ana@example.com"
+    assert await directory.is_also(ANA.person_id, [ANA_BY_MAIL.person_id]) == {ANA_BY_MAIL.person_id: True}
+    chat.emails[BEN.person_id] = "ana@example.com"
+    await seen(database, replace(ANA, email="ana@example.com"), replace(BEN, email="ana@example.com"))
+    assert await directory.is_also(ANA.person_id, [ANA_BY_MAIL.person_id]) == {ANA_BY_MAIL.person_id: None}

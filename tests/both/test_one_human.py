@@ -163,3 +163,23 @@ async def test_what_was_always_allowed_is_not_asked_again_until_it_is_revoked(bo
         await slack.mentions("use make what=lamp")
         await slack.card("lamp")
     assert len(both.shop.done) == 2
+
+
+async def test_a_rule_about_somebody_is_about_their_account_on_the_other_platform_too(both: Both) -> None:
+    """Rule 9: who is denied something in Teams does not get it by asking in Slack."""
+    both.home.policy(f"""
+version: 1
+rules:
+  - name: Ana makes nothing
+    match: {{tool: make, requester: "teams:{TENANT}:{ANA}"}}
+    decide: deny
+  - name: others do
+    match: {{tool: make}}
+    decide: allow
+""")
+    in_slack(both, "U1", HERS)
+    in_slack(both, "U2", "ben@example.com")
+    async with both.running() as (slack, _):
+        await slack.mentions("use make what=lamp")
+        await slack.says("Ana makes nothing")
+        assert both.shop.done == []

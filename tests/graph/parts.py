@@ -191,6 +191,10 @@ class Bench:
         self.looked_up.append((person_id, frozenset(groups)))
         return {group: self.groups.get(group) for group in groups}
 
+    async def is_also(self, person_id: str, others: Collection[str]) -> dict[str, bool | None]:
+        self.looked_up.append((person_id, frozenset(others)))
+        return {other: self.groups.get(other) for other in others}
+
     async def in_channel(self, person_id: str, channel: str) -> bool | None:
         return None
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.judging import judge
 from policies.matching import Fit
 from policies.model import Allow, Annotations, Ask, Call, Deny, Match
 from policies.values import same_json
@@ -476,3 +477,24 @@ json_values = st.recursive(
 @given(json_values)
 def test_a_json_value_equals_itself_unless_it_is_not_a_number(value: Any) -> None:
     assert same_json(value, value) or "nan" in repr(value)
+
+
+NAMED = "teams:t1:ana"
+
+
+def test_a_rule_about_somebody_is_about_each_account_of_theirs() -> None:
+    """Rule 9: what could not be found out permits nothing."""
+    for others in (0, 4):  # so many rules are looked up in an index
+        rules = [f"match: {{requester: '{NAMED}{number}'}}, decide: deny" for number in range(others)]
+        policy = a_policy(*rules, f"match: {{requester: '{NAMED}'}}, decide: deny", "match: {}, decide: allow")
+        for groups, verdict in (
+            ({}, Allow),
+            ({NAMED: False}, Allow),
+            ({NAMED: True}, Deny),
+            ({NAMED: None}, Deny),
+        ):
+            assert isinstance(judge(policy, a_call(), facts(groups=groups)), verdict), groups
+    allowing = a_policy(f"match: {{requester: '{NAMED}'}}, decide: allow")
+    assert isinstance(judge(allowing, a_call(), facts(groups={NAMED: None})), Ask)
+    refused = judge(a_policy(f"match: {{requester: '{NAMED}'}}, decide: deny"), a_call(), facts(groups={NAMED: None}))
+    assert f"Whether the requester is {NAMED} could not be found out" in getattr(refused, "reason", "")
