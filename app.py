@@ -235,7 +235,7 @@ def _configuration(settings: Settings) -> tuple[ToolServersConfig, AccountsConfi
     try:
         tool_config = load_config(settings.mcp_config, _variables())
         accounts = accounts_config(tool_config, settings, _variables())
-        policy = PolicyInForce(settings.policy_file)
+        policy = PolicyInForce(settings.policy_file, {server.name for server in tool_config.servers})
     except (ConfigError, AccountsError, PolicyError) as error:
         raise ConfigurationError(str(error)) from error
     if not (settings.web_enabled or settings.slack_configured or settings.teams_configured):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,11 +16,18 @@ log = structlog.get_logger(__name__)
 
 
 class PolicyInForce:
-    """The rules of one file, as they were when it could last be read. Raises `PolicyError` when it never could."""
+    """The rules of one file, as they were when it could last be read. Raises `PolicyError` when it never could.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        servers: the names of the servers in `mcp.json`. A rule about another one is warned of, for it may be misspelt
+            and fits nothing; it is no mistake, since one file may serve several installations.
+    """
+
+    def __init__(self, path: Path, servers: Collection[str]) -> None:
         self._path = path
+        self._servers = servers
         self._policy = load_policy(path)
+        self._warn(self._policy)
 
     def __call__(self) -> Policy:
         """The policy to judge by. Calls that wait are judged again by the one that holds when they are made."""
@@ -35,8 +42,18 @@ class PolicyInForce:
             log.error("policy_refused", file=read.source, line=read.line, reason=read.reason, still_in_force=before)
             return False
         self._policy = read
+        self._warn(read)
         log.info("policy_reloaded", file=read.source, rules=len(read.rules), version=read.version, before=before)
         return True
+
+    def _warn(self, policy: Policy) -> None:
+        for rule in policy.rules:
+            server, tool = rule.match.server, rule.match.tool or ""
+            if server is not None and server not in self._servers:
+                log.warning("policy_rule_fits_no_server", rule=rule.name, at=rule.source, server=server)
+            elif server is None and any(tool.startswith(f"{name}__") for name in self._servers):
+                # Tools are called so in explanations and logs, but not by rules.
+                log.warning("policy_rule_fits_no_tool", rule=rule.name, at=rule.source, tool=tool)
 
     @asynccontextmanager
     async def reloading_whenever(self, wanted: asyncio.Event) -> AsyncIterator[None]:

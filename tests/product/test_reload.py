@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot import policy_in_force
 from bot.policy_in_force import PolicyInForce
@@ -25,12 +26,12 @@ BAD = "version: 1\nrules:\n  - {name: making, match: {tool: make}, decide: perha
 async def test_a_bad_file_at_the_start_is_an_error(home: ProductFolder) -> None:
     home.policy(BAD)
     with pytest.raises(PolicyError, match="line 3"):
-        PolicyInForce(home.folder / "policy.yaml")
+        PolicyInForce(home.folder / "policy.yaml", ["shop"])
 
 
 async def test_a_bad_file_changes_nothing_and_a_good_one_is_read(home: ProductFolder) -> None:
     home.policy(ALLOWED)
-    in_force = PolicyInForce(home.folder / "policy.yaml")
+    in_force = PolicyInForce(home.folder / "policy.yaml", ["shop"])
     before = in_force()
     home.policy(BAD)
     assert not await in_force.reload()
@@ -40,6 +41,23 @@ async def test_a_bad_file_changes_nothing_and_a_good_one_is_read(home: ProductFo
     home.policy(DENIED)
     assert await in_force.reload()
     assert [rule.name for rule in in_force().rules] == ["no making"]
+
+
+async def test_a_rule_about_a_server_that_there_is_not_is_warned_of(home: ProductFolder) -> None:
+    """Rule 9: it denies nothing, and nobody would know."""
+    home.policy(
+        "version: 1\nrules:\n  - {name: a, match: {server: shop, tool: make}, decide: deny}\n"
+        "  - {name: b, match: {server: shopp}, decide: deny}\n  - {name: c, match: {tool: shop__make}, decide: deny}\n"
+    )
+    with capture_logs() as logged:
+        in_force = PolicyInForce(home.folder / "policy.yaml", ["shop"])
+    assert [(entry["event"], entry["rule"]) for entry in logged] == [
+        ("policy_rule_fits_no_server", "b"),
+        ("policy_rule_fits_no_tool", "c"),
+    ]
+    with capture_logs() as logged:
+        assert await in_force.reload()
+    assert [entry["rule"] for entry in logged if entry["log_level"] == "warning"] == ["b", "c"]
 
 
 async def test_each_call_for_a_reload_is_answered_also_after_a_defect(
@@ -52,7 +70,7 @@ async def test_each_call_for_a_reload_is_answered_also_after_a_defect(
         raise RecursionError
 
     home.policy(ALLOWED)
-    in_force, wanted = PolicyInForce(home.folder / "policy.yaml"), asyncio.Event()
+    in_force, wanted = PolicyInForce(home.folder / "policy.yaml", ["shop"]), asyncio.Event()
     before = in_force()
     async with in_force.reloading_whenever(wanted):
         with monkeypatch.context() as broken:
