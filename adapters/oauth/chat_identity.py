@@ -6,7 +6,7 @@ import hmac
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urljoin
 
 import jwt
@@ -20,6 +20,7 @@ from bot.accounts.ports import BegunAuthorization, GrantRefused, Unreachable
 from bot.domain import Clock, system_clock
 from bot.settings import Settings, plain
 
+SCOPE = "openid profile"
 _SLACK_ID = re.compile(r"[A-Z0-9]{2,40}")
 _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -31,10 +32,9 @@ class SlackLogin:
     client_id: str
     client_secret: str = field(repr=False)
     api_url: str = "https://slack.com/api/"
-    platform: str = "slack"
-    name: str = "Slack"
-    scope: str = "openid profile"
-    pkce: bool = False
+    platform: ClassVar[str] = "slack"
+    name: ClassVar[str] = "Slack"
+    pkce: ClassVar[bool] = False
     """Slack wants PKCE switched on for an app first; the client's secret and the nonce do here."""
 
     def serves(self, tenant: str) -> bool:
@@ -63,10 +63,9 @@ class EntraLogin:
     tenants: frozenset[str]
     """Tenants whose people the client can sign in, in lower case; nobody else can prove who they are."""
     login_url: str = "https://login.microsoftonline.com"
-    platform: str = "teams"
-    name: str = "Microsoft"
-    scope: str = "openid profile"
-    pkce: bool = True
+    platform: ClassVar[str] = "teams"
+    name: ClassVar[str] = "Microsoft"
+    pkce: ClassVar[bool] = True
 
     def serves(self, tenant: str) -> bool:
         """A tenant by its id: other names have other issuers."""
@@ -138,7 +137,7 @@ class ChatProofs:
             login.client_id,
             "code",
             redirect_uri=redirect_uri,
-            scope=login.scope,
+            scope=SCOPE,
             state=state,
             **more,
         )

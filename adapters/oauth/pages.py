@@ -26,11 +26,6 @@ START, CALLBACK = "/oauth/start", "/oauth/callback"
 COOKIE = "countersign-oauth"
 COOKIE_SECONDS = 3600
 """Longer than any sign-in may take; the rows decide about that."""
-LONGEST_PARAMETER = 4096
-"""Characters; codes of big providers take some 1,500."""
-MOST_PARAMETERS = 20
-LONGEST_FORM = 8192
-"""Bytes of the one form there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +144,13 @@ class _Pages:
     def _own_cookie(self, request: web.Request) -> str | None:
         value = request.cookies.get(self._cookie)
         return value if value and len(value) <= LONGEST_PARAMETER else None
+
+
+LONGEST_PARAMETER = 4096
+"""Characters; codes of big providers take some 1,500."""
+MOST_PARAMETERS = 20
+LONGEST_FORM = 8192
+"""Bytes of the one form there is."""
 
 
 def _parameters(request: web.Request) -> dict[str, str]:

@@ -21,7 +21,7 @@ from adapters.oauth.connections import (
     Provider,
     binding_of,
 )
-from adapters.oauth.discovery import OAuthClient, client_for, discover
+from adapters.oauth.discovery import Found, OAuthClient, client_for, discover
 from adapters.oauth.grants import ClientRejected, Granted, OAuthGrant, grant_of
 from adapters.oauth.http import OAuthHttpClient
 from bot.accounts.ports import Account, BegunAuthorization, GrantRefused, Service, TokenSet, Unreachable
@@ -164,19 +164,12 @@ class OAuthServices:
         parameters = {"resource": found.resource}
         if found.scopes:
             parameters["scope"] = " ".join(found.scopes)
-        grant = OAuthGrant(
-            binding=binding_of(server),
-            client_id=client.client_id,
-            authentication=client.authentication,
-            token_url=found.token_url,
-            redirect_uri=redirect_uri,
+        grant = replace(
+            _grant(server, found, redirect_uri, client),
             secret=client.secret,
-            issuer=found.issuer,
             sends_issuer=found.sends_issuer,
             resource=found.resource,
-            revoke_url=found.revoke_url,
             userinfo_url=found.userinfo_url if "openid" in found.scopes else "",
-            scopes=found.scopes,
         )
         return found.authorize_url, parameters, grant
 
@@ -223,18 +216,23 @@ def _at_provider(provider: Provider, redirect_uri: str) -> tuple[str, Mapping[st
     parameters = dict(provider.authorize_parameters)
     if provider.scopes:
         parameters[provider.scope_parameter] = provider.scope_separator.join(provider.scopes)
-    grant = OAuthGrant(
-        binding=binding_of(provider),
-        client_id=provider.client_id,
-        authentication=provider.authentication,
-        token_url=provider.token_url,
+    return provider.authorize_url, parameters, _grant(provider, provider, redirect_uri, provider)
+
+
+def _grant(
+    connection: ConnectionConfig, endpoints: Provider | Found, redirect_uri: str, client: Provider | OAuthClient
+) -> OAuthGrant:
+    return OAuthGrant(
+        binding=binding_of(connection),
+        client_id=client.client_id,
+        authentication=client.authentication,
+        token_url=endpoints.token_url,
         redirect_uri=redirect_uri,
-        issuer=provider.issuer,
-        revoke_url=provider.revoke_url,
-        userinfo_url=provider.userinfo_url,
-        scopes=provider.scopes,
+        issuer=endpoints.issuer,
+        revoke_url=endpoints.revoke_url,
+        userinfo_url=endpoints.userinfo_url,
+        scopes=endpoints.scopes,
     )
-    return provider.authorize_url, parameters, grant
 
 
 def _secret(found: ConnectionConfig, grant: OAuthGrant) -> str | None:

@@ -40,10 +40,6 @@ NOTHING_TO_APPROVE = "Nothing waits here that you may decide."
 CHOOSE_SOMEBODY = "Please choose somebody, or write their e-mail address."
 CHOOSE_ONE = "Please either choose somebody or write an e-mail address."
 WENT_WRONG = "Something went wrong on my side. Please try again in a moment."
-_MOST_DIGITS = 6
-"""Digits of a page's number."""
-
-DialogT = TypeVar("DialogT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +174,10 @@ async def whatever_happens(say: Callable[[str], Awaitable[None]]) -> AsyncIterat
 
 
 # ------------------------------------------------------------------------------------------------ what a button opens
+_MOST_DIGITS = 6
+"""Digits of a page's number."""
+
+DialogT = TypeVar("DialogT")
 
 
 @dataclass(frozen=True, slots=True)

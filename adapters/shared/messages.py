@@ -10,8 +10,8 @@ from bot.domain import Message
 from bot.inbox import Inbox
 from bot.safe_text import visible_line
 
-MOST_FILES = 20
-"""Files that are noted; of further ones only their number."""
+WORDLESS = "[mentioned you without a word]"
+"""What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,10 @@ async def keep(inbox: Inbox, change: Message | MessageEdited | MessageDeleted) -
                 await inbox.amend(key, text)
         case MessageDeleted(key):
             await inbox.withdraw(key)
+
+
+MOST_FILES = 20
+"""Files that are noted; of further ones only their number."""
 
 
 def attachment_notes(

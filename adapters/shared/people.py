@@ -18,6 +18,8 @@ Found = TypeVar("Found")
 
 EMAIL = re.compile(r"[^\s@\x00-\x20]{1,64}@[^\s@\x00-\x20]{1,255}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+MACHINE = "I talk with people only, not with other bots."
+"""What a bot is told that speaks to ours."""
 LONGEST_NAME = 80
 """Characters (Slack: display names have 80 at most)."""
 
@@ -47,6 +49,11 @@ def parts_of_id(reference: str, kind: str) -> tuple[str, str] | None:
         case [begin, team, name] if begin == kind and team and name:
             return team, name
     return None
+
+
+def user_of(person: str) -> str:
+    """Returns the platform's own id of a user, with which a person id ends."""
+    return person.rsplit(":", 1)[-1]
 
 
 class Lookups:

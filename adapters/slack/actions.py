@@ -15,6 +15,12 @@ FEEDBACK = "feedback"
 OPEN_THREAD = "open_thread"
 """A button with the permanent link of a thread, on the App Home."""
 
+# ------------------------------------------------------------------------------------------------ the rest
+SHORTCUT = "ask_about_message"
+COMMAND = "/countersign"
+QUESTION = "question"
+"""Name of the question's input in the shortcut's form."""
+
 
 class Modal(StrEnum):
     """callback_id of each modal."""
@@ -32,13 +38,13 @@ class Modal(StrEnum):
     """Only says something."""
 
 
-# ------------------------------------------------------------------------------------------------ the rest
-SHORTCUT = "ask_about_message"
-COMMAND = "/countersign"
-QUESTION = "question"
-"""Name of the question's input in the shortcut's form."""
 INPUT = "value"
 """action_id of every input in a modal; its block_id is `input:{field name}`."""
+
+
+def block_of(field: str) -> str:
+    """block_id of a field's input (Slack: 255 characters; names of fields have 100 at most)."""
+    return f"input:{field}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,3 @@ def load_origin(private_metadata: str) -> Origin:
         return Origin(**json.loads(private_metadata))
     except TypeError as error:
         raise ValueError("not the metadata of one of our modals") from error
-
-
-def block_of(field: str) -> str:
-    """block_id of a field's input (Slack: 255 characters; names of fields have 100 at most)."""
-    return f"input:{field}"

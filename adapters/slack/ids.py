@@ -28,11 +28,6 @@ def person_id(team: str, user: str) -> str:
     return f"{PLATFORM}:{team}:{user}"
 
 
-def user_of(person: str) -> str:
-    """The Slack user id at the end of a person id."""
-    return person.rsplit(":", 1)[-1]
-
-
 def message_key(team: str, channel: str, ts: str) -> str:
     """The message's own identity: one mention arrives as two events, retries have other event ids."""
     return f"{PLATFORM}:{team}:{channel}:{ts}"

@@ -61,11 +61,6 @@ def person_id(tenant: str, user: str) -> str:
     return f"{PLATFORM}:{tenant}:{user}"
 
 
-def user_of(person: str) -> str:
-    """The Entra object id at the end of a person id."""
-    return person.rsplit(":", 1)[-1]
-
-
 def message_key(tenant: str, conversation: str, activity_id: str) -> str:
     """A message: activity ids are unique within their conversation only."""
     return f"{PLATFORM}:{tenant}:{conversation}:{activity_id}"

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import httpx
@@ -54,6 +54,9 @@ from adapters.tool_servers.text import (
 )
 from graph.ports import NotSent, Progress, ToolOutcome
 
+if TYPE_CHECKING:
+    from adapters.tool_servers.sessions import CommonParts
+
 log = structlog.get_logger(__name__)
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 LAST_WORDS = 0.5
@@ -77,22 +80,6 @@ GRACE = 5.0
 """Seconds that an answer may take beyond the timeout of the call, so that the call's own timeout comes first."""
 
 
-@dataclass(slots=True, eq=False)
-class OngoingCall:
-    """One request to call a tool, from being sent to its answer."""
-
-    tool: str
-    progress: Progress
-    """Who is told how far it is: the run that waits for it now."""
-    request_id: int | None = None
-    """`None`: not sent yet."""
-    questions: asyncio.Queue[Elicitation] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))
-    """What the server asked in its course and nobody has taken up yet."""
-    asked: int = 0
-    """Questions that were taken into `questions` so far."""
-    answer: asyncio.Task[CallResult] = field(init=False, repr=False)
-
-
 class Connection:
     """A session that others may call tools on, while the task that opened it keeps it.
 
@@ -103,20 +90,18 @@ class Connection:
     def __init__(
         self,
         server: ServerConfig,
+        common: CommonParts,
         session: ClientSession,
         lost: asyncio.Future[str],
         faults: Faults,
-        bearer: Bearer | None,
         *,
-        result_limit: int,
-        mask: MaskText,
+        bearer: Bearer | None,
     ) -> None:
         self._server = server
+        self._common = common
         self._session = session
         self.lost = lost
         self._faults = faults
-        self._result_limit = result_limit
-        self._mask = mask
         self.server = server.name
         self.bearer = bearer
         self.retired = False
@@ -308,15 +293,15 @@ class Connection:
     def _mask_all(self) -> MaskText:
         """What takes secrets out of what the server says, as they are known now."""
         secrets = self._secrets()
-        return lambda text: self._mask(without_known(clean(text), secrets))
+        return lambda text: self._common.mask(without_known(clean(text), secrets))
 
     def _reading(self) -> AnswerContext:
         bearer = self.bearer
         return AnswerContext(
             server=self._server.name,
-            limit=self._result_limit,
+            limit=self._common.result_limit,
             secrets=self._secrets(),
-            mask=self._mask,
+            mask=self._common.mask,
             owner=bearer.person if bearer else None,
             connection=bearer.connection if bearer else None,
             sign_in=self._server.sign_in,
@@ -353,6 +338,22 @@ class Connection:
         parameters = types.CancelledNotificationParams(requestId=request_id, reason="nobody waits for it any more")
         notification = types.ClientNotification(types.CancelledNotification(params=parameters))
         await self._session.send_notification(notification)
+
+
+@dataclass(slots=True, eq=False)
+class OngoingCall:
+    """One request to call a tool, from being sent to its answer."""
+
+    tool: str
+    progress: Progress
+    """Who is told how far it is: the run that waits for it now."""
+    request_id: int | None = None
+    """`None`: not sent yet."""
+    questions: asyncio.Queue[Elicitation] = field(default_factory=lambda: asyncio.Queue(MOST_UNREAD))
+    """What the server asked in its course and nobody has taken up yet."""
+    asked: int = 0
+    """Questions that were taken into `questions` so far."""
+    answer: asyncio.Task[CallResult] = field(init=False, repr=False)
 
 
 async def _briefly(telling: Callable[[], Awaitable[None]]) -> None:

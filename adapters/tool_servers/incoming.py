@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -245,40 +245,31 @@ class Substitutes:
     goes on after a substitute, and ends without."""
 
 
+@dataclass(eq=False)
 class BoundedEvents(httpx.AsyncByteStream):
     """An event stream, given on event by event, read no faster than `intake` says.
 
     `asked` takes the questions out: it gets the data of an event that may be one and returns whether it was. A stream
     whose events have ids is left alone when it breaks: the SDK takes it up again where it broke off. Once the real
-    answer has come the SDK reads no further, so a substitute is seen only where the answer is missing. `silence`:
-    seconds of silence after which the stream is given up (`None`: it may be silent endlessly); `patience`: the same
-    once the server has asked a person something.
+    answer has come the SDK reads no further, so a substitute is seen only where the answer is missing.
     """
 
-    def __init__(
-        self,
-        stream: httpx.AsyncByteStream,
-        intake: Intake,
-        substitutes: Substitutes,
-        asked: Callable[[bytes], bool],
-        *,
-        silence: float | None,
-        patience: float,
-    ) -> None:
-        self._stream = stream
-        self._intake = intake
-        self._substitutes = substitutes
-        self._asked = asked
-        self._limit = silence
-        self._patience = patience
-        self._resumable = False
+    stream: httpx.AsyncByteStream
+    intake: Intake
+    substitutes: Substitutes
+    asked: Callable[[bytes], bool]
+    silence: float | None
+    """Seconds of silence after which the stream is given up; `None`: it may be silent endlessly."""
+    patience: float
+    """The same once the server has asked a person something."""
+    _resumable: bool = field(default=False, init=False)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         messages = Messages(events=True)
-        chunks = aiter(self._stream)
+        chunks = aiter(self.stream)
         try:
             while True:
-                async with asyncio.timeout(self._limit):
+                async with asyncio.timeout(self.silence):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     break
@@ -286,43 +277,43 @@ class BoundedEvents(httpx.AsyncByteStream):
                 for piece in pieces(chunk):
                     whole = messages.feed(piece)
                     many += len(whole)
-                    if messages.skipping and (messages.endless or self._substitutes.one_answer):
+                    if messages.skipping and (messages.endless or self.substitutes.one_answer):
                         whole.append(TooLarge(None))
                     events = [self._event(message) for message in whole]
-                    is_last = self._substitutes.one_answer and any(isinstance(each, TooLarge) for each in whole)
+                    is_last = self.substitutes.one_answer and any(isinstance(each, TooLarge) for each in whole)
                     if is_last or None in events:
-                        await self._stream.aclose()
+                        await self.stream.aclose()
                     yield b"".join(event for event in events if event)
                     if is_last or None in events:
                         return
                     await asyncio.sleep(0)  # 1,000 events that say nothing fit into a piece
                 taken = 0 if messages.skipping else len(chunk)
-                await asyncio.sleep(self._intake.pause(taken + EVENT * many))
+                await asyncio.sleep(self.intake.pause(taken + EVENT * many))
         except (httpx.TransportError, TimeoutError) as error:
             if self._resumable and isinstance(error, httpx.TransportError):
                 raise
             log.debug("tool_server_stream_broke", error=type(error).__name__)
-        if self._substitutes.broken and not self._resumable:
-            yield self._substitutes.broken()
+        if self.substitutes.broken and not self._resumable:
+            yield self.substitutes.broken()
 
     def _event(self, message: bytes | TooLarge) -> bytes | None:
         """The event as the SDK gets it; `None`: the stream ends here."""
         if isinstance(message, TooLarge):
             log.warning("tool_server_event_too_large")
-            return self._substitutes.too_large(message.request) if self._substitutes.too_large else None
+            return self.substitutes.too_large(message.request) if self.substitutes.too_large else None
         self._resumable = self._resumable or message.startswith(b"id:") or b"\nid:" in message
         if _may_ask(message):
             lines = message.split(b"\n")
             data = [line.removeprefix(b"data:").removeprefix(b" ") for line in lines if line.startswith(b"data:")]
-            if self._asked(b"\n".join(data)):
-                self._limit = self._patience
+            if self.asked(b"\n".join(data)):
+                self.silence = self.patience
                 # Without its data it is no message; its id stays, from which the stream can be taken up again.
                 message = b"\n".join(line for line in lines if not line.startswith(b"data:"))
         return message + b"\n"
 
     async def aclose(self) -> None:
         """Part of httpx's protocol."""
-        await self._stream.aclose()
+        await self.stream.aclose()
 
 
 class SharedEvents(httpx.AsyncByteStream):

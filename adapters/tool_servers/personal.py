@@ -28,8 +28,6 @@ from adapters.tool_servers.sessions import (
     connected,
     first_cause,
     import_schemas,
-    is_trusted_with,
-    not_to_be_sent,
     reason_of,
     settle,
     still_offered,
@@ -146,11 +144,11 @@ class PersonalServer(BaseServer["PersonalSession"]):
                 # It was offered as others have it: from now on as this person does, who may try again.
                 self._known.lacks(REMEMBERED, tool.name)
                 await self._learn(person, opened.listed)
-            if problem := not_to_be_sent(tool, arguments, opened.tools, self._common.mask):
+            if problem := self._refusal(tool, arguments, opened.tools):
                 return problem
             if missing := await self._account_problem(session):
                 return missing
-            if await is_trusted_with(opened.connection, tool, self._common.timings):
+            if await self._is_trusted_with(opened.connection, tool):
                 return session
             self._replace(session, "does not answer")
         return Failed(f"{self.config.name} is unavailable: it does not answer. Nothing was called.")

@@ -26,8 +26,6 @@ from adapters.tool_servers.sessions import (
     attend,
     connected,
     first_cause,
-    is_trusted_with,
-    not_to_be_sent,
     reason_of,
     settle,
     still_offered,
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 SMALLEST_RESULT_LIMIT = 256
 """Bytes: less would not hold the sentence that says how much was left out."""
-NO_PERSONAL_SIGN_IN = "needs every person to sign in, and there are no accounts here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,8 @@ class ToolServers:
     def _status_of(self, name: str) -> ServerStatus:
         server = self._servers.get(name)
         if server is None:
-            return ServerStatus(name, "unsupported", 0, NO_PERSONAL_SIGN_IN)
+            reason = "needs every person to sign in, and there are no accounts here"
+            return ServerStatus(name, "unsupported", 0, reason)
         usable = len(server.tools) if server.state is ServerState.UP else 0
         return ServerStatus(name, server.state, usable, server.reason, server.withheld)
 
@@ -287,9 +285,9 @@ class SharedServer(BaseServer["Connection"]):
                 connection = await self._ready()
             if connection is None:
                 break
-            if problem := not_to_be_sent(tool, arguments, self.tools, self._common.mask):
+            if problem := self._refusal(tool, arguments, self.tools):
                 return problem
-            if await is_trusted_with(connection, tool, self._timings):
+            if await self._is_trusted_with(connection, tool):
                 return connection
             self._replace(connection, "does not answer")
         return Failed(f"{self.config.name} is unavailable: it {self.reason or 'does not answer'}. Nothing was called.")

@@ -33,25 +33,6 @@ if TYPE_CHECKING:
     from adapters.tool_servers.connection import Connection
 
 log = structlog.get_logger(__name__)
-LONGEST_COMPLAINT = 300
-"""Characters."""
-LONGEST_READ = 2_000
-"""Characters of a message that is told: it repeats the value, which may be long."""
-MOST_COMPLAINTS = 3
-MOST_ERRORS = 50
-"""What is counted of them."""
-
-
-class ServerState(StrEnum):
-    """How a server is."""
-
-    STARTING = "starting"
-    UP = "up"
-    DOWN = "down"
-    """The server could not be started, or ends again and again; it is tried again."""
-    MISCONFIGURED = "misconfigured"
-    """The server runs, but `mcp.json` does not fit it; its tools are withheld."""
-    CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +78,18 @@ class CommonParts:
 
 
 SessionT = TypeVar("SessionT")
+
+
+class ServerState(StrEnum):
+    """How a server is."""
+
+    STARTING = "starting"
+    UP = "up"
+    DOWN = "down"
+    """The server could not be started, or ends again and again; it is tried again."""
+    MISCONFIGURED = "misconfigured"
+    """The server runs, but `mcp.json` does not fit it; its tools are withheld."""
+    CLOSED = "closed"
 
 
 class BaseServer(ABC, Generic[SessionT]):
@@ -151,6 +144,24 @@ class BaseServer(ABC, Generic[SessionT]):
         again = await self._outcome(another, tool, arguments, caller, progress)
         return outcome.otherwise if isinstance(again, NotSent | SessionLost) else again
 
+    def _refusal(self, tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool]) -> Failed | None:
+        """Why a call may not be made, by what the server lists; `None`: it may."""
+        if trouble := trouble_with(arguments):
+            return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
+        if problem := still_offered(tool, tools):
+            return problem
+        if complaint := complaint_about(arguments, tool.input_schema, self._common.mask):
+            return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
+        return None
+
+    async def _is_trusted_with(self, connection: Connection, tool: Tool) -> bool:
+        """Whether a call may go over the session. Of a tool that must not be called twice the outcome would be unknown
+        if the server turned out to be another one by now, so a session that has been idle is asked first; a busy
+        server is left in peace."""
+        if tool.repeatable or connection.busy or connection.is_fresh(self._common.timings.fresh):
+            return True
+        return await connection.is_alive(self._common.timings.ping)
+
     async def _read(self, listed: list[Any]) -> ToolListing:
         # In a thread: measuring the schemas of many tools takes a while, and nobody else should wait for it.
         listing = await asyncio.to_thread(read_listing, self.config, listed)
@@ -201,11 +212,10 @@ async def connected(
     try:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(common.timings.start):
-                limit, mask = common.result_limit, common.mask
                 patience = common.timings.parked
-                opened = open_session(config, signals, faults, patience=patience, bearer=bearer, mask=mask)
+                opened = open_session(config, signals, faults, patience=patience, bearer=bearer, mask=common.mask)
                 session = await stack.enter_async_context(opened)
-                connection = Connection(config, session, lost, faults, bearer, result_limit=limit, mask=mask)
+                connection = Connection(config, common, session, lost, faults, bearer=bearer)
                 await connection.initialize()
                 listed = await connection.list_tools()
             yield connection, listed
@@ -337,26 +347,6 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
-async def is_trusted_with(connection: Connection, tool: Tool, timings: Timings) -> bool:
-    """Whether a call may go over the session. Of a tool that must not be called twice the outcome would be unknown if
-    the server turned out to be another one by now, so a session that has been idle is asked first; a busy server is
-    left in peace."""
-    if tool.repeatable or connection.busy or connection.is_fresh(timings.fresh):
-        return True
-    return await connection.is_alive(timings.ping)
-
-
-def not_to_be_sent(tool: Tool, arguments: dict[str, Any], tools: Iterable[Tool], mask: MaskText) -> Failed | None:
-    """Why a call may not be made, by what the server lists; `None`: it may."""
-    if trouble := trouble_with(arguments):
-        return Failed(f"The arguments of {tool.full_name} held {trouble}. Nothing was called.")
-    if problem := still_offered(tool, tools):
-        return problem
-    if complaint := complaint_about(arguments, tool.input_schema, mask):
-        return Failed(f"The arguments of {tool.full_name} are not right: {complaint}. Nothing was called.")
-    return None
-
-
 def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:
     """Why a call may not be made: the tool is gone, or is another one now; `None`: it may."""
     offered = next((each for each in tools if each.name == tool.name), None)
@@ -367,6 +357,15 @@ def still_offered(tool: Tool, tools: Iterable[Tool]) -> Failed | None:
     if not same or (tool.annotations_trusted and offered.annotations != tool.annotations):
         return Failed(f"{tool.full_name} has changed in the meantime. Nothing was called.")
     return None
+
+
+LONGEST_COMPLAINT = 300
+"""Characters."""
+LONGEST_READ = 2_000
+"""Characters of a message that is told: it repeats the value, which may be long."""
+MOST_COMPLAINTS = 3
+MOST_ERRORS = 50
+"""What is counted of them."""
 
 
 def complaint_about(arguments: Mapping[str, Any], schema: Mapping[str, Any], mask: MaskText = unchanged) -> str | None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.shared.messages import MessageDeleted, MessageEdited
-from adapters.slack.inbound.events import WORDLESS, SlackRecipient, heard
+from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited
+from adapters.slack.inbound.events import SlackRecipient, heard
 from bot.domain import Message
 from tests.support.examples import examples
 

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.shared.messages import MessageDeleted, MessageEdited
+from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited
 from adapters.teams.inbound.activities import (
     Heard,
     TeamsClick,
     TeamsFeedback,
-    TeamsMessageReceived,
     heard,
 )
-from adapters.teams.inbound.texts import MOST_TAGS, WORDLESS
+from adapters.teams.inbound.texts import MOST_TAGS
 from adapters.teams.inbound.visitors import TeamsRecipient
 from bot.domain import Message
 from policies.quoting import own_words
@@ -76,8 +75,8 @@ def hear(activity: Mapping[str, Any], recipient: TeamsRecipient = EARS) -> Heard
 
 def message(activity: Mapping[str, Any], recipient: TeamsRecipient = EARS) -> Message:
     found = hear(activity, recipient)
-    assert isinstance(found, TeamsMessageReceived)
-    return found.message
+    assert isinstance(found, Message)
+    return found
 
 
 def text(activity: Mapping[str, Any]) -> str:
@@ -462,7 +461,7 @@ KINDS = st.sampled_from(
 def test_no_activity_makes_it_fail(kind: str, changes: dict[str, Any], recipient: TeamsRecipient) -> None:
     for activity in ({**written(), **changes, "type": kind}, {**changes, "type": kind}):
         found = heard(activity, recipient)
-        assert not isinstance(found, TeamsMessageReceived) or found.message.key.startswith("teams:")
+        assert not isinstance(found, Message) or found.key.startswith("teams:")
 
 
 TAGS = st.sampled_from(
@@ -509,15 +508,15 @@ PIECES = st.one_of(
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_html_makes_it_fail(html: str) -> None:
     found = heard(rich(html, US), EARS)
-    assert found is None or (isinstance(found, TeamsMessageReceived) and "\ue000" not in found.message.text)
+    assert found is None or (isinstance(found, Message) and "\ue000" not in found.text)
 
 
 @settings(max_examples=examples(35))
 @given(st.text(alphabet=st.characters(exclude_characters="<>&\ue000\u00a0", exclude_categories=("C", "Z"))))
 def test_plain_words_stay_as_they_are(words: str) -> None:
     spoken = heard(in_chat(f"x {words} x"), EARS)
-    assert isinstance(spoken, TeamsMessageReceived)
-    assert spoken.message.text == f"x {words} x"
+    assert isinstance(spoken, Message)
+    assert spoken.text == f"x {words} x"
 
 
 @pytest.mark.parametrize("number", ["9" * 5_000, "x" + "f" * 5_000])
@@ -535,5 +534,5 @@ def test_of_a_name_without_end_the_beginning_is_looked_at() -> None:
 
 
 def said(found: Heard | None) -> Message:
-    assert isinstance(found, TeamsMessageReceived)
-    return found.message
+    assert isinstance(found, Message)
+    return found

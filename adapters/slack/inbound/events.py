@@ -13,7 +13,7 @@ import structlog
 
 from adapters.shared.background_tasks import BackgroundTasks
 from adapters.shared.calls import CallFailed
-from adapters.shared.messages import MessageDeleted, MessageEdited, keep
+from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited, keep
 from adapters.shared.untrusted_json import part, words
 from adapters.slack.ids import SlackLocation, message_key, person_id, place_of, slack_id, slack_ts
 from adapters.slack.inbound.home_tab import SlackOverviews
@@ -24,8 +24,6 @@ from bot.domain import Message, Person
 from bot.inbox import Inbox
 
 Event = Mapping[str, Any]
-WORDLESS = "[mentioned you without a word]"
-"""What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 
 
 @dataclass(frozen=True, slots=True)

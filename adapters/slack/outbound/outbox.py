@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from adapters.shared.people import user_of
 from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, message_id_of, still_waits
-from adapters.slack.ids import SlackLocation, is_user, location_of, place_of, user_of
+from adapters.slack.ids import SlackLocation, is_user, location_of, place_of
 from adapters.slack.outbound.drafts import Finished, SlackDrafts
 from adapters.slack.outbound.posting import SlackPrivateMessages, mark, post_piece, remove, replace_piece
 from adapters.slack.outbound.recovery import Finder

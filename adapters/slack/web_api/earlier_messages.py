@@ -10,9 +10,10 @@ import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
+from adapters.shared.people import user_of
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import parts, words
-from adapters.slack.ids import SlackLocation, location_of, slack_ts, ts_of, user_of
+from adapters.slack.ids import SlackLocation, location_of, slack_ts, ts_of
 from adapters.slack.web_api.client import WebApi
 from adapters.slack.web_api.people import SlackPeople
 from adapters.slack.web_api.texts import is_from_a_person, mentioned, mentions, text_of, with_names

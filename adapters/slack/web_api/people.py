@@ -11,7 +11,7 @@ import structlog
 
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
-from adapters.shared.people import EMAIL, Lookups, locale_of, parts_of_id, shown_name, time_zone_of
+from adapters.shared.people import EMAIL, MACHINE, Lookups, locale_of, parts_of_id, shown_name, time_zone_of
 from adapters.shared.untrusted_json import words
 from adapters.slack.config import SlackConfig
 from adapters.slack.ids import PLATFORM, person_id
@@ -30,28 +30,6 @@ _NOBODY_WE_SEE = frozenset({"user_not_found", "user_not_visible"})
 GUEST = "Guests cannot use me in this workspace. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the workspace that has installed me only, so I cannot do this for you."
 GONE = "This account has been deactivated, so I cannot do this."
-MACHINE = "I talk with people only, not with other bots."
-
-
-@dataclass(frozen=True, slots=True)
-class _UserInfo:
-    """What we need of `users.info`."""
-
-    name: str
-    time_zone: str
-    locale: str
-    team: str
-    organisation: str
-    teams: frozenset[str]
-    """The workspaces of the organisation that this person is a member of."""
-    machine: bool
-    gone: bool
-    guest: bool
-    stranger: bool
-    email: str
-    """Confirmed, in lower case; empty: none, or the installation lacks `users:read.email`."""
-    unconfirmed: str
-    """Whatever else stands there."""
 
 
 class SlackPeople:
@@ -168,6 +146,27 @@ class SlackPeople:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _UserInfo:
+    """What we need of `users.info`."""
+
+    name: str
+    time_zone: str
+    locale: str
+    team: str
+    organisation: str
+    teams: frozenset[str]
+    """The workspaces of the organisation that this person is a member of."""
+    machine: bool
+    gone: bool
+    guest: bool
+    stranger: bool
+    email: str
+    """Confirmed, in lower case; empty: none, or the installation lacks `users:read.email`."""
+    unconfirmed: str
+    """Whatever else stands there."""
+
+
 def _profile(user: Mapping[str, Any]) -> _UserInfo:
     shown = user.get("profile") or {}
     organisation = user.get("enterprise_user") or {}
@@ -222,12 +221,7 @@ class SlackPersonFacts:
     in the end."""
 
     def __init__(
-        self,
-        api: WebApi,
-        people: SlackPeople,
-        *,
-        clock: Clock = system_clock,
-        within: float = AT_ONCE,
+        self, api: WebApi, people: SlackPeople, *, clock: Clock = system_clock, within: float = AT_ONCE
     ) -> None:
         self._api = api
         self._people = people

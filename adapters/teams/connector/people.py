@@ -13,7 +13,7 @@ import structlog
 from adapters.shared.caches import Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
 from adapters.shared.http import Http, HttpAnswer
-from adapters.shared.people import EMAIL, Lookups, parts_of_id, shown_name
+from adapters.shared.people import EMAIL, MACHINE, Lookups, parts_of_id, shown_name, user_of
 from adapters.shared.untrusted_json import words
 from adapters.teams.config import TeamsConfig, is_local
 from adapters.teams.connector.client import AT_ONCE, BotConnector
@@ -28,7 +28,6 @@ from adapters.teams.ids import (
     location_of,
     named_place,
     person_id,
-    user_of,
     within_tenant,
 )
 from bot.domain import AccountFacts, Clock, Person, Unwelcome, system_clock
@@ -53,7 +52,6 @@ _MACHINE = "28:"
 """What addresses of bots begin with; people's begin with `29:`."""
 GUEST = "Guests cannot use me here. Please ask a colleague who is a full member to ask me for you."
 STRANGER = "I work for the people of the organisation that has installed me only, so I cannot do this for you."
-MACHINE = "I talk with people only, not with other bots."
 NO_COLLEAGUE = "Only members of the organisation can decide here, no guests."
 _Key = tuple[str, str, str]
 """Tenant, conversation (a channel without its thread), user."""

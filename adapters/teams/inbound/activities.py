@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from adapters.shared.messages import MessageDeleted, MessageEdited
+from adapters.shared.messages import WORDLESS, MessageDeleted, MessageEdited
 from adapters.shared.untrusted_json import MalformedBodyError, json_in, part, parts, refuse_unsound, words
 from adapters.teams.actions import ACTION, SUBJECT
 from adapters.teams.ids import TeamsLocation, click_key, message_key, our_id, place_of, token
-from adapters.teams.inbound.texts import WORDLESS, QuotedMessage, mentions_us, written_in
+from adapters.teams.inbound.texts import QuotedMessage, mentions_us, written_in
 from adapters.teams.inbound.visitors import (
     TeamsRecipient,
     TeamsVisitor,
@@ -134,14 +134,6 @@ _BAD = frozenset({"sad", "angry"})
 
 
 @dataclass(frozen=True, slots=True)
-class TeamsMessageReceived:
-    """Somebody wrote something."""
-
-    visitor: TeamsVisitor
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
 class Arrived:
     """The bot was brought to a conversation."""
 
@@ -165,9 +157,7 @@ class MembersChanged:
     """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
-Heard = (
-    TeamsMessageReceived | MessageEdited | MessageDeleted | TeamsFeedback | Arrived | Left | MembersChanged | TeamsClick
-)
+Heard = Message | MessageEdited | MessageDeleted | TeamsFeedback | Arrived | Left | MembersChanged | TeamsClick
 
 
 def heard(activity: Activity, recipient: TeamsRecipient) -> Heard | None:
@@ -187,15 +177,14 @@ def heard(activity: Activity, recipient: TeamsRecipient) -> Heard | None:
             return None
 
 
-def _message(activity: Activity, recipient: TeamsRecipient) -> TeamsMessageReceived | TeamsClick | None:
+def _message(activity: Activity, recipient: TeamsRecipient) -> Message | TeamsClick | None:
     visitor = visitor_of(activity, recipient)
     if visitor is None:
         return None
     click = read_click(activity, part(activity, "value"), visitor)
     if click.action:
         return click
-    message = _said(activity, visitor, recipient)
-    return TeamsMessageReceived(visitor, message) if message else None
+    return _said(activity, visitor, recipient)
 
 
 def _edited(activity: Activity, recipient: TeamsRecipient) -> MessageEdited | None:

@@ -51,15 +51,13 @@ class Invokes:
     ) -> None:
         self._connections = connections
         self._answers = answers
-        self._clicks = clicks
-        self._dialogs = dialogs
         self._messages = messages
         self._background = background
         self._within = within
         self._handlers: dict[str, InvokeHandler] = {
-            "adaptiveCard/action": self._card,
-            "task/fetch": self._dialog_fetched,
-            "task/submit": self._dialog_submitted,
+            "adaptiveCard/action": lambda activity, visitor: clicks.executed(card_click(activity, visitor)),
+            "task/fetch": lambda activity, visitor: dialogs.fetched(dialog_click(activity, visitor)),
+            "task/submit": lambda activity, visitor: dialogs.submitted(dialog_click(activity, visitor)),
             "message/submitAction": self._feedback,
             "signin/verifyState": self._verified,
         }
@@ -104,15 +102,6 @@ class Invokes:
             reply = await task
         if reply.sentence:
             await self._answers.say(visitor, reply.sentence)
-
-    async def _card(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
-        return await self._clicks.executed(card_click(activity, visitor))
-
-    async def _dialog_fetched(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
-        return await self._dialogs.fetched(dialog_click(activity, visitor))
-
-    async def _dialog_submitted(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
-        return await self._dialogs.submitted(dialog_click(activity, visitor))
 
     async def _feedback(self, activity: Activity, visitor: TeamsVisitor) -> Reply:
         if feedback := read_feedback(activity, visitor):

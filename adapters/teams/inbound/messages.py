@@ -20,7 +20,6 @@ from adapters.teams.inbound.activities import (
     MembersChanged,
     TeamsClick,
     TeamsFeedback,
-    TeamsMessageReceived,
     heard,
 )
 from adapters.teams.inbound.answers import TeamsAnswers
@@ -66,9 +65,10 @@ class TeamsMessageHandler:
         """Do what an activity says; `size`: of how many bytes it was read. Raises whatever the services raise, so that
         Teams sends it again."""
         found = await asyncio.to_thread(heard, activity, recipient) if size > LARGE else heard(activity, recipient)
-        if visitor := visitor_of(activity, recipient):
+        visitor = visitor_of(activity, recipient)
+        if visitor is not None:
             self._people.met(visitor.caller)
-        await self._do(found)
+        await self._do(found, visitor)
 
     async def record_feedback(self, given: TeamsFeedback) -> None:
         """Record feedback on an answer of ours. Raises whatever the services raise."""
@@ -84,14 +84,11 @@ class TeamsMessageHandler:
         if post_id is not None:
             await self._services.inbox.feedback(Feedback(person, post_id, given.verdict, given.comment))
 
-    async def _do(self, found: Heard | None) -> None:
+    async def _do(self, found: Heard | None, visitor: TeamsVisitor | None) -> None:
         match found:
-            case TeamsMessageReceived(visitor, message):
-                if command := command_in(message):
-                    self._background.start(self._command(command, visitor), f"command {command}")
-                else:
-                    await self._services.inbox.accept(message)
-            case MessageEdited() | MessageDeleted():
+            case Message() if visitor is not None and (command := command_in(found)):
+                self._background.start(self._command(command, visitor), f"command {command}")
+            case Message() | MessageEdited() | MessageDeleted():
                 await keep(self._services.inbox, found)
             case TeamsClick():
                 await self._clicks.submitted(found)

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup, Comment, Tag
 from bs4.element import PreformattedString
 from markdownify import ATX, MarkdownConverter
 
-from adapters.shared.messages import attachment_notes, file_name
+from adapters.shared.messages import WORDLESS, attachment_notes, file_name
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.ids import token
 from bot.safe_text import shorten, visible_line, visible_passage
@@ -292,8 +292,6 @@ def _file(file: Mapping[str, Any]) -> tuple[str, object]:
 # Mentions by name, the bot's own removed, quotes apart.
 
 Activity = Mapping[str, Any]
-WORDLESS = "[mentioned you without a word]"
-"""What a bare mention says, in the middle of a thread for instance: models take no empty messages."""
 _MOST_MENTIONS = 100
 _AT = re.compile(r"<at(?:\s[^<>]*)?>([^<]*)</at>")
 """Names have no tags in them (Teams writes `&lt;`), so that a text full of `<` is read in one pass."""

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from adapters.shared.calls import failures_logged_as
-from adapters.shared.people import locale_of, shown_name, time_zone_of
+from adapters.shared.people import locale_of, shown_name, time_zone_of, user_of
 from adapters.shared.sending import as_post_failures
 from adapters.shared.untrusted_json import part, parts, words
 from adapters.teams.connector.client import AT_ONCE, BotConnector
@@ -28,7 +28,6 @@ from adapters.teams.ids import (
     location_of,
     person_id,
     token,
-    user_of,
     web_address,
     within_tenant,
 )

@@ -11,10 +11,11 @@ import structlog
 
 from adapters.shared.caches import Newest
 from adapters.shared.calls import CallFailed
+from adapters.shared.people import user_of
 from adapters.shared.sending import SignInLink, as_post_failures, link_for_owner, still_waits
 from adapters.teams.connector.client import BotConnector
 from adapters.teams.connector.people import TeamsPeople
-from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of, user_of
+from adapters.teams.ids import Activity, TeamsLocation, channel_of, location_of
 from adapters.teams.outbound.audiences import audience_of
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.posting import (

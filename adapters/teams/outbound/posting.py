@@ -10,10 +10,11 @@ import structlog
 
 from adapters.shared.caches import Refusals, Remembered
 from adapters.shared.calls import CallFailed, failures_logged_as
+from adapters.shared.people import user_of
 from adapters.teams.config import TeamsConfig
 from adapters.teams.connector.client import CALL_SECONDS, BotConnector
 from adapters.teams.connector.people import TeamsPeople
-from adapters.teams.ids import Activity, TeamsLocation, user_of
+from adapters.teams.ids import Activity, TeamsLocation
 from bot.domain import Clock, system_clock
 from bot.platform import Reference
 

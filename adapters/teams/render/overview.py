@@ -77,11 +77,11 @@ def overview_card(
     return card(body or [rich(words(wording.NOTHING_WAITS))], summary=wording.overview_summary(overview))
 
 
-def _group(title: str, entries: Iterable[Element], count: int, share: float) -> list[Element]:
-    """A heading and as many whole entries, of `count`, as fit into that share of a card."""
+def _group(title: str, entries: Iterable[Element], count: int, share: float, most: int = _LISTED) -> list[Element]:
+    """A heading and as many whole entries, of `count` and at most `most`, as fit into that share of a card."""
     made: list[Element] = []
-    bytes_left = int(share * (LARGEST_CARD - 2_000))
-    for entry in islice(entries, _LISTED):
+    bytes_left = int(share * (LARGEST_CARD - 2_000))  # with space around them
+    for entry in islice(entries, most):
         bytes_left -= weight(entry)
         if bytes_left < 0:
             break
@@ -172,25 +172,13 @@ def message_link(shown: Shown) -> str:
 # ------------------------------------------------------------- connected accounts; never their tokens
 
 _SCOPES = 300
-_LIST_BYTES = LARGEST_CARD - 2_000
-"""Bytes of all entries, so that there is space around them."""
 NONE = "You have connected no account. I ask you for one when a tool needs it."
 
 
 def connections_card(connections: Sequence[ConnectionView]) -> Element:
     """The accounts that a person has connected, as many as fit."""
-    body: list[Element] = []
-    bytes_left = _LIST_BYTES
-    for view in connections:
-        entry = connection_entry(view)
-        bytes_left -= weight(entry)
-        if bytes_left < 0:
-            break
-        body.append(entry)
-    left = len(connections) - len(body)
-    more = [small(f"… and {left:,} more")] if left else []
-    shown = [heading(ACCOUNTS), *body, *more] if connections else [rich(words(NONE))]
-    return card(shown, summary=connections_summary(connections))
+    entries = _group(ACCOUNTS, map(connection_entry, connections), len(connections), 1.0, most=len(connections))
+    return card(entries or [rich(words(NONE))], summary=connections_summary(connections))
 
 
 def connections_summary(connections: Sequence[ConnectionView]) -> str:
