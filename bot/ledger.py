@@ -136,8 +136,13 @@ class AttemptLedger:
         async with self._database.writing() as tx:
             latest = await attempts.latest(tx, call_id) or latest
             if latest.status == "asking" and repeatable:
-                await attempts.end(tx, call_id, latest.number, "nothing", now=self._clock())
-                return None
+                # Nobody needs to be asked what came of it; but it may have acted before it asked.
+                failed = Failed(
+                    f"{latest.server} asked something in the middle of the call and got no answer: whether it did "
+                    "something is not known."
+                )
+                await self._finish(tx, call_id, latest.number, failed)
+                return Recorded(failed)
             if latest.status in {"started", "asking"}:
                 unknown = await self._record_unknown(tx, latest, _NOTHING_KNOWN)
                 await attempts.choose(tx, latest.attempt_id, "superseded", None, key=call_id)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from bot.records import attempts
 from bot.views import outcome_view
 from graph.ports import (
@@ -103,15 +101,20 @@ async def test_a_question_that_an_earlier_version_took_for_nothing_done_is_unkno
     assert await records.ledger.unknown_after_question(call(), GONE) == AttemptUnknown(2, GONE.text)
 
 
-@pytest.mark.parametrize(("repeatable", "known"), [(False, AttemptUnknown(1)), (True, None)])
-async def test_one_that_asked_and_is_given_up_was_not_simply_not_made(
-    records: Records,  # noqa: F811
-    repeatable: bool,  # noqa: FBT001
-    known: AttemptUnknown | None,
-) -> None:
-    await records.ledger.begin(call(tool(repeatable=repeatable)))
+async def test_one_that_asked_and_is_given_up_was_not_simply_not_made(records: Records) -> None:  # noqa: F811
+    await records.ledger.begin(call())
     await records.ledger.waits(CALL_ID, 1)
-    assert await records.ledger.close(CALL_ID, repeatable=repeatable) == known
+    assert await records.ledger.close(CALL_ID, repeatable=False) == AttemptUnknown(1)
+
+
+async def test_nor_was_one_that_may_be_repeated_though_nobody_is_asked_what_came_of_it(records: Records) -> None:  # noqa: F811
+    await records.ledger.begin(call(tool(repeatable=True)))
+    await records.ledger.waits(CALL_ID, 1)
+    known = await records.ledger.close(CALL_ID, repeatable=True)
+    assert isinstance(known, Recorded)
+    assert isinstance(known.outcome, Failed)
+    assert "whether it did something is not known" in known.outcome.text
+    assert [entry["status"] for entry in records.entries()] == ["failed"]
 
 
 async def test_what_the_server_said_is_on_the_card_and_told_to_the_model(records: Records) -> None:  # noqa: F811
