@@ -135,8 +135,9 @@ def sentence_around(quote: str, said: Iterable[str]) -> str:
     """The words of a quote with the rest of their sentence, as they were written, for people to judge it by; the quote
     itself where it is in no text, or goes over more than `MOST_SENTENCES`. Linear in the length of the texts."""
     wanted = _folded(quote).strip(_AROUND).strip()
+    words = len(_WORD.findall(wanted))
     for text in said:
-        if is_quoted(quote, (text,)):
+        if _holds(wanted, words, text):
             around = _sentences_with(wanted, text)
             if around:
                 return around
@@ -188,7 +189,12 @@ def is_quoted(quote: str, said: Iterable[str]) -> bool:
     """
     wanted = _folded(quote).strip(_AROUND).strip()
     words = len(_WORD.findall(wanted))
-    return words >= FEWEST_OF_A_MESSAGE and any(_is_in(wanted, words, _folded(text)) for text in said)
+    return any(_holds(wanted, words, text) for text in said)
+
+
+def _holds(wanted: str, words: int, text: str) -> bool:
+    """Whether so many folded words are quoted from a text, which is not folded."""
+    return words >= FEWEST_OF_A_MESSAGE and _is_in(wanted, words, _folded(text))
 
 
 def _negates(sentence: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policies import quoting
 from policies.quoting import MOST_SENTENCES, is_quoted, own_words, sentence_around
 from tests.support.examples import examples
 
@@ -185,6 +186,19 @@ def test_people_see_the_sentence_that_a_quote_is_from() -> None:
     assert sentence_around("delete the team XYZ", said) == "If Ben agrees, please delete the team XYZ tomorrow at noon."
     assert sentence_around("tomorrow at noon. Thanks", said).startswith("If Ben agrees")
     assert sentence_around("something else", said) == "something else"
+
+
+def test_rule_13_a_quote_is_folded_once_however_many_stretches_a_message_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 stretches of a message and a quote of 2,000 characters took 0.2 s."""
+    folded: list[str] = []
+
+    def counted(text: str) -> str:
+        folded.append(text)
+        return text
+
+    monkeypatch.setattr(quoting, "composed", counted)
+    sentence_around("é ½ ü" * 400, ["a b c"] * 400)
+    assert len(folded) == 1
 
 
 def test_of_several_places_the_one_in_the_fewest_sentences_is_shown() -> None:
