@@ -7,14 +7,16 @@ often it reconnects and whatever it missed.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from time import monotonic
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
 from adapters.web.access import SECURITY_HEADERS, PageVisitor
 from adapters.web.inbound import thread_id_of
-from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame
+from adapters.web.live import THREADS_CHANGED, EndedError, Hub, LiveBoard, Reader, frame, framed
 from adapters.web.render import asked_json, entry_json, person_json, thread_json, threads_json
 from bot.domain import Person, ThreadView
 from bot.queries import Queries
@@ -26,6 +28,11 @@ THREADS_EVERY_SECONDS = 0.25
 WRITE_SECONDS = 10.0
 """A page that takes nothing for so long is disconnected."""
 RETRY_MILLISECONDS = 1000
+LARGEST_SNAPSHOT = 4 * 1024 * 1024
+"""Characters of JSON of the entries that a page gets at first, the newest of a thread: 300 messages of 20,000 emoji
+would be 70 MB, which take 0.1 s to be put together. Every page gets one entry at least, which has up to 1.2 MB."""
+SNAPSHOTS_AT_A_TIME = 4
+"""Snapshots that are sent to one person's pages at a time: each is kept until it is taken, and a page may not read."""
 
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -43,35 +50,47 @@ class EventStreams:
         self._hub = hub
         self._board = board
         self._lists = ThreadLists(queries, hub)
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """Person → held while a snapshot is sent to one of their pages."""
 
     async def events(self, request: web.Request, visitor: PageVisitor) -> web.StreamResponse:
         """Send the snapshot and then every event until either side goes away."""
         thread_id = thread_id_of(request.query.get("thread", ""))
         person = visitor.person
+        turn = self._turns.setdefault(person.person_id, asyncio.Semaphore(SNAPSHOTS_AT_A_TIME))
         with self._hub.reading(thread_id, person.person_id, visitor.session.session_id) as reader:
-            snapshot = await self._snapshot(thread_id, visitor)
             response = web.StreamResponse(headers=_HEADERS)
+            async with turn:
+                snapshot = await self._snapshot(thread_id, visitor)
+                try:
+                    await response.prepare(request)
+                    await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)
+                except (ConnectionError, TimeoutError):
+                    return _gone(request, response)
+            del snapshot
             try:
-                await response.prepare(request)
-                await _write(response, b"retry: %d\n\n" % RETRY_MILLISECONDS + snapshot)
                 async for chunk in self._changes(reader, visitor.person):
                     await _write(response, chunk)
             except (ConnectionError, TimeoutError):
-                # The page went away or takes nothing: it comes back by itself and catches up.
-                if request.transport is not None:
-                    request.transport.abort()
+                return _gone(request, response)
         return response
 
     async def _snapshot(self, thread_id: str, visitor: PageVisitor) -> bytes:
         # A conversation that nobody has written in yet has an id (the page's) and no row.
         view = await self._queries.thread(thread_id, visitor.person) or ThreadView(thread_id, "", ())
-        entries = []
-        for entry in view.entries:
-            entries.append(entry_json(entry))
+        entries: list[str] = []
+        space_left = LARGEST_SNAPSHOT
+        for entry in reversed(view.entries):
+            written = json.dumps(entry_json(entry))
+            space_left -= len(written)
+            if entries and space_left < 0:
+                break
+            entries.append(written)
             await asyncio.sleep(0)  # a card with a megabyte of arguments takes 15 ms
-        thread = thread_json(view, entries) | {"live": self._board.snapshot(thread_id)}
+        thread = json.dumps(thread_json(view) | {"live": self._board.snapshot(thread_id)})
+        whole = f'{thread.removesuffix("}")}, "entries": [{", ".join(reversed(entries))}]}}'
         me = frame("session", {"me": person_json(visitor.person)})
-        return me + await self._lists.now(visitor.person) + frame("thread", thread)
+        return me + await self._lists.now(visitor.person) + framed("thread", whole)
 
     async def _changes(self, reader: Reader, person: Person) -> AsyncIterator[bytes]:
         threads_from = monotonic() + THREADS_EVERY_SECONDS
@@ -134,3 +153,10 @@ class ThreadLists:
 async def _write(response: web.StreamResponse, chunk: bytes) -> None:
     async with asyncio.timeout(WRITE_SECONDS):
         await response.write(chunk)
+
+
+def _gone(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    """The page went away or takes nothing: it comes back by itself and catches up."""
+    if request.transport is not None:
+        request.transport.abort()
+    return response

@@ -28,8 +28,14 @@ class EndedError(Exception):
 
 
 def frame(name: str, data: Mapping[str, Any]) -> bytes:
-    """One server-sent event. JSON has no raw line breaks, so one `data` line always suffices."""
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+    """One server-sent event."""
+    return framed(name, json.dumps(data))
+
+
+def framed(name: str, written: str) -> bytes:
+    """One server-sent event with data that is JSON already. That has no raw line breaks, so one `data` line always
+    suffices."""
+    return f"event: {name}\ndata: {written}\n\n".encode()
 
 
 class Reader:

@@ -82,9 +82,9 @@ _KINDS = {Settled: "settled", AlreadySettled: "already_settled", Refused: "refus
 
 
 # ------------------------------------------------------------------------------------------------ threads
-def thread_json(view: ThreadView, entries: Sequence[Json]) -> Json:
-    """A whole thread. `entries`: `entry_json` of each, oldest first."""
-    return {"thread_id": view.thread_id, "title": line(view.title, LONGEST_TITLE), "entries": entries}
+def thread_json(view: ThreadView) -> Json:
+    """A thread, without its entries."""
+    return {"thread_id": view.thread_id, "title": line(view.title, LONGEST_TITLE)}
 
 
 def entry_json(entry: MessageView | Post) -> Json:

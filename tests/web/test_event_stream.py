@@ -44,6 +44,50 @@ async def test_a_conversation_nobody_has_written_in_is_empty(ana: Browser) -> No
         assert (await snapshot(stream))["entries"] == []
 
 
+async def test_a_page_gets_the_newest_of_a_thread_that_is_too_large(
+    product: Product, ana: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: 300 messages of 20,000 emoji were 70 MB, put together in one step of 0.1 s, for each page."""
+    monkeypatch.setattr(events, "LARGEST_SNAPSHOT", 100_000)
+    for number in range(6):
+        await product.services.post(THREAD, Said(f"{number} " + "\U0001f600" * 3_000))
+    async with stream_of(ana, THREAD) as stream:
+        shown = [entry["content"]["text"][0] for entry in (await snapshot(stream))["entries"]]
+    assert shown == ["4", "5"]  # 36 kB each
+    monkeypatch.setattr(events, "LARGEST_SNAPSHOT", 1)
+    async with stream_of(ana, THREAD) as stream:
+        assert len((await snapshot(stream))["entries"]) == 1
+
+
+async def test_only_so_many_snapshots_of_one_person_are_kept_at_a_time(
+    product: Product, ana: Browser, ben: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: a hundred pages that do not read kept a gigabyte for ten seconds. Other people do not wait for them."""
+    reading: list[str] = []
+    go_on = asyncio.Event()
+    thread = product.services.thread
+
+    async def slow(thread_id: str, person: Person) -> object:
+        reading.append(person.person_id)
+        if person.person_id == "web:ana":
+            await go_on.wait()
+        return await thread(thread_id, person)
+
+    monkeypatch.setattr(product.services, "thread", slow)
+    pages = [asyncio.create_task(_snapshot_of(ana)) for _ in range(10)]
+    await eventually(lambda: len(reading) == events.SNAPSHOTS_AT_A_TIME, "the first pages")
+    await _snapshot_of(ben)
+    assert reading.count("web:ana") == events.SNAPSHOTS_AT_A_TIME
+    go_on.set()
+    assert len(await asyncio.gather(*pages)) == 10
+    assert reading.count("web:ana") == 10
+
+
+async def _snapshot_of(browser: Browser) -> dict[str, object]:
+    async with stream_of(browser, THREAD) as stream:
+        return await snapshot(stream)
+
+
 async def test_a_post_and_what_becomes_of_it_arrive_live(product: Product, ana: Browser) -> None:
     async with stream_of(ana, THREAD) as stream:
         await snapshot(stream)
