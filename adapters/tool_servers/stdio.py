@@ -96,11 +96,14 @@ async def running_program(
 
     async def log_errors() -> None:
         assert process.stderr is not None  # noqa: S101 - it was opened with one
+        intake = Intake()
         try:
             with suppress(anyio.EndOfStream, anyio.ClosedResourceError):
                 while True:
-                    lines.feed(await process.stderr.receive(STDERR_PIECE))
-                    await asyncio.sleep(0)  # reading what has arrived already gives nobody else their turn
+                    piece = await process.stderr.receive(STDERR_PIECE)
+                    lines.feed(piece)
+                    # Reading what has arrived already gives nobody else their turn.
+                    await asyncio.sleep(intake.pause(len(piece)))
         finally:
             lines.end()
             logged.set()
@@ -217,8 +220,8 @@ class LineLog:
 
     def _log(self, raw: bytes) -> None:
         # Cut, and counted, before anything is looked for in it: that takes longest.
-        said = clean(raw[: 4 * LONGEST_LOG_LINE].decode("utf-8", "replace"))
-        if not said.strip():
+        raw = raw[: 4 * LONGEST_LOG_LINE]
+        if not raw.strip():
             return
         if self._now() - self._began >= PERIOD:
             if self._lines > MOST_LINES:
@@ -226,5 +229,6 @@ class LineLog:
             self._began, self._lines = self._now(), 0
         self._lines += 1
         if self._lines <= MOST_LINES:
-            line = one_line(without_secrets(self._mask(said), self._secrets), LONGEST_LOG_LINE)
-            log.info("tool_server_stderr", server=self._server, line=line)
+            said = clean(raw.decode("utf-8", "replace"))
+            if line := one_line(without_secrets(self._mask(said), self._secrets), LONGEST_LOG_LINE):
+                log.info("tool_server_stderr", server=self._server, line=line)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters.tool_servers import stdio
 from adapters.tool_servers.outcomes import AnswerContext
 from adapters.tool_servers.stdio import LONGEST_LOG_LINE, MOST_LINES, LineLog
 from adapters.tool_servers.text import secret_parts, without_known, without_links, without_secrets
@@ -101,3 +102,10 @@ def test_rule_13_what_a_program_writes_to_its_log_is_cut_and_counted_before_it_i
     lines.feed(b"x" * 60_000 + b"\n" + b"short\n" * 10_000)
     assert max(map(len, looked_at)) <= 4 * LONGEST_LOG_LINE
     assert len(looked_at) == MOST_LINES
+
+
+def test_rule_13_lines_that_are_not_logged_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned: list[str] = []
+    monkeypatch.setattr(stdio, "clean", lambda text: cleaned.append(text) or text)
+    LineLog("s", (), now=lambda: 0.0).feed(b"short\n" * 10_000)
+    assert len(cleaned) == MOST_LINES

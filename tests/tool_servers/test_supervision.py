@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from adapters.tool_servers import stdio
 from adapters.tool_servers.config import ToolServersConfig, load_config
 from adapters.tool_servers.servers import ToolServers, pause_after
 from adapters.tool_servers.sessions import Timings
@@ -286,6 +287,23 @@ async def test_a_server_that_floods_its_standard_error_is_cut_short(tmp_path: Pa
         async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
             assert await call(servers, "odd__talk", text="noise\n" * 50_000) == Succeeded("said")
     assert len([each for each in logs if each["event"] == "tool_server_stderr"]) == 100
+
+
+async def test_standard_error_is_read_no_faster_than_what_a_server_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 13: a program that writes without end kept a core busy without end."""
+    taken: list[int] = []
+
+    class Counting(stdio.Intake):
+        def pause(self, taken_now: int) -> float:
+            taken.append(taken_now)
+            return super().pause(taken_now)
+
+    monkeypatch.setattr(stdio, "Intake", Counting)
+    async with running(tmp_path, {"odd": odd(tmp_path)}) as servers:
+        await call(servers, "odd__talk", text="noise\n" * 50_000)
+        await until(lambda: sum(each for each in taken if each <= stdio.STDERR_PIECE) >= 300_000, "all of it")
 
 
 # ---------------------------------------------------------------------------------------------- starting and closing
