@@ -42,6 +42,7 @@ from adapters.tool_servers.outcomes import (
     outcome_of_fault,
     outcome_of_result,
 )
+from adapters.tool_servers.sdk_session import read_what_is_used, write_no_messages
 from adapters.tool_servers.stdio import LineLog, running_program
 from adapters.tool_servers.text import (
     MaskText,
@@ -56,6 +57,8 @@ from graph.ports import NotSent, Progress, ToolOutcome
 
 if TYPE_CHECKING:
     from adapters.tool_servers.sessions import CommonParts
+
+write_no_messages()
 
 log = structlog.get_logger(__name__)
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -390,7 +393,9 @@ async def open_session(
             lines = LineLog(server.name, server.secrets, mask=mask)
             program = running_program(server.transport, lines, signals, faults)
             incoming, outgoing = await stack.enter_async_context(program)
-            yield await stack.enter_async_context(ClientSession(incoming, outgoing, **settings))
+            session = await stack.enter_async_context(ClientSession(incoming, outgoing, **settings))
+            read_what_is_used(session)
+            yield session
             return
         http = server.transport
         endpoint = Endpoint(
@@ -409,7 +414,9 @@ async def open_session(
             "session_kwargs": settings,
             "httpx_client_factory": partial(_client, endpoint),
         }
-        yield await stack.enter_async_context(create_session(connection))
+        session = await stack.enter_async_context(create_session(connection))
+        read_what_is_used(session)
+        yield session
 
 
 def _client(

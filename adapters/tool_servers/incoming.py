@@ -45,6 +45,8 @@ RATE = 1024 * 1024
 tenth of a core."""
 EVENT = 10_000
 """Bytes that a message counts for at least: even an empty one goes through the SDK, which takes half a millisecond."""
+REQUEST = 4 * EVENT
+"""Bytes that a server's request over HTTP counts for besides: its answer is a request of ours, which takes 4 ms."""
 LONGEST_SKIPPED = 16 * LARGEST_MESSAGE
 """Bytes after which the end of a message that is too large is not waited for any longer."""
 LOOKED_AT = 256
@@ -218,6 +220,16 @@ def _may_ask(message: bytes) -> bool:
     return len(message) <= LONGEST_QUESTION and any(name in message for name in _ASKING)
 
 
+def _seems_a_request(message: bytes | TooLarge) -> bool:
+    """Whether a message is probably one that is answered; what is not counted is read a little faster."""
+    return (
+        isinstance(message, bytes)
+        and len(message) <= LONGEST_QUESTION
+        and b'"method"' in message
+        and b'"id"' in message
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Signals:
     """What the transport tells the owner of the session; each returns at once."""
@@ -273,10 +285,10 @@ class BoundedEvents(httpx.AsyncByteStream):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     break
-                many = 0
+                counted = 0
                 for piece in pieces(chunk):
                     whole = messages.feed(piece)
-                    many += len(whole)
+                    counted += EVENT * len(whole) + REQUEST * sum(map(_seems_a_request, whole))
                     if messages.skipping and (messages.endless or self.substitutes.one_answer):
                         whole.append(TooLarge(None))
                     events = [self._event(message) for message in whole]
@@ -288,7 +300,7 @@ class BoundedEvents(httpx.AsyncByteStream):
                         return
                     await asyncio.sleep(0)  # 1,000 events that say nothing fit into a piece
                 taken = 0 if messages.skipping else len(chunk)
-                await asyncio.sleep(self.intake.pause(taken + EVENT * many))
+                await asyncio.sleep(self.intake.pause(taken + counted))
         except (httpx.TransportError, TimeoutError) as error:
             if self._resumable and isinstance(error, httpx.TransportError):
                 raise

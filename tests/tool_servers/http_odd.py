@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import itertools
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ TOOLS = (
     "slow_body",
     "headers",
     "cookies",
+    "ask",
 )
 
 
@@ -56,6 +58,8 @@ class OddHttp:
     """Methods of the messages that came to the old address then."""
     written: int = 0
     """Bytes of the last body without an end."""
+    answers: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
+    """What came in answer to requests of the server's own."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     _ids: Any = field(default_factory=itertools.count)
 
@@ -65,6 +69,9 @@ class OddHttp:
         if request.method != "POST":
             return web.Response(status=405)
         message = await request.json()
+        if "method" not in message:
+            self.answers.put_nowait(message)
+            return web.Response(status=202)
         if self.moved and request.path == "/mcp":
             self.sent_on.append(message["method"])
             return web.Response(status=307, headers={"Location": "/mcp/moved"})
@@ -116,6 +123,8 @@ class OddHttp:
             case "headers" | "cookies":
                 many = CIMultiDict([("A" if name == "headers" else "Set-Cookie", "a=b")] * 4_000)
                 return answer(message, {"content": [{"type": "text", "text": "done"}]}, headers=many)
+            case "ask":
+                return await self.ask(request, message)
             case "parts":
                 return answer(message, {"content": [{"type": "text", "text": "a"}] * 5_000})
             case "forget" if self.calls.count("forget") == 1:
@@ -135,6 +144,18 @@ class OddHttp:
                     await asyncio.sleep(0.001)
                 return response
         return answer(message, {"content": [{"type": "text", "text": f"{name} done"}]})
+
+    async def ask(self, request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        asked = {"jsonrpc": "2.0", "id": "asked", **message["params"]["arguments"]}
+        await response.write(f"data: {json.dumps(asked)}\n\n".encode())
+        code = (await self.answers.get())["error"]["code"]
+        result = {"content": [{"type": "text", "text": str(code)}]}
+        await response.write(
+            f"data: {json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result})}\n\n".encode()
+        )
+        return response
 
     async def go_on_for_ever(self, request: web.Request, how: str) -> web.StreamResponse:
         kind = "application/json" if how == "endless" else "text/event-stream"

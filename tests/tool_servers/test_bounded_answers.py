@@ -330,6 +330,13 @@ async def test_a_flood_of_events_is_read_slowly(slept: list[float]) -> None:
     assert slept[-1] > 90  # 10,000 events count as 100 MB
 
 
+async def test_requests_are_read_more_slowly_since_each_is_answered_with_a_request(slept: list[float]) -> None:
+    """Rule 13: pings as fast as they were read took half a core for as long as a server liked."""
+    flood = b'data: {"jsonrpc": "2.0", "id": 1, "method": "ping"}\n\n' * 1_000
+    await read(flood, intake=Intake(lambda: 0.0, burst=1_000_000, rate=1_000_000))
+    assert slept[-1] > 45  # 1,000 requests count as 50 MB
+
+
 def test_what_was_not_used_of_the_rate_is_there_later() -> None:
     now = 0.0
     intake = Intake(lambda: now, burst=100, rate=10)

@@ -19,7 +19,7 @@ from typing import Any
 FOLDER = Path(sys.argv[1])
 TOOLS: list[dict[str, Any]] = [
     {"name": name, "inputSchema": {"type": "object"}}
-    for name in ("echo", "die", "hang", "fail", "swap", "noise", "nonsense", "talk", "endless", "large", "parts")
+    for name in ("echo", "die", "hang", "fail", "swap", "noise", "nonsense", "talk", "endless", "large", "parts", "ask")
 ]
 
 
@@ -57,6 +57,12 @@ def call(request_id: int, name: str, arguments: dict[str, Any]) -> None:
             (FOLDER / "tools.json").write_text(json.dumps(arguments["tools"]))
             say({"method": "notifications/tools/list_changed"})
             text(request_id, "swapped")
+        case "ask":
+            say({"id": "asked", **arguments})
+            for answer in map(json.loads, sys.stdin):
+                if answer.get("id") == "asked":
+                    text(request_id, str(answer["error"]["code"]))
+                    break
         case "endless":
             try:
                 while True:
