@@ -26,20 +26,6 @@ START, CALLBACK = "/oauth/start", "/oauth/callback"
 COOKIE = "countersign-oauth"
 COOKIE_SECONDS = 3600
 """Longer than any sign-in may take; the rows decide about that."""
-
-
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """A page and its status."""
-
-    status: int
-    html: str
-    has_form: bool = False
-    """Whether its button has to tell us that it was ours (browsers without `Sec-Fetch-Site` say `Origin: null` where
-    nobody may learn the referrer)."""
-
-
-PageAnswer = GoTo | Connected | ShowCode | Problem | HtmlPage
 VisitorOf = Callable[[web.Request], str | None]
 """The person id that the web page's session cookie of a request proves; `None`: nobody's."""
 
@@ -255,6 +241,20 @@ def security_headers(*, secure: bool, has_form: bool = False) -> dict[str, str]:
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page and its status."""
+
+    status: int
+    html: str
+    has_form: bool = False
+    """Whether its button has to tell us that it was ours (browsers without `Sec-Fetch-Site` say `Origin: null` where
+    nobody may learn the referrer)."""
+
+
+PageAnswer = GoTo | Connected | ShowCode | Problem | HtmlPage
 
 
 def offer(found: Offer, token: str) -> HtmlPage:

@@ -43,6 +43,20 @@ _OUTCOME_ENDS = {
     "skip": "Skipped",
     "superseded": "Superseded",
 }
+QUESTION_ENDS = {
+    "answered": "Answered.",
+    "declined": "Declined: {asker} was told no.",
+    "cancelled": "Cancelled: {asker} got no answer.",
+    "superseded": "Superseded: it needs no answer any more.",
+}
+"""How a question of `asker` ended, by its status."""
+SIGN_IN_ENDS = {
+    "done": "{owner} has signed in at {where}.",
+    "declined": "{owner} did not sign in at {where} this time.",
+    "expired": "The sign-in of {owner} at {where} has expired.",
+    "superseded": "The sign-in of {owner} at {where} is not needed any more.",
+}
+"""How a sign-in of `owner` at `where` ended, by its status."""
 HIDDEN_MEANS = "Only you see this, and the audit log says that you looked. Do not pass it on."
 TOO_LONG_FOR_A_LIST = "What waits here is too long for a list: decide it at its own card."
 EDITED = "Edited before it was approved: what was asked → what was approved."

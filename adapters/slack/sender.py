@@ -15,7 +15,6 @@ from adapters.slack.web_api.installing import Installations
 from adapters.slack.web_api.people import SlackPeople, SlackPersonFacts
 from adapters.slack.web_api.workspaces import OneToken, Workspaces
 from bot.crypto import Sealer
-from bot.domain import Clock, system_clock
 from bot.settings import Settings
 
 
@@ -28,12 +27,7 @@ class SlackSender:
     name = PLATFORM
 
     def __init__(
-        self,
-        config: SlackConfig,
-        sign_in_link: SignInLink,
-        *,
-        installations: Installations | None = None,
-        clock: Clock = system_clock,
+        self, config: SlackConfig, sign_in_link: SignInLink, *, installations: Installations | None = None
     ) -> None:
         """`installations` are needed where people install it themselves, that is, where no `bot_token` is set. Raises
         `ValueError` for a configuration that cannot work."""
@@ -43,14 +37,13 @@ class SlackSender:
         if tokens is None:
             raise ValueError("neither a bot token is set nor what installs into many workspaces need")
         self.config = config
-        self.clock = clock
         self.installations = installations
         self.workspaces = Workspaces(tokens, config.api_url)
         self.api = WebApi(self.workspaces.token, config.api_url, refused=self.workspaces.refused)
-        self.people = SlackPeople(self.api, config, clock=clock)
-        self.facts = facts = SlackPersonFacts(self.api, self.people, clock=clock)
-        self._earlier_messages = EarlierMessages(self.api, self.people, clock=clock)
-        self._drafts = SlackDrafts(self.api, clock=clock)
+        self.people = SlackPeople(self.api, config)
+        self.facts = facts = SlackPersonFacts(self.api, self.people)
+        self._earlier_messages = EarlierMessages(self.api, self.people)
+        self._drafts = SlackDrafts(self.api)
 
         outbound = SlackPostSender(self.api, self._drafts, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find

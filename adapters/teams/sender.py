@@ -14,7 +14,6 @@ from adapters.teams.inbound.visitors import introduce
 from adapters.teams.outbound.drafts import TeamsDrafts
 from adapters.teams.outbound.outbox import TeamsPostSender
 from adapters.teams.outbound.posting import TeamsPrivateMessages
-from bot.domain import Clock, system_clock
 from bot.settings import Settings
 
 
@@ -26,16 +25,15 @@ class TeamsSender:
 
     name = PLATFORM
 
-    def __init__(self, config: TeamsConfig, sign_in_link: SignInLink, *, clock: Clock = system_clock) -> None:
+    def __init__(self, config: TeamsConfig, sign_in_link: SignInLink) -> None:
         """Raises `ValueError` for a configuration that cannot work."""
         self.config = config
-        self.clock = clock
-        self.tokens = tokens_of(config, clock=clock)
+        self.tokens = tokens_of(config)
         self.connector = BotConnector(config, self.tokens)
-        self.people = TeamsPeople(self.connector, config, clock=clock)
-        self.facts = TeamsPersonFacts(self.people, config, clock=clock)
-        self.private = TeamsPrivateMessages(self.connector, self.people, config, clock=clock)
-        self._drafts = TeamsDrafts(self.connector, clock=clock)
+        self.people = TeamsPeople(self.connector, config)
+        self.facts = TeamsPersonFacts(self.people, config)
+        self.private = TeamsPrivateMessages(self.connector, self.people, config)
+        self._drafts = TeamsDrafts(self.connector)
 
         outbound = TeamsPostSender(self.connector, self.people, self._drafts, self.private, sign_in_link)
         self.send, self.update, self.find = outbound.send, outbound.update, outbound.find

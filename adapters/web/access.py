@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 import structlog
 from aiohttp import web
 
+from adapters.shared.people import time_zone_of
 from adapters.shared.requests import FORWARDING_HEADERS, host_name
 from adapters.web.bodies import RefusalError
 from adapters.web.config import WebConfig
@@ -50,7 +50,7 @@ class Sessions:
     changing the password ends all sessions.
     """
 
-    def __init__(self, config: WebConfig, clock: Clock) -> None:
+    def __init__(self, config: WebConfig, clock: Clock = system_clock) -> None:
         self._config = config
         self._clock = clock
         self._key = hmac.digest(config.secret, (config.password or "").encode(), hashlib.sha256)
@@ -329,14 +329,7 @@ def json_answer(body: Any, *, status: int = 200) -> web.Response:
 
 def is_time_zone(name: str) -> bool:
     """Whether `name` is an IANA time zone that this machine knows."""
-    if not _ZONE.fullmatch(name):
-        return False
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        # Not found is a KeyError; a folder of zones, such as "Europe", is an OSError.
-        return False
-    return True
+    return _ZONE.fullmatch(name) is not None and time_zone_of(name) == name
 
 
 def _refused(refusal: RefusalError) -> web.Response:
@@ -355,9 +348,8 @@ def _route(request: web.Request) -> str:
 # ------------------------------------------------------------------------------------------------ the sign-in pages
 
 
-def visitor_of(config: WebConfig, clock: Clock = system_clock) -> Callable[[web.Request], str | None]:
+def visitor_of(config: WebConfig, sessions: Sessions) -> Callable[[web.Request], str | None]:
     """The person id that a request's session cookie stands for; `None` for whoever may not use the page either."""
-    sessions = Sessions(config, clock)
 
     def visitor(request: web.Request) -> str | None:
         try:

@@ -44,7 +44,6 @@ from bot.accounts.codes import codes_among
 from bot.domain import (
     AlreadySettled,
     ClickResult,
-    Clock,
     ConversationReference,
     Decision,
     Form,
@@ -59,6 +58,7 @@ from bot.domain import (
     Settled,
     SignInView,
     Unknown,
+    system_clock,
 )
 from bot.services import Services
 from policies.approvers import DURATIONS
@@ -86,11 +86,10 @@ def thread_id_of(text: str) -> str:
 class PageActions:
     """What the page asks for and does, one method each."""
 
-    def __init__(self, config: WebConfig, services: Services, hub: Hub, clock: Clock) -> None:
+    def __init__(self, config: WebConfig, services: Services, hub: Hub) -> None:
         self._config = config
         self._services = services
         self._hub = hub
-        self._clock = clock
 
     async def threads(self, request: web.Request, visitor: PageVisitor) -> web.Response:
         """`GET /api/threads`."""
@@ -107,7 +106,7 @@ class PageActions:
             ),
             author=visitor.person,
             text=checked_text(body.text),
-            at=self._clock(),
+            at=system_clock(),
         )
         accepted = await self._services.inbox.accept(message)
         taken = bool(codes_among(message.text)) and not await self._is_shown(message)

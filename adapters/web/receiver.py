@@ -18,22 +18,19 @@ from adapters.web.inbound import PageActions
 from adapters.web.live import Hub
 from adapters.web.render import facts_json, person_json
 from adapters.web.sender import WebSender
-from bot.domain import Clock, system_clock
 from bot.services import Services
 
 
 class WebReceiver:
     """Takes what browsers send. `facts`: what the page says about the server, asked for at each request."""
 
-    def __init__(
-        self, sender: WebSender, services: Services, facts: Callable[[], PageFacts], *, clock: Clock = system_clock
-    ) -> None:
+    def __init__(self, sender: WebSender, services: Services, facts: Callable[[], PageFacts]) -> None:
         self.name = sender.name
         self._sender = sender
         self._services = services
         self._facts = facts
-        self._clock = clock
-        self.visitor = visitor_of(sender.config, clock)
+        self._sessions = Sessions(sender.config)
+        self.visitor = visitor_of(sender.config, self._sessions)
         """The person id that the session of a request proves, also of one that is not for the page itself."""
 
     async def stop(self) -> None:
@@ -43,11 +40,10 @@ class WebReceiver:
     def routes(self) -> list[web.RouteDef]:
         """The page's routes, for the one aiohttp application."""
         config, hub = self._sender.config, self._sender.hub
-        sessions = Sessions(config, self._clock)
-        checks = RequestChecks(config, sessions)
+        checks = RequestChecks(config, self._sessions)
         pages = Pages()
-        session = SessionHandler(config, sessions, self._facts, hub)
-        inbound = PageActions(config, self._services, hub, self._clock)
+        session = SessionHandler(config, self._sessions, self._facts, hub)
+        inbound = PageActions(config, self._services, hub)
         streams = EventStreams(self._services.queries, hub, self._sender.board)
         return [
             web.get("/", checks.page(pages.index)),
@@ -156,8 +152,8 @@ class _File:
 class Pages:
     """Serves `GET /` and `GET /static/{name}`: only what lay in the folder at the start, so no path leads out of it."""
 
-    def __init__(self, folder: Path = STATIC) -> None:
-        self._files = {path.name: _read(path) for path in sorted(folder.iterdir()) if path.suffix in _TYPES}
+    def __init__(self) -> None:
+        self._files = {path.name: _read(path) for path in sorted(STATIC.iterdir()) if path.suffix in _TYPES}
 
     async def index(self, request: web.Request) -> web.Response:
         """The page."""

@@ -30,7 +30,7 @@ def session_of(config: WebConfig, person: str = "web:ben") -> Session:
 
 
 def proven(config: WebConfig, request: Any) -> str | None:
-    return visitor_of(config, lambda: 1000.0)(request)
+    return visitor_of(config, Sessions(config, lambda: 1000.0))(request)
 
 
 def test_a_session_proves_who_it_is() -> None:

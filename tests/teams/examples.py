@@ -262,8 +262,6 @@ def cards() -> dict[str, Card]:
         "approval_waiting_for_one_who_may_not": card_of(an_approval(), decides=False),
         "approval_with_everything": card_of(WITH_EVERYTHING, decides=True, asked=True),
         "approval_with_a_reason_required": card_of(an_approval(reason_required=True), decides=True),
-        "question_to_somebody_else": card_of(a_question(), decides=False, mine=False),
-        "sign_in_of_somebody_else": card_of(a_sign_in(), decides=False, mine=False),
         "huge_approval_with_buttons": card_of(HUGE_APPROVAL, decides=True),
     }
 

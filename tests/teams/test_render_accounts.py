@@ -8,7 +8,7 @@ import pytest
 
 from adapters.teams.render.dialogs import answer_dialog, code_dialog, disconnect_dialog
 from adapters.teams.render.overview import NONE
-from adapters.teams.render.posts import card_of, connections_activity, overview_activity, sign_in_link
+from adapters.teams.render.posts import connections_activity, overview_activity, sign_in_link
 from bot.domain import Form, Overview, Shown
 from graph.interrupts import FormField
 from tests.teams.examples import OVERVIEW
@@ -42,11 +42,6 @@ def test_an_account_that_is_settled_has_no_buttons_and_names_the_service(status:
     card = shown(a_sign_in(service="GitHub", status=status, code_wanted=False))
     assert buttons(card) == {}
     assert "at GitHub" in said(card)
-
-
-def test_somebody_elses_account_has_no_buttons() -> None:
-    view = a_sign_in(service="GitHub", code_wanted=True)
-    assert buttons(card_of(view, decides=False, mine=False)) == {}
 
 
 def test_the_private_card_of_an_account_waits_for_the_browser_and_not_for_a_button() -> None:
@@ -152,10 +147,6 @@ def test_a_plain_reply_is_offered_where_it_can_be_an_answer(count: int) -> None:
 
 def test_a_question_of_the_model_cannot_be_declined() -> None:
     assert not {"decline q1", "cancel q1"} & set(buttons(shown(a_question())).values())
-
-
-def test_nobody_else_has_its_buttons() -> None:
-    assert buttons(card_of(a_question(server="issues"), decides=False, mine=False)) == {}
 
 
 @pytest.mark.parametrize(

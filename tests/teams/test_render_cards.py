@@ -318,12 +318,6 @@ def test_an_answered_question_shows_the_answer_and_no_button() -> None:
     assert "Answered. Ana: size: large" in said(card)
 
 
-def test_what_is_not_mine_has_no_buttons() -> None:
-    for content in (a_question(), a_sign_in(), an_outcome()):
-        assert buttons(card_of(content, decides=False, mine=False)) == {}
-        assert buttons(card_of(content, decides=False, mine=True)) != {}
-
-
 def test_the_public_card_of_a_sign_in_has_no_link_but_a_button_for_one() -> None:
     card = shown(a_sign_in())
     assert "Waiting for Ana to sign in at mail (accounts.example.com)." in said(card)

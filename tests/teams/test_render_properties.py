@@ -130,9 +130,9 @@ def test_every_post_is_sound(post: Post, audience: Audience) -> None:
 
 
 @HOSTILE
-@given(content=hostile_cards, decides=st.booleans(), mine=st.booleans())
-def test_every_view_of_one_person_is_sound(content: Content, *, decides: bool, mine: bool) -> None:
-    assert_sound_card(card_of(content, decides=decides, mine=mine), "message")
+@given(content=hostile_cards, decides=st.booleans())
+def test_every_view_of_one_person_is_sound(content: Content, *, decides: bool) -> None:
+    assert_sound_card(card_of(content, decides=decides), "message")
 
 
 @settings(max_examples=examples(35))

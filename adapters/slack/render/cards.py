@@ -190,14 +190,6 @@ def _decision(view: ApprovalView) -> Iterator[Block]:
         yield run(f"\n{told}")
 
 
-_QUESTION_ENDS = {
-    "answered": "Answered.",
-    "declined": "Declined: the tool server was told no.",
-    "cancelled": "Cancelled: the tool server got no answer.",
-    "superseded": "Superseded: it needs no answer any more.",
-}
-
-
 # ------------------------------------------------------------------------------------------------ questions
 def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
     """The message of a question; `team` is the workspace in which it is shown."""
@@ -214,7 +206,8 @@ def clarification_card(view: ClarificationView, team: str) -> SlackMessage:
     asker = (
         [context(plain(f"Asked by the tool server {line(view.server, wording.LONGEST_NAME)}"))] if view.server else []
     )
-    return piece([_question(view), *asker, rich_text(flow([run(_QUESTION_ENDS[view.status]), *said]))], text)
+    end = run(wording.QUESTION_ENDS[view.status].format(asker="the tool server"))
+    return piece([_question(view), *asker, rich_text(flow([end, *said]))], text)
 
 
 def answer_buttons(view: ClarificationView) -> list[Block]:
@@ -289,12 +282,6 @@ def outcome_buttons(view: OutcomeView) -> list[Block]:
 # --------------------------------------- sign-ins: the public card, and the private one with the link
 _HOST = 100
 _MESSAGE = 500
-_SIGN_IN_ENDS = {
-    "done": "{owner} has signed in at {where}.",
-    "declined": "{owner} did not sign in at {where} this time.",
-    "expired": "The sign-in of {owner} at {where} has expired.",
-    "superseded": "The sign-in of {owner} at {where} is not needed any more.",
-}
 _CODE = (
     "In the end your browser may show a code: then press “Enter code…” on the card, or simply write the code to me. "
     "Sign in only if it was you who asked for this, and pass neither link nor code on."
@@ -305,7 +292,7 @@ def sign_in_card(view: SignInView) -> SlackMessage:
     """The public message of a sign-in, without its link."""
     owner, where = line(view.owner, wording.LONGEST_NAME), where_to(view)
     if view.status != "open":
-        text = _SIGN_IN_ENDS[view.status].format(owner=owner, where=where)
+        text = wording.SIGN_IN_ENDS[view.status].format(owner=owner, where=where)
         return piece([sentence(text)], text)
     text = f"Waiting for {owner} to sign in at {where} ({line(view.host, _HOST)})."
     if view.service:

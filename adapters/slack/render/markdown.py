@@ -448,24 +448,24 @@ def _list(listing: Listing, items: Sequence[Elements], before: int) -> Block:
 
 
 # ------------------------------------------------------------------ cutting
-def cut(elements: Elements, longest: int = LONGEST_TEXT) -> list[Elements]:
-    """The elements in groups of at most `longest` characters. Links stay whole."""
+def cut(elements: Elements) -> list[Elements]:
+    """The elements in groups of at most `LONGEST_TEXT` characters. Links stay whole."""
     groups: list[list[Block]] = [[]]
-    left = longest
-    for element in chain.from_iterable(_short_elements(element, longest) for element in elements):
+    left = LONGEST_TEXT
+    for element in chain.from_iterable(_short_elements(element) for element in elements):
         if size([element]) > left and groups[-1]:
             groups.append([])
-            left = longest
+            left = LONGEST_TEXT
         groups[-1].append(element)
         left -= size([element])
     return [tuple(group) for group in groups]
 
 
-def _short_elements(element: Block, longest: int) -> Iterator[Block]:
-    if element["type"] != "text" or len(element["text"]) <= longest:
+def _short_elements(element: Block) -> Iterator[Block]:
+    if element["type"] != "text" or len(element["text"]) <= LONGEST_TEXT:
         yield element
     else:
-        yield from ({**element, "text": text} for text in cut_text(element["text"], longest))
+        yield from ({**element, "text": text} for text in cut_text(element["text"], LONGEST_TEXT))
 
 
 # ------------------------------------------------------ text that is still being written, for streams

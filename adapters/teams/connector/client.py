@@ -117,24 +117,14 @@ class BotConnector:
             outgoing["recipient"] = {"id": only_for}
         return words(await self._write("send", location, [outgoing], patience, targeted=bool(only_for)), "id")
 
-    async def update(
-        self,
-        location: TeamsLocation,
-        activity_id: str,
-        activity: Activity,
-        *,
-        targeted: bool = False,
-        patience: float = CALL_SECONDS,
-    ) -> None:
-        """Replace what a message shows. `targeted`: it is one that a single person sees."""
+    async def update(self, location: TeamsLocation, activity_id: str, activity: Activity) -> None:
+        """Replace what a message shows; not one that a single person sees."""
         outgoing = self._outgoing(location, activity) | {"id": activity_id}
-        await self._write("update", location, [activity_id, outgoing], patience, targeted=targeted)
+        await self._write("update", location, [activity_id, outgoing])
 
-    async def delete(
-        self, location: TeamsLocation, activity_id: str, *, targeted: bool = False, patience: float = CALL_SECONDS
-    ) -> None:
+    async def delete(self, location: TeamsLocation, activity_id: str, *, targeted: bool = False) -> None:
         """Take a message away. `targeted`: it is one that a single person sees."""
-        await self._write("delete", location, [activity_id], patience, targeted=targeted)
+        await self._write("delete", location, [activity_id], targeted=targeted)
 
     async def open_chat(self, location: TeamsLocation, *, patience: float = CALL_SECONDS) -> Opened:
         """Returns the direct chat with `location.user`, which is not made anew where there is one. Refused (403) when
@@ -148,9 +138,7 @@ class BotConnector:
         }
         return await self._open("open_chat", location, location.user, asked, patience)
 
-    async def open_thread(
-        self, location: TeamsLocation, activity: Activity, *, patience: float = CALL_SECONDS
-    ) -> Opened:
+    async def open_thread(self, location: TeamsLocation, activity: Activity) -> Opened:
         """Begin a thread in the channel `location.conversation` with a message."""
         asked = {
             "isGroup": True,
@@ -159,7 +147,7 @@ class BotConnector:
             "channelData": {"channel": {"id": location.conversation}, "tenant": {"id": location.tenant}},
             "activity": {"from": self._ourselves, **activity},
         }
-        return await self._open("open_thread", location, location.conversation, asked, patience)
+        return await self._open("open_thread", location, location.conversation, asked, CALL_SECONDS)
 
     async def member(self, location: TeamsLocation, user: str, *, patience: float = CALL_SECONDS) -> Mapping[str, Any]:
         """Returns a member of a conversation, asked for by object id or address: `id`, `name`, `aadObjectId`, `email`,
@@ -211,7 +199,12 @@ class BotConnector:
         }
 
     async def _open(
-        self, verb: str, location: TeamsLocation, with_whom: str, asked: Mapping[str, Any], patience: float
+        self,
+        verb: str,
+        location: TeamsLocation,
+        with_whom: str,
+        asked: Mapping[str, Any],
+        patience: float = CALL_SECONDS,
     ) -> Opened:
         line = Line("opening", with_whom)
         answer = await self._run(verb, location, line, [asked], patience)
@@ -221,7 +214,13 @@ class BotConnector:
         return Opened(conversation, words(answer, "activityId"))
 
     async def _write(
-        self, verb: str, location: TeamsLocation, arguments: Sequence[Any], patience: float, *, targeted: bool
+        self,
+        verb: str,
+        location: TeamsLocation,
+        arguments: Sequence[Any],
+        patience: float = CALL_SECONDS,
+        *,
+        targeted: bool = False,
     ) -> Any:
         line, arguments = Line("sending", location.conversation), [location.conversation, *arguments]
         return await self._run(verb, location, line, arguments, patience, targeted=targeted)

@@ -134,11 +134,12 @@ _BAD = frozenset({"sad", "angry"})
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """The bot was brought to a conversation."""
+class MembersChanged:
+    """People joined or left a conversation."""
 
-    key: str
-    place: ConversationReference
+    conversation: str
+    team_of: str = ""
+    """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +150,11 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class MembersChanged:
-    """People joined or left a conversation."""
+class Arrived:
+    """The bot was brought to a conversation."""
 
-    conversation: str
-    team_of: str = ""
-    """The tenant, where it was a team: Teams tells it of the team's first channel, and means all of them."""
+    key: str
+    place: ConversationReference
 
 
 Heard = Message | MessageEdited | MessageDeleted | TeamsFeedback | Arrived | Left | MembersChanged | TeamsClick

@@ -80,21 +80,20 @@ def activities(post: Post, audience: Audience) -> tuple[Activity, ...]:
             return (_message(_posted_card(content, audience), _summary(content)),)
 
 
-def card_of(content: Content, *, decides: bool, asked: bool = False, mine: bool = True) -> Card:
+def card_of(content: Content, *, decides: bool, asked: bool = False) -> Card:
     """What one person sees, when Teams asks for them or they have clicked.
 
-    `decides`: they may decide the approval. `asked`: they asked for it. `mine`: the question, the sign-in or the
-    attempt is theirs.
+    `decides`: they may decide the approval. `asked`: they asked for it.
     """
     match content:
         case ApprovalView():
             return approval_card(content, decides=decides, asked=asked)
         case ClarificationView():
-            return clarification_card(content, mine=mine)
+            return clarification_card(content)
         case SignInView():
-            return sign_in_card(content, mine=mine)
+            return sign_in_card(content)
         case OutcomeView():
-            return outcome_card(content, mine=mine)
+            return outcome_card(content)
         case Said() | Notice():
             raise ValueError("this is shown as text, not as a card")
         case _:

@@ -35,18 +35,12 @@ _MOST_INPUTS = 4
 """Inputs of a question on its card, since others read there too; more are in a dialog."""
 _INPUT_BYTES = 8 * 1024
 """Bytes of those inputs as JSON."""
-_ENDS = {
-    "answered": "Answered.",
-    "declined": "Declined: the tool was told no.",
-    "cancelled": "Cancelled: the tool got no answer.",
-    "superseded": "Superseded: it needs no answer any more.",
-}
 
 
 # ------------------------------------------------------------------------------------------------ questions
-def clarification_card(view: ClarificationView, *, mine: bool) -> Element:
-    """A question as one person sees it. `mine`: they are asked, so that they have the inputs."""
-    return fitted(lambda space: _open_question(view, space, mine) if view.status == "open" else _answered(view, space))
+def clarification_card(view: ClarificationView) -> Element:
+    """A question, with the inputs to answer it while it is open."""
+    return fitted(lambda space: _open_question(view, space) if view.status == "open" else _answered(view, space))
 
 
 def question_summary(view: ClarificationView) -> str:
@@ -59,10 +53,10 @@ def answer_button(view: ClarificationView) -> list[Element]:
     return [opens_dialog("Answer…", DialogButton.ANSWER, view.clarification_id)] if view.fields else []
 
 
-def _open_question(view: ClarificationView, space: Space, mine: bool) -> Element:  # noqa: FBT001 - see clarification_card
-    here = _inputs_here(view) if mine else []
+def _open_question(view: ClarificationView, space: Space) -> Element:
+    here = _inputs_here(view)
     body = [*_asked(view, space), *here, *([] if here else _choices(view, space)), small(_advice(view))]
-    buttons = [*_answering(view, inputs_here=bool(here)), *_dismissing(view)] if mine else []
+    buttons = [*_answering(view, inputs_here=bool(here)), *_dismissing(view)]
     return card(body, buttons, summary=question_summary(view))
 
 
@@ -100,11 +94,9 @@ def _answered(view: ClarificationView, space: Space) -> Element:
         bold(f" {space.line(view.requester, wording.LONGEST_NAME)}: "),
         words(space.passage(view.answer, wording.LONGEST_ANSWER)),
     ]
-    body = [
-        *_asked(view, space),
-        container("emphasis", rich(words(_ENDS[view.status]), *(said if view.answer.strip() else ()))),
-    ]
-    return card(body, summary=question_summary(view))
+    end = words(wording.QUESTION_ENDS[view.status].format(asker="the tool"))
+    ended = container("emphasis", rich(end, *(said if view.answer.strip() else ())))
+    return card([*_asked(view, space), ended], summary=question_summary(view))
 
 
 def _asked(view: ClarificationView, space: Space) -> Iterator[Element]:
@@ -135,10 +127,10 @@ def _choices(view: ClarificationView, space: Space) -> Iterator[Element]:
 
 
 # ------------------------------------------------------------------------------------------------ outcomes
-def outcome_card(view: OutcomeView, *, mine: bool) -> Element:
+def outcome_card(view: OutcomeView) -> Element:
     """The card of an attempt whose outcome is unknown."""
     shown = excerpts(view.arguments)
-    return fitted(lambda space: _outcome(view, shown(space), space, mine))
+    return fitted(lambda space: _outcome(view, shown(space), space))
 
 
 def outcome_summary(view: OutcomeView) -> str:
@@ -155,7 +147,7 @@ def _outcome_buttons(view: OutcomeView) -> list[Element]:
     ]
 
 
-def _outcome(view: OutcomeView, shown: Excerpt, space: Space, mine: bool) -> Element:  # noqa: FBT001 - see outcome_card
+def _outcome(view: OutcomeView, shown: Excerpt, space: Space) -> Element:
     body = [
         heading(space.line(wording.outcome_title(view), wording.LONGEST_HEADING)),
         container(
@@ -165,7 +157,7 @@ def _outcome(view: OutcomeView, shown: Excerpt, space: Space, mine: bool) -> Ele
         *fact_set(shown.pairs),
         *unseen_note(view, shown),
     ]
-    return card(body, _outcome_buttons(view) if mine and view.status == "open" else [], summary=outcome_summary(view))
+    return card(body, _outcome_buttons(view) if view.status == "open" else [], summary=outcome_summary(view))
 
 
 def _known(view: OutcomeView, space: Space) -> list[Element]:
@@ -180,23 +172,17 @@ def _known(view: OutcomeView, space: Space) -> list[Element]:
 _HOST = 100
 _LONGEST_LINK = 8_000
 """Bytes of a sign-in's link as JSON."""
-_SIGN_IN_ENDS = {
-    "done": "{owner} has signed in at {server}.",
-    "declined": "{owner} did not sign in at {server} this time.",
-    "expired": "The sign-in of {owner} at {server} has expired.",
-    "superseded": "The sign-in of {owner} at {server} is not needed any more.",
-}
 _ACCOUNT_ENDS = {
-    "done": "{owner} has connected their account at {service}.",
-    "declined": "{owner} did not connect an account at {service} this time.",
-    "expired": "{owner} did not connect an account at {service} in time.",
-    "superseded": "The account of {owner} at {service} is not needed here any more.",
+    "done": "{owner} has connected their account at {where}.",
+    "declined": "{owner} did not connect an account at {where} this time.",
+    "expired": "{owner} did not connect an account at {where} in time.",
+    "superseded": "The account of {owner} at {where} is not needed here any more.",
 }
 
 
-def sign_in_card(view: SignInView, *, mine: bool) -> Element:
+def sign_in_card(view: SignInView) -> Element:
     """The public card of a sign-in, without its link."""
-    buttons = _buttons(view) if mine and view.status == "open" else []
+    buttons = _buttons(view) if view.status == "open" else []
     return fitted(lambda space: card(_body(view, space), buttons, summary=sign_in_summary(view)))
 
 
@@ -231,8 +217,8 @@ def _sentence(view: SignInView, space: Space) -> str:
         space.line(name, wording.LONGEST_NAME) for name in (view.owner, view.server, view.service)
     )
     if view.status != "open":
-        ends = _ACCOUNT_ENDS if view.service else _SIGN_IN_ENDS
-        return ends[view.status].format(owner=owner, server=server, service=service)
+        ends = _ACCOUNT_ENDS if view.service else wording.SIGN_IN_ENDS
+        return ends[view.status].format(owner=owner, where=service if view.service else server)
     if view.service:
         return f"Waiting for {owner} to connect their account at {service}, for the tool server {server}."
     return f"Waiting for {owner} to sign in at {server} ({space.line(view.host, _HOST)})."
