@@ -1,4 +1,5 @@
-"""The project keeps its own rules: the arrows between the packages, nothing left to do later."""
+"""The project keeps its own rules. That every arrow between the packages points downwards is for `make lint`; here is
+proved that one which does not is found."""
 
 from __future__ import annotations
 
@@ -22,11 +23,6 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", _LINT], cwd=folder, check=False, capture_output=True, text=True, timeout=100
     )
-
-
-def test_every_arrow_points_downwards() -> None:
-    done = lint_imports(ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 WRONG_ARROWS = {

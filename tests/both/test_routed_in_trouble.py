@@ -10,6 +10,7 @@ from tests.both.conftest import Both
 from tests.fakes.teams.server import TENANT
 from tests.slack.product.talk import buttons as slack_buttons
 from tests.slack.product.talk import words as slack_words
+from tests.support.hurried import HURRIED
 from tests.support.product import ProductProcess, product_here
 from tests.support.visitor import visiting
 from tests.teams.product.talk import Json
@@ -33,7 +34,7 @@ rules:
 
 async def test_a_second_card_in_a_thread_of_its_own_is_removed_when_it_is_clicked(both: Both) -> None:
     both.policy(f"teams:{TENANT}:{both.teams.channel}")
-    process = ProductProcess(both.home)
+    process = ProductProcess(both.home, HURRIED)
     try:
         slack, teams = both.at(await process.start())
         teams.conversation = both.teams.channel

@@ -16,13 +16,14 @@ from tests.kills.brain import brain
 from tests.kills.facts import check_calls, check_inbox, read_facts
 from tests.kills.mortal import MortalProduct
 from tests.kills.people import PATIENCE, Ana, next_outcome
+from tests.support.hurried import HURRIED
 from tests.support.product import ProductFolder
 from tests.support.visitor import visiting
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(240)]
 
-LIMIT = 10.0
-"""Seconds that a shutdown may take."""
+LIMIT = 6.0
+"""Seconds that a shutdown may take where running turns have one of them."""
 
 
 class Held:
@@ -77,7 +78,7 @@ async def test_a_turn_that_ends_in_time_is_finished_before_the_product_ends_and_
 async def test_a_turn_that_does_not_end_in_time_is_taken_up_again_at_the_next_start(
     product: MortalProduct, model: FakeOpenAI, held: Held
 ) -> None:
-    await product.start()
+    await product.start(*HURRIED)
     async with _ana(product) as ana:
         await ana.say("hey hold-2")
         await model.asked(1, within=PATIENCE)
@@ -85,7 +86,7 @@ async def test_a_turn_that_does_not_end_in_time_is_taken_up_again_at_the_next_st
         assert await product.terminate() == 0
         assert time.monotonic() - began < LIMIT
         held.go_on.set()
-        await product.start()
+        await product.start(*HURRIED)
         await ana.hears("hello hold-2")
         assert ana.thread.said == ["hello hold-2"]
 
@@ -93,7 +94,7 @@ async def test_a_turn_that_does_not_end_in_time_is_taken_up_again_at_the_next_st
 async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterwards(
     home: ProductFolder, product: MortalProduct
 ) -> None:
-    await product.start()
+    await product.start(*HURRIED)
     async with _ana(product) as ana:
         await ana.say("do hang-3")
         first, second = await ana.cards("hang-3")
@@ -104,7 +105,7 @@ async def test_a_call_in_flight_at_the_deadline_is_reported_as_unknown_afterward
         assert await product.terminate() == 0
         assert time.monotonic() - began < LIMIT
 
-        await product.start()
+        await product.start(*HURRIED)
         outcome = await asyncio.wait_for(next_outcome(ana.thread, set()), PATIENCE)
         assert "done hang-3" not in ana.thread.said
         await ana.choose(outcome["id"], "it_was_done")

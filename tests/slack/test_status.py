@@ -125,6 +125,18 @@ async def test_closing_clears_what_is_shown_without_waiting() -> None:
         assert statuses(stage) == ["Thinking…", ""]
 
 
+async def test_closing_does_not_wait_for_the_pause_before_a_status_is_cleared() -> None:
+    async with staged(status_pace=StatusPace(between=0.0, clear=60.0)) as stage:
+        live = stage.live()
+        live.status("Thinking…")
+        await stage.slack.until(lambda: statuses(stage))
+        live.end(waiting=False)
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(1):
+            await stage.drafts.close()
+        assert statuses(stage) == ["Thinking…", ""]
+
+
 async def test_a_hanging_status_delays_no_post(stage: Stage) -> None:
     held = stage.slack.hold(METHOD)
     stage.live().status("Thinking…")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,8 +102,9 @@ async def product_here(home: ProductFolder, kind: type[GivenSettings] = GivenSet
 class ProductProcess:
     """The product as a process of its own, which can be killed."""
 
-    def __init__(self, home: ProductFolder) -> None:
+    def __init__(self, home: ProductFolder, program: Sequence[str] = ("app.py",)) -> None:
         self._home = home
+        self._program = program
         self._log = home.folder / "product.log"
         self._process: Fork | None = None
         self.url = ""
@@ -113,7 +114,9 @@ class ProductProcess:
         beginning = self._log.stat().st_size if self._log.exists() else 0
         environment = {**os.environ, **self._home.environment(), "LOG_FORMAT": "json"}
         with self._log.open("ab") as log:
-            self._process = await forked("app.py", environment=environment, output=log.fileno(), errors=log.fileno())
+            self._process = await forked(
+                *self._program, environment=environment, output=log.fileno(), errors=log.fileno()
+            )
         async with asyncio.timeout(STARTS_WITHIN):
             while not (found := re.search(rb'"url": ?"(http[^"]+)"', self._log.read_bytes()[beginning:])):
                 if self._process.code is not None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.types import ElicitRequestURLParams, ToolAnnotations
+
+from tests.support.asgi import served_asgi
 
 
 @dataclass
@@ -81,19 +83,9 @@ class Workshop:
 @asynccontextmanager
 async def serving(server: FastMCP) -> AsyncIterator[str]:
     """Serve it over streamable HTTP; the address of its endpoint."""
-    app = server.streamable_http_app()
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=1)
-    runner = uvicorn.Server(config)
-    runner.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    serving_ = asyncio.create_task(runner.serve())
-    try:
-        while not runner.started:
-            await asyncio.sleep(0.01)
-        port = runner.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        runner.should_exit = True
-        await asyncio.gather(serving_, return_exceptions=True)
+    listening = socket.create_server(("127.0.0.1", 0))
+    async with served_asgi(server.streamable_http_app(), listening):
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
 
 
 @asynccontextmanager

