@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from math import isfinite
 from typing import Annotated, Any, Literal, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from adapters.shared.requests import BodyNotReadError, read_whole_body
+from adapters.shared.untrusted_json import MalformedBodyError, json_in, refuse_unsound
+from graph.calls import storable
 
 
 class RefusalError(Exception):
@@ -160,40 +160,12 @@ async def _read_bytes(request: web.Request) -> bytes:
 
 
 def _parse(body: bytes) -> Any:
+    """What the body says. Refused is also what JSON can say and the records cannot keep."""
     try:
-        value = json.loads(body.decode(), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        # The decoder's own message would quote the body.
-        raise RefusalError(400, "The body is not valid JSON.") from None
-    _refuse_unkeepable(value)
-    return value
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _refuse_unkeepable(value: Any) -> None:
-    """Refuse what JSON can say and the records cannot keep: NUL, half characters, infinite numbers, deep nesting."""
-    level = [value]
-    for _ in range(DEEPEST):
-        below: list[Any] = []
-        for item in level:
-            if isinstance(item, str):
-                _refuse_bad_text(item)
-            elif isinstance(item, float) and not isfinite(item):
-                raise RefusalError(400, "The body holds a number that is too large.")
-            elif isinstance(item, dict):
-                below += item.keys()
-                below += item.values()
-            elif isinstance(item, list):
-                below += item
-        if not below:
-            return
-        level = below
-    raise RefusalError(400, f"The body nests deeper than {DEEPEST} levels.")
-
-
-def _refuse_bad_text(text: str) -> None:
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        value = json_in(body)
+        refuse_unsound(value, DEEPEST)
+    except MalformedBodyError as error:
+        raise RefusalError(400, f"The request is malformed: {error}.") from None
+    if value != storable(value):
         raise RefusalError(400, "The body holds a character that is no text (NUL or half of a surrogate pair).")
+    return value

@@ -113,7 +113,7 @@ def shown(arguments: dict[str, Any], tool: str = "make") -> Iterator[tuple[str, 
     yield "what is allowed, in the Home tab", home_view(Overview((), (), ()), lambda _: "", ANA, [grant])
     yield "a card in Teams", teams_cards.approval_card(view, decides=True)
     yield "a settled card in Teams", teams_cards.approval_card(settled, decides=False)
-    yield "an outcome in Teams", teams_questions.outcome_card(outcome, mine=True)
+    yield "an outcome in Teams", teams_questions.outcome_card(outcome)
     yield "show all in Teams", [teams_dialogs.show_all_dialog(view, page, decides=True) for page in range(3)]
     yield "approve all in Teams", teams_dialogs.approve_all_dialog(Together((view,), 0))
     yield "always allow in Teams", teams_dialogs.always_dialog(view)

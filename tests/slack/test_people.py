@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.people import MACHINE
 from adapters.slack.config import SlackConfig
 from adapters.slack.web_api.client import CALL_SECONDS, WebApi
-from adapters.slack.web_api.people import GONE, GUEST, MACHINE, STRANGER, SlackPeople
+from adapters.slack.web_api.people import GONE, GUEST, STRANGER, SlackPeople
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.moments import Moments

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from adapters.shared.calls import CallFailed
+from adapters.shared.people import MACHINE
 from adapters.teams.connector.client import BotConnector
-from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, MACHINE, STRANGER, TeamsPeople
+from adapters.teams.connector.people import GUEST, KEEP, KEEP_REFUSED, STRANGER, TeamsPeople
 from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsCaller, TeamsLocation, person_id
 from bot.domain import Person, Unwelcome

@@ -72,8 +72,8 @@ def hostile() -> dict[str, Card]:
         for activity in activities(post, audience):
             for card in cards_in(activity):
                 add(repr((post.content, audience)), card)
-    for view, decides, mine in some(st.tuples(strategies.hostile_cards, st.booleans(), st.booleans()), 60):
-        add(repr((view, decides, mine)), card_of(view, decides=decides, mine=mine))
+    for view, decides in some(st.tuples(strategies.hostile_cards, st.booleans()), 60):
+        add(repr((view, decides)), card_of(view, decides=decides))
     for overview, accounts in some(st.tuples(strategies.hostile_overviews, strategies.hostile_accounts), 15):
         for card in (*cards_in(overview_activity(overview, (), accounts)), *cards_in(connections_activity(accounts))):
             add(repr((overview, accounts)), card)
