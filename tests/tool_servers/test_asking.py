@@ -71,10 +71,10 @@ async def test_a_call_that_asks_waits_and_goes_on_with_the_answer(tmp_path: Path
 
 @ALL
 async def test_meanwhile_others_are_served_and_the_time_of_a_call_does_not_run(tmp_path: Path, transport: str) -> None:
-    async with asking(tmp_path, transport, timeoutSeconds=2) as (servers, _done):
+    async with asking(tmp_path, transport, timeoutSeconds=0.8) as (servers, _done):
         question = await call(servers, "shop__order", item="tea")
         clock, count = asyncio.get_running_loop().time, 0
-        until_then = clock() + 2.5
+        until_then = clock() + 1.2
         while clock() < until_then:
             count += 1
             assert await call(servers, "shop__echo", caller=BEN, text=str(count)) == Succeeded(str(count))

@@ -37,7 +37,7 @@ LONGEST_MOMENT = 0.5
 """Seconds that it lives on after that, at most."""
 LONGEST_LIFE = 4.0
 SETTLING = 4.0
-"""Seconds in which what nobody finishes is cleared away when everything else is over."""
+"""Seconds, at most, in which what nobody finishes is cleared away when everything else is over."""
 SLOWLY = 0.02
 """Seconds between two words of a slow answer."""
 
@@ -63,6 +63,7 @@ async def test_in_the_end_slack_shows_everything_once_in_order_and_finished(
         await _die_again_and_again(product, slack, tries(FEW_KILLS, MANY_KILLS), random.Random(seed))
         over.set()
     await _everything_is_shown(home, product)
+    await _nothing_is_left_behind(slack, people)
     assert await product.terminate() == 0
 
     facts = read_facts(home)
@@ -174,10 +175,22 @@ async def _everything_is_shown(home: ProductFolder, product: MortalProduct) -> N
     for _ in range(600):
         waiting = [d for d in read_facts(home).deliveries if d["status"] == "waiting" and d["kind"] != "timer"]
         if not waiting and not _unsent(home):
-            await asyncio.sleep(SETTLING)
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"it does not come to rest:\n{product.log()[-3000:]}")
+
+
+async def _nothing_is_left_behind(slack: FakeSlack, people: Sequence[Conversation]) -> None:
+    """Wait a while for what nobody finishes to be cleared away."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SETTLING):
+            while not all(_rests(slack, each.talk) for each in people):
+                await asyncio.sleep(0.05)
+
+
+def _rests(slack: FakeSlack, talk: Talk) -> bool:
+    left = [m for m in talk.of_the_bot() if m["streaming"] or _mark(m) is None]
+    return not left and slack.sessions(talk.channel, talk.thread_ts)[-1:] == ["active"]
 
 
 def _unsent(home: ProductFolder) -> int:

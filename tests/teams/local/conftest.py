@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Page
 
 from tests.support.product import ProductFolder, product_here
 from tests.teams.local.drawing import Drawing, drawing
 from tests.teams.local.packages import PACKAGES, PLAYGROUND, WITHOUT_PACKAGES, WITHOUT_PLAYGROUND
-from tests.teams.local.playground import Client, client, playground
+from tests.teams.local.playground import Client, client, playground, tab
 from tests.web.browsing import CHROMIUM, WITHOUT_CHROMIUM, chromium
 
 
 @dataclass(frozen=True)
 class Place:
-    """The product, the Playground before it, and a browser."""
+    """The product, the Playground before it, and a tab of a browser."""
 
-    browser: Browser
+    tab: Page
     url: str
     """Of the Playground."""
 
@@ -47,8 +47,13 @@ async def product_in_the_playground(folder: Path) -> AsyncIterator[Place]:
     home = ProductFolder(folder)
     home.variables["TEAMS_LOCAL_UNAUTHENTICATED"] = "true"
     home.policy(POLICY)
-    async with product_here(home) as url, playground(folder, f"{url}/api/messages") as shown_at, chromium() as browser:
-        yield Place(browser, shown_at)
+    async with (
+        product_here(home) as url,
+        playground(folder, f"{url}/api/messages") as shown_at,
+        chromium() as browser,
+        tab(browser) as page,
+    ):
+        yield Place(page, shown_at)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -63,10 +68,9 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def ana(place: Place) -> AsyncIterator[Client]:
+async def ana(place: Place) -> Client:
     """Ana, before a page on which nothing was said yet."""
-    async with client(place.browser, place.url) as page:
-        yield page
+    return await client(place.tab, place.url)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
