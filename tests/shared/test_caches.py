@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from adapters.shared.caches import MEMORY, Newest, Refusals, Remembered
-from tests.slack.moments import Moments
+from tests.support.moments import Moments
 
 
 class Oracle:

@@ -17,7 +17,7 @@ from adapters.slack.web_api.people import STRANGER, SlackPeople
 from bot.domain import Arrival, Introduction, Message, Person, Quote, Unwelcome
 from bot.platform import PostFailed
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.moments import Moments
+from tests.support.moments import Moments
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from adapters.slack.web_api.client import CALL_SECONDS, WebApi
 from adapters.slack.web_api.people import GONE, GUEST, STRANGER, SlackPeople
 from bot.domain import Person, Unwelcome
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.moments import Moments
+from tests.support.moments import Moments
 
 
 @pytest.fixture

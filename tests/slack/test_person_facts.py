@@ -23,7 +23,7 @@ from adapters.slack.web_api.people import (
 )
 from bot.domain import AccountFacts
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.moments import Moments
+from tests.support.moments import Moments
 
 ANA, GROUP = "slack:T1:U1", "slack-group:T1:S1"
 

@@ -16,7 +16,7 @@ from aiohttp import web
 from adapters.shared.calls import CallFailed
 from adapters.slack.web_api.client import BURST, WebApi
 from tests.fakes.slack.server import FakeSlack, fake_slack
-from tests.slack.moments import Moments
+from tests.support.moments import Moments
 
 POST = "chat.postMessage"
 

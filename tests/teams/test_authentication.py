@@ -26,7 +26,7 @@ from adapters.teams.connector.authentication import (
 )
 from tests.fakes.teams.server import ANA, OTHER_TENANT, TENANT, FakeTeams, fake_teams
 from tests.support.examples import examples
-from tests.teams.moments import Moments
+from tests.support.moments import Moments
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import Activity, TeamsLocation
 from tests.fakes.teams.server import ANA, BEN, TENANT, FakeTeams, fake_teams
 from tests.fakes.teams.world import APP_ID
-from tests.teams.moments import Moments
+from tests.support.moments import Moments
 
 HELLO = {"type": "message", "text": "hello"}
 

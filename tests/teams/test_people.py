@@ -16,7 +16,7 @@ from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsCaller, TeamsLocation, person_id
 from bot.domain import Person, Unwelcome
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
-from tests.teams.moments import Moments
+from tests.support.moments import Moments
 
 DAN = "e0000000-0000-4000-8000-00000000000e"
 

@@ -17,7 +17,7 @@ from adapters.teams.connector.tokens import tokens_of
 from adapters.teams.ids import TeamsCaller, TeamsLocation
 from bot.domain import AccountFacts, Person
 from tests.fakes.teams.server import ANA, BEN, CHLOE, GUS, OTHER_TENANT, TENANT, FakeTeams, fake_teams
-from tests.teams.moments import Moments
+from tests.support.moments import Moments
 
 DBAS = "e1000000-0000-4000-8000-0000000000e1"
 GROUP = f"entra-group:{TENANT}:{DBAS}"

@@ -25,7 +25,7 @@ from adapters.teams.connector.tokens import (
 )
 from tests.fakes.teams.server import IDENTITY_SECRET, SECRET, FakeTeams, fake_teams
 from tests.fakes.teams.tokens import ISSUER, LIFETIME
-from tests.teams.moments import Moments
+from tests.support.moments import Moments
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.faults import Fault, Faults, Held
 from tests.fakes.oauth.identity import IdentityFake
 from tests.fakes.slack import methods_streams
 from tests.fakes.slack.calls import ApiCall
 from tests.fakes.slack.clock import Clock
-from tests.fakes.slack.faults import Fault, Faults, Held
 from tests.fakes.slack.people import made_user
 from tests.fakes.slack.sockets import Sockets
 from tests.fakes.slack.web import routes

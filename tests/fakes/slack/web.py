@@ -6,9 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.faults import Fault, Faults
 from tests.fakes.slack import response_urls
 from tests.fakes.slack.calls import ApiCall, read_call
-from tests.fakes.slack.faults import Fault, Faults
 from tests.fakes.slack.methods import answer
 from tests.fakes.slack.refused import Refused
 from tests.fakes.slack.sockets import Sockets

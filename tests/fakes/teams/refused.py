@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+CODES = {
+    412: "PreconditionFailed",
+    429: "TooManyRequests",
+    502: "BadGateway",
+    503: "ServiceUnavailable",
+    504: "GatewayTimeout",
+}
+"""What Teams calls a status that is not about the request."""
 STATUSES = {
     "BadArgument": 400,
     "BadRequest": 400,

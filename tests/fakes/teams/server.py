@@ -15,9 +15,10 @@ from typing import Any
 from aiohttp import web
 
 from adapters.teams.config import Cloud, TeamsConfig
+from tests.fakes.faults import Fault, Faults, Held
 from tests.fakes.teams.calls import ApiCall
 from tests.fakes.teams.clock import Clock
-from tests.fakes.teams.faults import Fault, Faults, Held
+from tests.fakes.teams.refused import CODES, STATUSES
 from tests.fakes.teams.streams import Streams, shown_stream
 from tests.fakes.teams.tokens import ISSUER, Issuer, Signer
 from tests.fakes.teams.web import SERVICE, Services, routes
@@ -187,7 +188,10 @@ class FakeTeams:
         `status` and `code`: one gives the other, nothing is done. `drop`: it is done, and then the connection is cut.
         `times` may be `math.inf`.
         """
-        self.faults.add(Fault(verb, status, code, retry_after, drop, times, when))
+        if not (status or code or drop):
+            raise ValueError("a fault has a status, a code, or drops the connection")
+        status = status or STATUSES.get(code, 400)
+        self.faults.add(Fault(verb, code or CODES.get(status, "ServiceError"), status, retry_after, drop, times, when))
 
     def hold(self, verb: str) -> Held:
         """Hold the verb's calls back until `release()`."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.fakes.faults import Fault, Faults
 from tests.fakes.teams import connector, graph, login
 from tests.fakes.teams.calls import ApiCall, bearer, read_body
-from tests.fakes.teams.faults import CODES, Fault, Faults
-from tests.fakes.teams.refused import Refused
+from tests.fakes.teams.refused import CODES, Refused
 from tests.fakes.teams.streams import Streams
 from tests.fakes.teams.tokens import Issuer
 from tests.fakes.teams.world import World
@@ -163,10 +163,10 @@ def _refusal(refused: Refused) -> web.Response:
 
 def _failure(fault: Fault) -> web.Response:
     headers = {"Retry-After": f"{fault.retry_after:g}"} if fault.retry_after is not None else {}
-    if fault.status in (502, 503, 504) and fault.code == CODES[fault.status]:
+    if fault.status in (502, 503, 504) and fault.error == CODES[fault.status]:
         page = "<html>Server Error</html>"
         return web.Response(status=fault.status, text=page, content_type="text/html", headers=headers)
-    body = Refused(fault.code, "The test wants it so.", status=fault.status).body
+    body = Refused(fault.error, "The test wants it so.", status=fault.status).body
     return web.Response(status=fault.status, text=json.dumps(body), content_type="application/json", headers=headers)
 
 

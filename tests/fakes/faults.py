@@ -1,4 +1,4 @@
-"""What a test makes go wrong."""
+"""What a test makes go wrong in the fake of a chat service."""
 
 from __future__ import annotations
 
@@ -7,43 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.teams.refused import STATUSES
-
-CODES = {
-    412: "PreconditionFailed",
-    429: "TooManyRequests",
-    502: "BadGateway",
-    503: "ServiceUnavailable",
-    504: "GatewayTimeout",
-}
-"""What Teams calls a status that is not about the request."""
+Json = dict[str, Any]
 
 
 @dataclass
 class Fault:
-    """One way of failing, for so many calls of a verb."""
+    """One way of failing, for so many of the same calls."""
 
-    verb: str
+    call: str
+    error: str = ""
+    """The service's word for it."""
     status: int = 0
-    code: str = ""
     retry_after: float | None = None
     drop: bool = False
     """Act, then cut the connection, so that the caller does not know."""
     times: float = 1
-    when: Callable[[dict[str, Any]], bool] = lambda _body: True
-
-    def __post_init__(self) -> None:
-        if not (self.status or self.code or self.drop):
-            raise ValueError("a fault has a status, a code, or drops the connection")
-        self.status = self.status or STATUSES.get(self.code, 400)
-        self.code = self.code or CODES.get(self.status, "ServiceError")
+    when: Callable[[Json], bool] = lambda _: True
 
 
 @dataclass
 class Held:
-    """Calls of a verb that are held back until they are released."""
+    """The same calls, which are held back until they are released."""
 
-    verb: str
+    call: str
     waiting: int = 0
     _released: asyncio.Event = field(default_factory=asyncio.Event)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,7 +44,7 @@ class Held:
             await self._arrived.wait()
 
     async def hold(self) -> None:
-        """Called by the server for every call of the verb."""
+        """Called by the server for every one of them."""
         if self._released.is_set():
             return
         self.waiting += 1
@@ -77,16 +63,16 @@ class Faults:
         self._holds: list[Held] = []
 
     def add(self, fault: Fault) -> None:
-        """Later faults wait until earlier ones of the verb are used up."""
+        """Later faults wait until earlier ones of the same call are used up."""
         self._faults.append(fault)
 
     def clear(self) -> None:
         """Nothing goes wrong any more."""
         self._faults.clear()
 
-    def hold(self, verb: str) -> Held:
-        """Hold the verb's calls from now on."""
-        held = Held(verb)
+    def hold(self, call: str) -> Held:
+        """Hold these calls from now on."""
+        held = Held(call)
         self._holds.append(held)
         return held
 
@@ -95,16 +81,16 @@ class Faults:
         for held in self._holds:
             held.release()
 
-    async def held(self, verb: str) -> None:
-        """Wait while the verb is held."""
+    async def held(self, call: str) -> None:
+        """Wait while such calls are held."""
         for held in self._holds:
-            if held.verb == verb:
+            if held.call == call:
                 await held.hold()
 
-    def of(self, verb: str, body: dict[str, Any]) -> Fault | None:
+    def of(self, call: str, arguments: Json) -> Fault | None:
         """The fault of this call, which uses it up once."""
         for fault in self._faults:
-            if fault.verb == verb and fault.times > 0 and fault.when(body):
+            if fault.call == call and fault.times > 0 and fault.when(arguments):
                 fault.times -= 1
                 return fault
         return None
