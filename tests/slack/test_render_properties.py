@@ -31,20 +31,7 @@ from bot.characters import is_kept_in_context, is_suspicious
 from bot.domain import ApprovalView, ConnectionView, Form, GrantView, Overview, Person, Post, SignInView, Together
 from graph.interrupts import FormField
 from tests.fakes.slack.block_rules import mistakes, text_mistakes, view_mistakes
-from tests.slack.shown import (
-    ALLOWED_USERS,
-    hostile_approvals,
-    hostile_connections,
-    hostile_fields,
-    hostile_forms,
-    hostile_grants,
-    hostile_links,
-    hostile_overviews,
-    hostile_people,
-    hostile_posts,
-    hostile_sign_ins,
-    hostile_texts,
-)
+from tests.slack.shown import ALLOWED_USERS, hostile, hostile_connections, hostile_grants, hostile_links, hostile_people
 from tests.support.examples import examples
 
 HOSTILE = settings(max_examples=examples(20))
@@ -92,7 +79,7 @@ def texts_of(shown: Any) -> Sequence[str]:
 
 
 @settings(max_examples=examples(65))
-@given(hostile_posts)
+@given(hostile.posts)
 def test_every_post_is_sound(post: Post) -> None:
     made = pieces(post)
     assert made
@@ -101,7 +88,7 @@ def test_every_post_is_sound(post: Post) -> None:
 
 
 @HOSTILE
-@given(hostile_sign_ins, hostile_texts | st.just("https://accounts.example.com/authorize?state=1"))
+@given(hostile.sign_ins, hostile.texts | st.just("https://accounts.example.com/authorize?state=1"))
 def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(view: SignInView, link: str) -> None:
     piece = sign_in_piece(view, link)
     assert_sound(piece)
@@ -111,7 +98,7 @@ def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(vie
 
 
 @HOSTILE
-@given(hostile_texts, hostile_texts, hostile_texts)
+@given(hostile.texts, hostile.texts, hostile.texts)
 def test_every_sentence_is_sound(name: str, text: str, quoted: str) -> None:
     for piece in (note(text), thread_start(name, text, quoted), help_piece()):
         assert_sound(piece)
@@ -120,14 +107,14 @@ def test_every_sentence_is_sound(name: str, text: str, quoted: str) -> None:
 
 
 @HOSTILE
-@given(hostile_approvals)
+@given(hostile.approvals)
 def test_at_most_five_buttons_stand_in_a_row(view: ApprovalView) -> None:
     rows = [block["elements"] for block in approval_card(view, "T1").blocks if block["type"] == "actions"]
     assert all(1 <= len(row) <= 5 for row in rows)
 
 
 @HOSTILE
-@given(hostile_approvals, st.integers(-5, 10**9))
+@given(hostile.approvals, st.integers(-5, 10**9))
 def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> None:
     assert_sound_view(reject_modal(view, ORIGIN))
     assert_sound_view(always_modal(view, ORIGIN))
@@ -136,7 +123,7 @@ def test_every_modal_of_an_approval_is_sound(view: ApprovalView, page: int) -> N
 
 
 @settings(max_examples=examples(20))
-@given(st.lists(hostile_approvals, max_size=2).map(lambda views: views * 21))
+@given(st.lists(hostile.approvals, max_size=2).map(lambda views: views * 21))
 def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[ApprovalView]) -> None:
     view = approve_all_modal(Together(tuple(views), 0), ORIGIN)
     assert_sound_view(view)
@@ -146,7 +133,7 @@ def test_every_list_to_approve_is_sound_and_remembers_what_it_lists(views: list[
 
 
 @HOSTILE
-@given(hostile_forms, hostile_people)
+@given(hostile.forms, hostile_people)
 def test_every_form_is_sound(form: Form, person: Person) -> None:
     assert_sound_view(edit_modal(form, ORIGIN, person))
     assert_sound_view(answer_modal(form, ORIGIN, person))
@@ -154,7 +141,7 @@ def test_every_form_is_sound(form: Form, person: Person) -> None:
 
 
 @settings(max_examples=examples(25))
-@given(hostile_overviews, hostile_links, hostile_people, hostile_grants, hostile_connections)
+@given(hostile.overviews, hostile_links, hostile_people, hostile_grants, hostile_connections)
 def test_every_home_and_every_list_is_sound(
     overview: Overview,
     link: str,
@@ -184,7 +171,7 @@ STATES = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(hostile_fields, max_size=3), ANYTHING | STATES, hostile_people)
+@given(st.lists(hostile.fields, max_size=3), ANYTHING | STATES, hostile_people)
 def test_whatever_comes_back_is_read(fields: list[FormField], state: Any, person: Person) -> None:
     values: dict[str, Any] = {f"input:{field.name}": {"value": state} for field in fields}
     made = entries(values, fields, person)
@@ -194,7 +181,7 @@ def test_whatever_comes_back_is_read(fields: list[FormField], state: Any, person
 
 
 @given(
-    st.dictionaries(st.text(max_size=9), hostile_texts, max_size=3),
+    st.dictionaries(st.text(max_size=9), hostile.texts, max_size=3),
     ANYTHING | st.fixed_dictionaries({"blocks": ANYTHING}),
 )
 def test_mistakes_find_an_input_or_nothing(errors: dict[str, str], view: Any) -> None:

@@ -17,7 +17,7 @@ from bot.forms.editing import edit_fields, read_answers, read_form
 from bot.forms.values import FormErrors
 from graph.interrupts import FieldType, FormField
 from tests.support.examples import examples
-from tests.teams.strategies import hostile_forms
+from tests.teams.strategies import hostile
 
 Json = Mapping[str, Any]
 
@@ -296,7 +296,7 @@ def test_every_kind_of_field_is_among_them() -> None:
 
 
 @settings(max_examples=examples(20))
-@given(hostile_forms)
+@given(hostile.forms)
 def test_no_value_of_a_form_is_changed_by_showing_it(form: Form) -> None:
     card = edit_dialog("a1", form).card
     shown = {field.name: form.values.get(field.name, field.default) for field in reversed(form.fields)}

@@ -32,18 +32,7 @@ from bot.domain import ApprovalView, ConnectionView, Content, Form, Overview, Po
 from bot.safe_text import visible
 from tests.fakes.teams import activity_rules, card_rules
 from tests.support.examples import examples
-from tests.teams.strategies import (
-    audiences,
-    hostile_accounts,
-    hostile_approvals,
-    hostile_cards,
-    hostile_dialogs,
-    hostile_forms,
-    hostile_overviews,
-    hostile_posts,
-    hostile_sign_ins,
-    hostile_texts,
-)
+from tests.teams.strategies import audiences, hostile, hostile_accounts, hostile_dialogs
 
 HOSTILE = settings(max_examples=examples(20))
 FUNCTION = re.compile(r"\{\{(?:DATE|TIME)\([0-9]{4}-")
@@ -120,7 +109,7 @@ def elements_of(shown: Any) -> Iterator[Mapping[str, Any]]:
 
 
 @settings(max_examples=examples(50))
-@given(hostile_posts, audiences)
+@given(hostile.posts, audiences)
 def test_every_post_is_sound(post: Post, audience: Audience) -> None:
     made = activities(post, audience)
     assert made
@@ -130,7 +119,7 @@ def test_every_post_is_sound(post: Post, audience: Audience) -> None:
 
 
 @HOSTILE
-@given(content=hostile_cards, decides=st.booleans())
+@given(content=hostile.cards, decides=st.booleans())
 def test_every_view_of_one_person_is_sound(content: Content, *, decides: bool) -> None:
     assert_sound_card(card_of(content, decides=decides), "message")
 
@@ -144,7 +133,7 @@ def test_every_dialog_is_sound(dialog: Dialog) -> None:
 
 
 @HOSTILE
-@given(hostile_sign_ins, hostile_texts | st.just("https://accounts.example.com/authorize?state=1"))
+@given(hostile.sign_ins, hostile.texts | st.just("https://accounts.example.com/authorize?state=1"))
 def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(view: SignInView, link: str) -> None:
     activity = sign_in_link(view, link)
     assert_sound(activity)
@@ -153,7 +142,7 @@ def test_every_private_sign_in_is_sound_and_has_its_link_in_the_button_alone(vie
 
 
 @HOSTILE
-@given(hostile_texts)
+@given(hostile.texts)
 def test_every_sentence_is_sound(text: str) -> None:
     for activity in (note(text), open_a_chat_first(text), help_activity()):
         assert_sound(activity)
@@ -161,14 +150,14 @@ def test_every_sentence_is_sound(text: str) -> None:
 
 
 @settings(max_examples=examples(25))
-@given(hostile_overviews, hostile_accounts)
+@given(hostile.overviews, hostile_accounts)
 def test_every_list_is_sound(overview: Overview, accounts: tuple[ConnectionView, ...]) -> None:
     assert_sound(overview_activity(overview, (), accounts))
     assert_sound(connections_activity(accounts))
 
 
 @settings(max_examples=examples(20))
-@given(st.lists(hostile_approvals, min_size=1, max_size=2).map(lambda views: views * 21))
+@given(st.lists(hostile.approvals, min_size=1, max_size=2).map(lambda views: views * 21))
 def test_what_approves_several_carries_what_it_lists(views: list[ApprovalView]) -> None:
     card = approve_all_dialog(Together(tuple(views), 0)).card
     subjects = card["actions"][0]["data"]["id"].split()
@@ -177,7 +166,7 @@ def test_what_approves_several_carries_what_it_lists(views: list[ApprovalView]) 
 
 
 @settings(max_examples=examples(100))
-@given(hostile_texts | st.text("*_`~[](){}<>&!#+-=|:.1 \n\\a", max_size=40))
+@given(hostile.texts | st.text("*_`~[](){}<>&!#+-=|:.1 \n\\a", max_size=40))
 def test_escaped_text_reads_as_it_was_written(text: str) -> None:
     """Blanks may be written otherwise, and lines stand apart."""
     shown = visible(text)
@@ -196,7 +185,7 @@ ANYTHING = st.recursive(
 
 
 @HOSTILE
-@given(hostile_forms, st.lists(ANYTHING, max_size=12))
+@given(hostile.forms, st.lists(ANYTHING, max_size=12))
 def test_whatever_comes_back_is_read(form: Form, typed: Sequence[Any]) -> None:
     names = [name for field in form.fields for name in (f"field:{field.name}", f"time:{field.name}")]
     made = entries(dict(zip(names, typed, strict=False)), form)

@@ -68,13 +68,13 @@ def hostile() -> dict[str, Card]:
     def add(what: str, card: Card) -> None:
         found[f"{len(found)} {what[:300]}"] = card
 
-    for post, audience in some(st.tuples(strategies.hostile_posts, strategies.audiences), 60):
+    for post, audience in some(st.tuples(strategies.hostile.posts, strategies.audiences), 60):
         for activity in activities(post, audience):
             for card in cards_in(activity):
                 add(repr((post.content, audience)), card)
-    for view, decides in some(st.tuples(strategies.hostile_cards, st.booleans()), 60):
+    for view, decides in some(st.tuples(strategies.hostile.cards, st.booleans()), 60):
         add(repr((view, decides)), card_of(view, decides=decides))
-    for overview, accounts in some(st.tuples(strategies.hostile_overviews, strategies.hostile_accounts), 15):
+    for overview, accounts in some(st.tuples(strategies.hostile.overviews, strategies.hostile_accounts), 15):
         for card in (*cards_in(overview_activity(overview, (), accounts)), *cards_in(connections_activity(accounts))):
             add(repr((overview, accounts)), card)
     for dialog in some(strategies.hostile_dialogs, 60):

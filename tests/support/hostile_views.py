@@ -1,0 +1,176 @@
+"""Views that mean harm, or that are huge (hypothesis), out of texts that a platform might take for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, get_args, get_type_hints
+
+from hypothesis import strategies as st
+
+from bot.domain import (
+    ApprovalView,
+    ClarificationView,
+    ConnectionView,
+    Content,
+    Form,
+    Notice,
+    OutcomeView,
+    Overview,
+    Post,
+    Said,
+    Shown,
+    SignInView,
+    Vote,
+)
+from bot.platform import Reference
+from graph.interrupts import FieldType, FormField
+
+times = st.floats() | st.floats(1.7e9, 1.9e9)
+
+
+def one_of(kind: type, name: str) -> st.SearchStrategy[Any]:
+    """One of the words of a `Literal` field."""
+    return st.sampled_from(get_args(get_type_hints(kind)[name]))
+
+
+class HostileViews:
+    """Strategies for every view.
+
+    Args:
+        tricks: Texts.
+        short: How many of them, from the beginning, are short enough for several in one text.
+        huge: Arguments that do not fit on a card.
+        people: Ids of requesters and owners.
+        approvers: Ids of approvers, beside texts.
+        a_post: Makes a post of what is shown and its id.
+        references: What posts are called where they were sent.
+    """
+
+    def __init__(
+        self,
+        tricks: Sequence[str],
+        *,
+        short: int,
+        huge: Sequence[dict[str, str]],
+        people: Sequence[str],
+        approvers: Sequence[str],
+        a_post: Callable[[Content, str], Post],
+        references: st.SearchStrategy[Reference | None],
+    ) -> None:
+        few = st.lists(st.sampled_from(tricks[:short]))
+        self.texts = texts = st.sampled_from(tricks) | st.text(max_size=60) | st.builds("".join, few)
+        self.values = st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | texts,
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=6,
+        )
+        keys = texts.map(lambda text: text[:200])
+        self.arguments = st.dictionaries(keys, self.values, max_size=14) | st.sampled_from(huge)
+        names = st.lists(texts, max_size=3).map(tuple)
+        person = st.sampled_from(people)
+        self.fields = st.builds(
+            FormField,
+            name=st.text(min_size=1, max_size=100),
+            label=texts,
+            type=st.sampled_from(FieldType),
+            required=st.booleans(),
+            options=st.lists(texts, max_size=4).map(tuple)
+            | st.just(tuple(f"option {'x' * 80} {number}" for number in range(120))),
+            help=texts,
+            multiline=st.booleans(),
+            default=self.values,
+        )
+        fields = st.lists(self.fields, max_size=12).map(tuple)
+        self.approvals = st.builds(
+            ApprovalView,
+            approval_id=st.text("abc123.:", min_size=1, max_size=120),
+            status=one_of(ApprovalView, "status"),
+            server=texts,
+            tool=texts,
+            title=texts,
+            arguments=self.arguments,
+            asked_arguments=st.none() | self.arguments,
+            risk=names | st.sampled_from([("destroys", "writes"), ("writes",), ("reads",)]),
+            requester=texts,
+            may_decide=texts,
+            approvers=st.lists(st.sampled_from(approvers) | texts, max_size=30).map(tuple),
+            rule=texts,
+            quorum=st.integers(1, 5),
+            votes=st.lists(st.builds(Vote, texts, one_of(Vote, "verb"), times), max_size=3).map(tuple),
+            asked_at=times,
+            expires_at=st.none() | times,
+            reason_required=st.booleans(),
+            editable=st.booleans(),
+            decided_by=names,
+            decided_at=st.none() | times,
+            reason=texts,
+            result=texts,
+            result_tone=one_of(ApprovalView, "result_tone"),
+            together=st.integers(1, 10**6),
+            quote=texts,
+            always_offered=st.booleans(),
+            rejections=st.integers(1, 3),
+            escalates_at=st.none() | times,
+            handed_to=names,
+        )
+        self.questions = st.builds(
+            ClarificationView,
+            clarification_id=st.just("q1"),
+            status=one_of(ClarificationView, "status"),
+            question=texts,
+            context=texts,
+            fields=fields,
+            requester=texts,
+            requester_id=person,
+            answer=texts,
+            server=st.just("") | texts,
+        )
+        self.sign_ins = st.builds(
+            SignInView,
+            sign_in_id=st.just("s1"),
+            status=one_of(SignInView, "status"),
+            server=texts,
+            host=texts,
+            message=texts,
+            owner=texts,
+            owner_id=person,
+            service=st.just("") | texts,
+            code_wanted=st.booleans(),
+        )
+        self.accounts = st.builds(
+            ConnectionView,
+            connection_id=st.text("abc123-", min_size=1, max_size=80),
+            service=texts,
+            account=texts,
+            scopes=names,
+            since=times,
+            used_at=st.none() | times,
+            working=st.booleans(),
+        )
+        self.outcomes = st.builds(
+            OutcomeView,
+            outcome_id=st.just("o1"),
+            status=one_of(OutcomeView, "status"),
+            server=texts,
+            tool=texts,
+            title=texts,
+            arguments=self.arguments,
+            requester=texts,
+            requester_id=person,
+            settled_by=texts,
+            known=texts,
+        )
+        self.said = st.builds(Said, texts, st.booleans())
+        self.cards = self.approvals | self.questions | self.sign_ins | self.outcomes
+        contents = st.one_of(self.said, st.builds(Notice, texts, one_of(Notice, "tone")), self.approvals, self.cards)
+        self.posts = st.builds(a_post, contents, st.text("abc:", min_size=1, max_size=200))
+        self.forms = st.builds(
+            lambda title, fields, values: Form(
+                title, fields, dict(zip((f.name for f in fields), values, strict=False))
+            ),
+            texts,
+            fields,
+            st.lists(self.values, max_size=12),
+        )
+        shown = st.lists(st.builds(Shown, self.posts, references), max_size=6).map(lambda each: tuple(each) * 3)
+        self.overviews = st.builds(Overview, shown, shown, shown)
