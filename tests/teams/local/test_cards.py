@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jsonschema.validators import validator_for
 
 from adapters.teams.render.posts import activities, card_of, connections_activity, overview_activity
+from tests.support.examples import examples as how_many
 from tests.teams import examples, strategies
 from tests.teams.local.drawing import Card, Drawing, Drawn
 from tests.teams.local.packages import PACKAGES, WITHOUT_PACKAGES
@@ -26,6 +27,8 @@ SCHEMA = os.environ.get("ADAPTIVE_CARD_SCHEMA")
 """File with Microsoft's schema of cards, if somebody has it: schemas/1.5.0/adaptive-card.json of
 https://github.com/microsoft/AdaptiveCards. No package has it."""
 
+MOST = 120
+"""Cards of a kind that the page draws in one go."""
 MOST_BUTTONS = 5
 """Beside each other (issue 4, and what Teams shows without a menu)."""
 
@@ -37,11 +40,13 @@ pytestmark = [
 ]
 
 
-def some(strategy: st.SearchStrategy[T], count: int) -> list[T]:
-    """As many as wanted, the same on every run."""
+def some(strategy: st.SearchStrategy[T], few: int) -> list[T]:
+    """So many, or up to `MOST` in `make test-long`."""
     found: list[T] = []
 
-    @settings(max_examples=count, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=how_many(few), phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(strategy)
     def collect(one: T) -> None:
         found.append(one)
@@ -68,16 +73,16 @@ def hostile() -> dict[str, Card]:
     def add(what: str, card: Card) -> None:
         found[f"{len(found)} {what[:300]}"] = card
 
-    for post, audience in some(st.tuples(strategies.hostile.posts, strategies.audiences), 60):
+    for post, audience in some(st.tuples(strategies.hostile.posts, strategies.audiences), 30):
         for activity in activities(post, audience):
             for card in cards_in(activity):
                 add(repr((post.content, audience)), card)
-    for view, decides in some(st.tuples(strategies.hostile.cards, st.booleans()), 60):
+    for view, decides in some(st.tuples(strategies.hostile.cards, st.booleans()), 30):
         add(repr((view, decides)), card_of(view, decides=decides))
-    for overview, accounts in some(st.tuples(strategies.hostile.overviews, strategies.hostile_accounts), 15):
+    for overview, accounts in some(st.tuples(strategies.hostile.overviews, strategies.hostile_accounts), 8):
         for card in (*cards_in(overview_activity(overview, (), accounts)), *cards_in(connections_activity(accounts))):
             add(repr((overview, accounts)), card)
-    for dialog in some(strategies.hostile_dialogs, 60):
+    for dialog in some(strategies.hostile_dialogs, 30):
         add(repr(dialog.title), dialog.card)
     return found
 
