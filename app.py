@@ -159,11 +159,12 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
         same_model = settings.router_spec == settings.model_spec
         router_model = model if same_model else _model(settings.router_spec)
         stack.push_async_callback(close_model, router_model)
+        ledger = AttemptLedger(database, outbox, clock, new_id, audit)
         ports = Ports(
             model=model,
             router=create_router(router_model, retry),
             tools=tools,
-            ledger=AttemptLedger(database, outbox, clock, new_id, audit),
+            ledger=ledger,
             approvals=requests,
             sign_ins=sign_ins,
             policy=policy,
@@ -176,7 +177,7 @@ async def running(settings: Settings) -> AsyncIterator[web.Application]:  # noqa
             calls_a_turn=settings.limit_calls_per_turn,
         )
         agent = Agent(build_workflow(ports, records.checkpoints), records.checkpoints, clock)
-        open_requests = OpenRequests(requests, questions, sign_ins, outbox)
+        open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
         introductions = Introductions(database, platforms, clock, codes)
         turn_limit = TurnLimit(
             clock, per_person=settings.limit_turns_per_minute, per_thread=settings.limit_thread_turns_per_minute

@@ -5,6 +5,8 @@ Each outcome is written into the audit log in the transaction that records it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
 from bot.domain import Clock
@@ -125,6 +127,21 @@ class AttemptLedger:
         async with self._database.writing() as tx:
             await attempts.end(tx, call_id, attempt, "nothing", now=self._clock())
             await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+
+    async def leave_off(self, tx: Transaction, turn: str, why: str) -> Sequence[AttemptRow]:
+        """Records that nobody knows what came of the calls of a turn that had begun when all else of it was lost: they
+        cannot go on, nor be tried again. Returns their attempts.
+
+        Args:
+            turn: key of its delivery.
+            why: begins the sentence that is kept of each.
+        """
+        begun = await attempts.begun_in_turn(tx, turn)
+        for attempt in begun:
+            said = f"{why}: whether {attempt.server} did something is not known."
+            await self._record_unknown(tx, attempt, OutcomeUnknown(said))
+            await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=attempt.call_id)
+        return begun
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:
         """Ends a call that is not to be started, or to go on, any more. Returns what is known of it; `None` when it was

@@ -42,6 +42,7 @@ class AttemptRow:
     """How it was judged when it began (`bot.audit.entries`); `None`: nobody said."""
 
 
+_BEGUN = ("started", "asking")
 _row = reader(AttemptRow, text=lambda text: text or "")
 _LATEST = (
     sa.select(attempts).where(attempts.c.call_id == sa.bindparam("call")).order_by(attempts.c.number.desc()).limit(1)
@@ -50,7 +51,7 @@ _SHORT = unless_longer(attempts, attempts.c.arguments).where(attempts.c.attempt_
 _END = (
     sa.update(attempts)
     .where(attempts.c.call_id == sa.bindparam("call"), attempts.c.number == sa.bindparam("nth"))
-    .where(attempts.c.status.in_(["started", "asking"]))
+    .where(attempts.c.status.in_(_BEGUN))
     .returning(attempts.c.attempt_id)
 )
 
@@ -99,7 +100,14 @@ async def of_call(tx: Transaction, call_id: str, number: int) -> AttemptRow | No
 async def has_begun(tx: Transaction, call_id: str) -> bool:
     """Whether an attempt at a call has begun and not ended: its arguments are with the server."""
     row = await latest(tx, call_id)
-    return row is not None and row.status in {"started", "asking"}
+    return row is not None and row.status in _BEGUN
+
+
+async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
+    """The attempts at calls of a turn, by the key of its delivery, that have begun and not ended."""
+    # Ids of calls begin with it (`graph.calls.own_ids`), and "/" follows "." in the order of the index.
+    of_turn = attempts.c.call_id.between(f"{turn}.", f"{turn}/")
+    return [_row(r) for r in await tx.all(sa.select(attempts).where(of_turn, attempts.c.status.in_(_BEGUN)))]
 
 
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:

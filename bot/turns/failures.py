@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from bot.domain import Notice
 from bot.logs import Mask
 from bot.outbox import notice
 from bot.platform import PostFailed
 from bot.records import deliveries
+from bot.records.attempts import AttemptRow
 from bot.records.deliveries import Delivery
 from bot.records.posts import NewPost
 from bot.turns.decision import GiveUp, Park, PutOff, TryLater
@@ -53,6 +55,16 @@ def after_failure(delivery: Delivery, failure: Exception, said: Spoken | None) -
 def cause_of(error: Exception) -> str:
     """An error in one piece of text for the records: no tokens, no queries of links, of bounded length."""
     return _mask(f"{type(error).__name__}: {error}")[:LONGEST_CAUSE]
+
+
+def loss_in_words(begun: Sequence[AttemptRow]) -> str:
+    """What somebody is told who decided something that no checkpoint knows of any more. `begun`: the attempts at calls
+    that had begun and not ended."""
+    told = f"{STATE_LOST}, so nothing more was run."
+    if begun:
+        calls = ", ".join(f"{each.server}: {each.tool}" for each in begun)
+        return f"{told} What came of {calls} is not known: please look before you ask again."
+    return f"{told} Please ask again for what is not done."
 
 
 def reference_of(delivery: Delivery) -> str:

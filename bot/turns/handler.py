@@ -55,7 +55,7 @@ from bot.turns.decision import (
     next_action,
 )
 from bot.turns.engine import Engine
-from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, reference_of, regret
+from bot.turns.failures import GAVE_UP, STATE_LOST, after_failure, loss_in_words, reference_of, regret
 from bot.turns.messages import Introductions, NewTurn, Supersedes, announcement, meaning
 from bot.turns.open_requests import OpenRequests
 from graph.models import ModelProblem
@@ -325,7 +325,7 @@ class TurnHandler:
                 if not await self.requests.answers(tx, status.interrupts):
                     await self.requests.supersede(tx, thread_id, key, why)
             case Void():
-                await self.requests.void(tx, thread_id, key, STATE_LOST)
+                await self.requests.void(tx, thread_id, key, STATE_LOST, turn=handling.thread.turn)
             case Expire():
                 await self.requests.on_timer(tx, handling.delivery)
 
@@ -334,6 +334,10 @@ class TurnHandler:
         async with self.database.writing() as tx:
             await self.requests.supersede(tx, thread_id, key, why)
         handling.status = await self.agent.settle(thread_id, key, why, unfinished=unfinished)
+        if handling.status.turn is None and handling.thread.turn is not None:
+            # The checkpoints are lost, so the graph did not know what it had to end.
+            async with self.database.writing() as tx:
+                await self.requests.void(tx, thread_id, key, STATE_LOST, turn=handling.thread.turn)
 
     async def _record_answer(self, handling: Handling, clarification_id: str) -> None:
         async with self.database.writing() as tx:
@@ -364,7 +368,7 @@ class TurnHandler:
                 await self._park(handling, cause)
             case _:
                 async with self.database.writing() as tx:
-                    await self._write_end(tx, handling.accepted, ending)
+                    await self._write_end(tx, handling, ending)
 
     async def _conclude(self, handling: Handling, posts: tuple[NewPost, ...]) -> None:
         status, thread_id = handling.status, handling.delivery.thread_id
@@ -401,9 +405,10 @@ class TurnHandler:
             await deliveries.park(tx, delivery.key, cause)
 
     async def _write_end(
-        self, tx: Transaction, delivery: Delivery, ending: TurnAway | Remind | ReportLoss | TryLater | PutOff
+        self, tx: Transaction, handling: Handling, ending: TurnAway | Remind | ReportLoss | TryLater | PutOff
     ) -> None:
         """The endings that are one transaction."""
+        delivery = handling.accepted
         match ending:
             case TurnAway(post=post):
                 await self.outbox.say(tx, post)
@@ -414,9 +419,9 @@ class TurnHandler:
                 await deliveries.done(tx, delivery.key)
             case ReportLoss():
                 log.error("thread_state_lost", reference=reference_of(delivery))
-                await self.requests.void(tx, delivery.thread_id, delivery.key, STATE_LOST)
-                told = f"{STATE_LOST}, so nothing was run. Please ask again."
-                await self.outbox.say(tx, regret(delivery, told))
+                thread = handling.thread
+                begun = await self.requests.void(tx, thread.thread_id, delivery.key, STATE_LOST, turn=thread.turn)
+                await self.outbox.say(tx, regret(delivery, loss_in_words(begun)))
                 await deliveries.done(tx, delivery.key)
             case TryLater(seconds=seconds, cause=cause):
                 await deliveries.retry(tx, delivery.key, self.clock() + seconds, cause)

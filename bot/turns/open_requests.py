@@ -10,6 +10,7 @@ from bot.accounts import sign_ins as sign_in_book
 from bot.accounts.sign_ins import SignIns
 from bot.approvals import requests as approval_book
 from bot.approvals.requests import ApprovalRequests
+from bot.ledger import AttemptLedger
 from bot.outbox import Outbox
 from bot.questions import Questions
 from bot.records import approvals, attempts, clarifications, sign_ins, waiting
@@ -43,11 +44,17 @@ class OpenRequests:
     """What is asked of people in a thread: approvals, clarifications, sign-ins, unknown outcomes, treated alike."""
 
     def __init__(
-        self, approvals: ApprovalRequests, clarifications: Questions, sign_ins: SignIns, outbox: Outbox
+        self,
+        approvals: ApprovalRequests,
+        clarifications: Questions,
+        sign_ins: SignIns,
+        ledger: AttemptLedger,
+        outbox: Outbox,
     ) -> None:
         self._approvals = approvals
         self._clarifications = clarifications
         self._sign_ins = sign_ins
+        self._ledger = ledger
         self._outbox = outbox
 
     async def record(self, tx: Transaction, thread_id: str, interrupts: Iterable[PendingInterrupt]) -> None:
@@ -71,10 +78,17 @@ class OpenRequests:
         its thread goes on now."""
         return await self._approvals.on_timer(tx, timer)
 
-    async def void(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
-        """Nothing in a thread can go on: its approvals become void, and everything else that is open is superseded."""
+    async def void(
+        self, tx: Transaction, thread_id: str, key: str, why: str, *, turn: str | None
+    ) -> Sequence[AttemptRow]:
+        """Nothing in a thread can go on: its approvals become void, what came of calls that have begun is unknown, and
+        everything else that is open is superseded. Returns the attempts at those calls.
+
+        `key`, `why`: as for `supersede`. `turn`: key of the delivery whose turn it was, where there was one."""
+        begun = await self._ledger.leave_off(tx, turn, why) if turn is not None else ()
         await self._approvals.void(tx, thread_id, key, why)
         await self.supersede(tx, thread_id, key, why)
+        return begun
 
     async def supersede(self, tx: Transaction, thread_id: str, key: str, why: str) -> None:
         """Supersede everything that is open in a thread, and what was approved there and has not been started.

@@ -21,6 +21,7 @@ from bot.card_masks import PLAIN
 from bot.crypto import NewId, Sealer
 from bot.domain import Clock
 from bot.inbox import Acceptance, Inbox
+from bot.ledger import AttemptLedger
 from bot.limits import NO_LIMIT, TurnLimit
 from bot.outbox import Outbox
 from bot.platform import Platform
@@ -164,7 +165,8 @@ def make_parts(
         platforms=platforms,
         changed=changed,
     )
-    open_requests = OpenRequests(requests, questions, sign_ins, outbox)
+    ledger = AttemptLedger(database, outbox, clock, new_id, audit)
+    open_requests = OpenRequests(requests, questions, sign_ins, ledger, outbox)
     acceptance = Acceptance(database, clock)
     approvals = Approvals(
         *common,

@@ -6,18 +6,30 @@ Rule 1: what was accepted takes effect or its author is told. Rule 10: an error 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp.server.fastmcp import Context
+from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from app import ConfigurationError
 from tests.support.planted import COLD
 from tests.support.product import ProductFolder, product_here
 from tests.support.tools import Workshop
-from tests.support.visitor import visiting
+from tests.support.visitor import Thread, visiting
+
+Json = dict[str, Any]
 
 RECORDS, CHECKPOINTS = "countersign.db", "countersign.checkpoints.db"
+
+
+class Sure(BaseModel):
+    """What the tool wants to know."""
+
+    sure: bool
 
 
 def files(home: ProductFolder, name: str) -> list[Path]:
@@ -36,7 +48,7 @@ async def test_an_approval_whose_conversation_is_lost_is_void_and_its_requester_
     with capture_logs() as logs:
         async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
             await thread.approve(first["id"])
-            await thread.notice("what i knew of this conversation is lost", "nothing was run", "reference")
+            await thread.notice("what i knew of this conversation is lost", "nothing more was run", "reference")
             await thread.card(first["id"], "void", result="lost, so this cannot run any more")
             await thread.card(second["id"], "void")
             await thread.send("use make what=table")
@@ -45,6 +57,55 @@ async def test_an_approval_whose_conversation_is_lost_is_void_and_its_requester_
             await thread.says("made table")
     assert shop.done == ["make table 1"]
     assert [entry["log_level"] for entry in logs if entry["event"] == "thread_state_lost"] == ["error"]
+
+
+Goes = Callable[[Thread, Json], Awaitable[Any]]
+
+
+async def answered(thread: Thread, question: Json) -> None:
+    await thread.answer_form(question["id"], {"sure": True})
+    told = await thread.notice("what i knew of this conversation is lost")
+    assert "What came of workshop: pay is not known: please look before you ask again." in told
+
+
+async def written(thread: Thread, _question: Json) -> None:
+    await thread.send("use look what=chair")
+    await thread.says("chair looks fine")
+
+
+async def stopped(thread: Thread, _question: Json) -> None:
+    await thread.stop()
+    await thread.notice("stopped")
+
+
+@pytest.mark.parametrize("goes_on", [answered, written, stopped])
+async def test_what_a_call_did_that_waited_in_the_middle_is_unknown_when_its_conversation_is_lost(
+    workshop_home: ProductFolder, shop: Workshop, goes_on: Goes
+) -> None:
+    """Rule 4: it had acted before it asked, so nobody is told that nothing was run, nor waits for its end."""
+
+    async def pay(what: str, ctx: Context) -> str:  # type: ignore[type-arg]
+        """Pay for something, then ask whether that was meant."""
+        shop.done.append(f"pay for {what}")
+        await ctx.elicit("Was that meant?", Sure)
+        return "paid"
+
+    shop.server.tool()(pay)
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use pay what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        question = await thread.question()
+        thread_id = thread.thread_id
+    for file in files(workshop_home, CHECKPOINTS):
+        file.unlink()
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await goes_on(thread, question)
+        await thread.card(card["id"], "approved", result="outcome unknown")
+        (outcome,) = thread.contents("outcome")
+        assert (outcome["status"], outcome["tool"]) == ("superseded", "pay")
+        assert "nothing was run" not in " ".join(thread.notices).lower()
+    assert shop.done == ["pay for lamp"]
 
 
 async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: ProductFolder, shop: Workshop) -> None:
