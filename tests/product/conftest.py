@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.openai_server import FakeOpenAI, fake_openai
-from tests.support.brain import obedient
+from tests.fakes.openai_server import FakeOpenAI
+from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder, product_here
-from tests.support.tools import Workshop, entry, workshop
+from tests.support.tools import Workshop
 from tests.support.visitor import Thread, Visitor, visiting
+
+__all__ = ["model", "shop"]
 
 
 @pytest.fixture
@@ -49,24 +51,9 @@ async def thread(ana: Visitor) -> AsyncIterator[Thread]:
 
 
 @pytest.fixture
-async def shop() -> AsyncIterator[Workshop]:
-    """A tool server whose tools are functions of the test."""
-    async with workshop() as made:
-        yield made
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeOpenAI]:
-    """A model service that does what the message says."""
-    async with fake_openai(obedient) as server:
-        yield server
-
-
-@pytest.fixture
 def workshop_home(home: ProductFolder, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
     """The product with that tool server and that model."""
-    home.tool_servers({"workshop": entry(shop)})
-    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "any"}
+    connect(home, shop, model)
     return home
 
 

@@ -45,7 +45,7 @@ async def test_a_call_of_a_tool_that_does_not_exist_is_answered(at_work: Thread)
 
 @pytest.fixture
 def impatient(workshop_home: ProductFolder, shop: Workshop) -> ProductFolder:
-    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=2)})
+    workshop_home.tool_servers({"workshop": entry(shop, timeoutSeconds=1)})
     return workshop_home
 
 

@@ -11,14 +11,16 @@ import pytest
 
 from adapters.slack.outbound import drafts
 from adapters.slack.outbound.status import StatusPace
-from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.slack.server import FakeSlack, fake_slack
 from tests.slack.product.talk import Talk
-from tests.support.brain import obedient
+from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder, product_here
 from tests.support.slack_doors import Door, HttpDoor, SocketDoor
 from tests.support.slack_people import SlackPerson
-from tests.support.tools import Workshop, entry, workshop
+from tests.support.tools import Workshop
+
+__all__ = ["model", "shop"]
 
 SECRET = "signing-secret-of-nobody"
 
@@ -38,25 +40,10 @@ def quick_status(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def shop() -> AsyncIterator[Workshop]:
-    """A tool server whose tools are functions of the test."""
-    async with workshop() as made:
-        yield made
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeOpenAI]:
-    """A model service that does what the message says."""
-    async with fake_openai(obedient) as server:
-        yield server
-
-
-@pytest.fixture
 def home(tmp_path: Path, slack: FakeSlack, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
     """What the product has on disk, and its variables."""
     home = ProductFolder(tmp_path, connected(slack))
-    home.tool_servers({"workshop": entry(shop)})
-    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "any"}
+    connect(home, shop, model)
     return home
 
 

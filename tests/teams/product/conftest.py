@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.openai_server import FakeOpenAI, fake_openai
+from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.teams.server import ANA, BEN, FakeTeams, fake_teams
-from tests.support.brain import obedient
+from tests.support.fixtures import connect, model, shop
 from tests.support.product import ProductFolder, product_here
 from tests.support.teams_doors import HttpDoor
 from tests.support.teams_people import TeamsPerson
-from tests.support.tools import Workshop, entry, workshop
+from tests.support.tools import Workshop
 from tests.teams.product.talk import Talk
+
+__all__ = ["model", "shop"]
 
 
 @pytest.fixture
@@ -27,25 +29,10 @@ async def teams() -> AsyncIterator[FakeTeams]:
 
 
 @pytest.fixture
-async def shop() -> AsyncIterator[Workshop]:
-    """A tool server whose tools are functions of the test."""
-    async with workshop() as made:
-        yield made
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeOpenAI]:
-    """A model service that does what the message says."""
-    async with fake_openai(obedient) as server:
-        yield server
-
-
-@pytest.fixture
 def home(tmp_path: Path, teams: FakeTeams, shop: Workshop, model: FakeOpenAI) -> ProductFolder:
     """What the product has on disk, and its variables."""
     home = ProductFolder(tmp_path, connected(teams))
-    home.tool_servers({"workshop": entry(shop)})
-    home.variables |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "sk-test-key-of-nobody", "LLM_MODEL": "any"}
+    connect(home, shop, model)
     return home
 
 
