@@ -6,6 +6,7 @@ Each outcome is written into the audit log in the transaction that records it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bot.audit.log import AuditLog, judgement_of
 from bot.crypto import NewId
@@ -15,6 +16,7 @@ from bot.records import approvals, attempts
 from bot.records.attempts import AttemptRow
 from bot.records.database import Database, Transaction
 from bot.records.posts import NewPost
+from graph.call_endings import TRIED_BEFORE
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -75,11 +77,14 @@ class AttemptLedger:
             return await self._begin(tx, record, self._clock())
 
     async def unsent(self, record: CallRecord, outcome: Failed | None) -> Begun | Existing | NotApproved:
-        """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`."""
+        """Records an attempt that ended before its request left: it is never seen as started. Returns as `begin`, and
+        `Recorded` where more is known than `outcome` says: an earlier try may have taken effect."""
         async with self._database.writing() as tx:
             begun = await self._begin(tx, record, record.recalled_at)
             if isinstance(begun, Begun) and outcome is not None:
                 await self._finish(tx, record.call_id, begun.attempt, outcome)
+                if await attempts.was_repeated_unasked(tx, record.call_id, begun.attempt):
+                    return Recorded(_of_last_try(outcome))
             elif isinstance(begun, Begun):
                 await attempts.end(tx, record.call_id, begun.attempt, "nothing", now=self._clock())
             return begun
@@ -167,7 +172,7 @@ class AttemptLedger:
             await self._note_choice(tx, latest)
             match latest.status, latest.choice:
                 case (("done" | "failed"), _):
-                    return Recorded(_outcome(latest))
+                    return Recorded(await _outcome(tx, latest))
                 case "unknown", "it_was_done":
                     return _skipped(latest)
                 case "unknown", _:
@@ -175,6 +180,8 @@ class AttemptLedger:
                 case _:
                     # Its card says what it waited for, which is over.
                     await self._outbox.show_again(tx, await approvals.ids_of_call(tx, call_id))
+                    if await attempts.was_repeated_unasked(tx, call_id, latest.number):
+                        return Recorded(_of_last_try(Failed("the call was not made.")))
                     return None
 
     async def _begin(self, tx: Transaction, record: CallRecord, at: float) -> Begun | Existing | NotApproved:
@@ -198,7 +205,7 @@ class AttemptLedger:
         await self._note_choice(tx, latest)
         match latest.status, latest.choice:
             case (("done" | "failed"), _):
-                return Recorded(_outcome(latest))
+                return Recorded(await _outcome(tx, latest))
             case "unknown", ("it_was_done" | "skip"):
                 return _skipped(latest)
             case "unknown", "superseded":
@@ -268,8 +275,17 @@ class AttemptLedger:
         return AttemptUnknown(attempt.number, outcome.text, outcome.owner)
 
 
-def _outcome(row: AttemptRow) -> Succeeded | Failed:
-    return Succeeded(row.text, owner=row.owner) if row.status == "done" else Failed(row.text, owner=row.owner)
+async def _outcome(tx: Transaction, row: AttemptRow) -> Succeeded | Failed:
+    if row.status == "done":
+        return Succeeded(row.text, owner=row.owner)
+    failed = Failed(row.text, owner=row.owner)
+    repeated = await attempts.was_repeated_unasked(tx, row.call_id, row.number)
+    return _of_last_try(failed) if repeated else failed
+
+
+def _of_last_try(failed: Failed) -> Failed:
+    """A failure with what nobody knows of an earlier try, where the call was tried again without asking anybody."""
+    return replace(failed, text=f"{failed.text} {TRIED_BEFORE}")
 
 
 def _attempt_unknown(row: AttemptRow) -> AttemptUnknown:

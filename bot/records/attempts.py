@@ -111,14 +111,18 @@ async def begun_in_turn(tx: Transaction, turn: str) -> Sequence[AttemptRow]:
 
 
 async def was_tried_again(tx: Transaction, call_id: str, number: int) -> bool:
-    """Whether somebody chose to try a call again before this attempt at it, while the outcome was unknown."""
-    earlier = sa.select(attempts.c.attempt_id).where(
-        attempts.c.call_id == call_id,
-        attempts.c.number < number,
-        attempts.c.choice == "try_again",
-        attempts.c.choice_by.is_not(None),
-    )
-    return await tx.one(earlier.limit(1)) is not None
+    """Whether a call was tried again by this attempt, or one before it, while the outcome was unknown."""
+    return await tx.one(_tried_again(call_id, number)) is not None
+
+
+async def was_repeated_unasked(tx: Transaction, call_id: str, number: int) -> bool:
+    """The same, where nobody was asked, since the tool may be repeated."""
+    return await tx.one(_tried_again(call_id, number).where(attempts.c.choice_by.is_(None))) is not None
+
+
+def _tried_again(call_id: str, number: int) -> sa.Select[Any]:
+    earlier = sa.select(attempts.c.attempt_id).where(attempts.c.call_id == call_id, attempts.c.number < number)
+    return earlier.where(attempts.c.choice == "try_again").limit(1)
 
 
 async def get(tx: Transaction, attempt_id: str) -> AttemptRow | None:

@@ -179,29 +179,34 @@ async def _concluded(
         case NotSent():
             await ports.ledger.did_nothing(record.call_id, attempt)
             return outcome
-        case Succeeded() | Failed():
+        case Succeeded():
             await ports.ledger.finish(record, attempt, outcome)
             return answered(state, outcome)
+        case Failed():
+            return await _failed(ports, state, record, attempt, outcome)
         case OutcomeUnknown(text=text, owner=owner) if record.tool.repeatable:
             # It may be tried again without asking anybody, so nobody needs to be asked what came of it either.
-            failed = Failed(text, owner=owner)
-            await ports.ledger.finish(record, attempt, failed)
-            return answered(state, failed)
+            return await _failed(ports, state, record, attempt, Failed(text, owner=owner))
         case OutcomeUnknown():
             return _kept_from(state, await ports.ledger.outcome_unknown(record, attempt, outcome))
         case QuestionPut():
             await ports.ledger.waits(record.call_id, attempt)
             return _question(outcome)
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded() if state.get("signed_in", 0) >= MOST_SIGN_INS:
-            failed = _insists(record.tool)
-            await ports.ledger.finish(record, attempt, failed)
-            return answered(state, failed)
+            return await _failed(ports, state, record, attempt, _insists(record.tool))
         case SignInNeeded(did_nothing=True, number=0) | AccountNeeded():
             await ports.ledger.did_nothing(record.call_id, attempt)
             return await _sign_in(ports, record, outcome)
         case SignInNeeded():
             await ports.ledger.waits(record.call_id, attempt)
             return await _sign_in(ports, record, outcome)
+
+
+async def _failed(ports: Ports, state: ToolCallState, record: CallRecord, attempt: int, failed: Failed) -> Command[str]:
+    """What follows from a failure: it is told as the ledger knows it, which may know of an earlier try."""
+    await ports.ledger.finish(record, attempt, failed)
+    known = await ports.ledger.recall(record.call_id, repeatable=record.tool.repeatable)
+    return answered(state, failed) if isinstance(known, Beginning) else _kept_from(state, known)
 
 
 def _insists(tool: Tool) -> Failed:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot.records import attempts
 from bot.views import outcome_view
+from graph.call_endings import TRIED_BEFORE
 from graph.ports import (
     AttemptUnknown,
     Beginning,
@@ -115,6 +116,34 @@ async def test_nor_was_one_that_may_be_repeated_though_nobody_is_asked_what_came
     assert isinstance(known.outcome, Failed)
     assert "whether it did something is not known" in known.outcome.text
     assert [entry["status"] for entry in records.entries()] == ["failed"]
+
+
+async def repeated(records: Records) -> None:  # noqa: F811
+    """A call that may be repeated, and is: its first try asked something, or was cut off."""
+    await records.ledger.begin(call(tool(repeatable=True)))
+    await records.ledger.waits(CALL_ID, 1)
+    assert await records.ledger.begin(call(tool(repeatable=True))) == Begun(2)
+
+
+async def test_a_repeated_call_that_fails_before_it_is_sent_may_have_acted_in_its_first_try(records: Records) -> None:  # noqa: F811
+    await records.ledger.begin(call(tool(repeatable=True)))
+    await records.ledger.waits(CALL_ID, 1)
+    known = await records.ledger.unsent(call(tool(repeatable=True)), Failed("shop is down. Nothing was called."))
+    assert known == Recorded(Failed(f"shop is down. Nothing was called. {TRIED_BEFORE}"))
+    assert await recalled(records, repeatable=True) == known
+
+
+async def test_nor_was_a_repeated_call_simply_not_made_whose_second_try_did_nothing(records: Records) -> None:  # noqa: F811
+    await repeated(records)
+    await records.ledger.did_nothing(CALL_ID, 2)
+    known = await records.ledger.close(CALL_ID, repeatable=True)
+    assert known == Recorded(Failed(f"the call was not made. {TRIED_BEFORE}"))
+
+
+async def test_what_a_repeated_call_returned_in_the_end_is_all_that_is_told(records: Records) -> None:  # noqa: F811
+    await repeated(records)
+    await records.ledger.finish(call(), 2, Succeeded("made"))
+    assert await recalled(records, repeatable=True) == Recorded(Succeeded("made"))
 
 
 async def test_what_the_server_said_is_on_the_card_and_told_to_the_model(records: Records) -> None:  # noqa: F811
