@@ -28,6 +28,7 @@ from pydantic import ValidationError
 
 from adapters.tool_servers.elicitation import Elicitation
 from adapters.tool_servers.outcomes import RequestId
+from graph.http_bounds import OutsideStrings
 
 log = structlog.get_logger(__name__)
 LARGEST_MESSAGE = 4 * 1024 * 1024
@@ -57,7 +58,6 @@ ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
 LONGEST_QUESTION = 256 * 1024
 """Bytes. Larger messages are not looked into: the session cancels the question in them."""
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
 _ID_FIRST = re.compile(
     rb"(?:(?:[a-z]+:[^\n{]*\n)*data:)?"  # of an event
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([0-9]{1,15})\s*,'
@@ -73,7 +73,7 @@ class Weight:
     def __init__(self) -> None:
         self.total = 0
         """Bytes, as they are counted here."""
-        self._in_string = self._escaped = False
+        self._outside = OutsideStrings()
 
     @property
     def too_large(self) -> bool:
@@ -83,13 +83,7 @@ class Weight:
     def feed(self, piece: bytes) -> None:
         """Take the next piece of the message."""
         self.total += len(piece)
-        if self._escaped and piece:
-            piece, self._escaped = piece[1:], False
-        if self._in_string:
-            piece = b'"' + piece
-        bare, strings = _STRINGS.subn(rb"\1", piece)
-        self._in_string = strings > bare.count(b'"')
-        self._escaped = self._in_string and bare.endswith(b"\\")
+        bare = self._outside.feed(piece)
         self.total += LIST_OR_OBJECT * (bare.count(b"[") + bare.count(b"{"))
         self.total += MEMBER * bare.count(b":") + ELEMENT * bare.count(b",")
 

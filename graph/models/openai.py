@@ -25,11 +25,13 @@ from langchain_core.messages import (
     ToolCall,
     ToolMessage,
 )
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from graph.http_bounds import NoCookies, in_pieces, is_encoded, take_short_heads
+from graph.http_bounds import NoCookies, OutsideStrings, in_pieces, is_encoded, take_short_heads
+from graph.models.problems import ModelProblem, Trouble
 from graph.models.tool_calls import WRITTEN_CALLS, WrittenCalls
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -146,6 +148,8 @@ _ONE_BY_ONE = 1_000
 """Pieces of an answer that are shown as they come: more than most answers have."""
 _LUMP = 200
 """Characters of a longer answer that are shown at a time."""
+_MOST_TOLD = 100
+"""Different things that a service says beside the text of one answer, such as why it ended: others say two or three."""
 _RESPONSES_ONLY = re.compile(r"gpt-(5\.([6-9]|\d\d)|[6-9]|\d\d)")
 """OpenAI's models that take function tools only at `/v1/responses` unless they are told not to reason (GPT-5.6 and
 later, https://github.com/BerriAI/litellm/pull/34569)."""
@@ -221,22 +225,32 @@ async def _in_lumps(generations: AsyncIterator[ChatGenerationChunk]) -> AsyncIte
     """An answer in pieces of text: each as it comes, in a long answer `_LUMP` characters at a time.
 
     LangChain keeps all pieces until the end, to join them: tens of thousands hold the event loop for longer than
-    anybody may.
+    anybody may. What a service says beside the text is passed on when it says so for the first time, and how many
+    tokens it counts in the end: services that count in each piece count from the beginning. Raises `ValueError` when
+    it says more than `_MOST_TOLD` different things.
     """
-    passed, gathered, characters = 0, list[str](), 0
+    passed, gathered, characters, told = 0, list[str](), 0, list[Mapping[str, Any]]()
+    usage: UsageMetadata | None = None
     async for generation in generations:
         message = generation.message
         text = message.text
         gathered.append(text)
         characters += len(text)
-        tells_more = generation.generation_info or (isinstance(message, AIMessageChunk) and message.usage_metadata)
-        if passed >= _ONE_BY_ONE and characters < _LUMP and not tells_more:
+        if isinstance(message, AIMessageChunk):
+            usage, message.usage_metadata = message.usage_metadata or usage, None
+        tells = {**message.response_metadata, **(generation.generation_info or {})}
+        tells.pop("logprobs", None)
+        if is_new := tells not in told:
+            told.append(tells)
+        if len(told) > _MOST_TOLD:
+            raise ValueError("an answer that ends again and again")
+        if passed >= _ONE_BY_ONE and characters < _LUMP and not is_new:
             continue
         message.content, message.additional_kwargs = "".join(gathered), {}
         passed, gathered, characters = passed + 1, [], 0
         yield generation
-    if gathered:
-        yield ChatGenerationChunk(message=AIMessageChunk(content="".join(gathered)))
+    if gathered or usage:
+        yield ChatGenerationChunk(message=AIMessageChunk(content="".join(gathered), usage_metadata=usage))
 
 
 def _said_of_the_end(choice: Mapping[str, Any]) -> dict[str, str]:
@@ -251,6 +265,7 @@ class _Events:
     """A service's stream of events, without those that `take` keeps. Each has `seconds` to come."""
 
     def __init__(self, stream: openai.AsyncStream[Any], take: Callable[[Any], bool], *, seconds: float | None) -> None:
+        stream._decoder = _BoundedDecoder(stream._decoder)  # type: ignore[assignment]  # it has no setting for it
         self._stream = stream
         self._take = take
         self._seconds = seconds
@@ -274,6 +289,31 @@ class _Events:
             read += 1
             if read % _AT_ONCE == 0:
                 await asyncio.sleep(0)
+
+
+class _BoundedDecoder:
+    """A decoder of the client's, without events that would take long to be parsed."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
+
+    async def aiter_bytes(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        """Yields the events. Raises `ModelProblem` at one with too many values."""
+        async for event in self._decoder.aiter_bytes(pieces):
+            if len(event.data) > _LONG and await _has_too_many_values(event.data.encode()):
+                raise ModelProblem(Trouble.TOO_MUCH)
+            yield event
+
+
+async def _has_too_many_values(data: bytes) -> bool:
+    outside, values = OutsideStrings(), 0
+    for start in range(0, len(data), _LONG):
+        bare = outside.feed(data[start : start + _LONG])
+        values += bare.count(b"[") + bare.count(b"{") + bare.count(b",")
+        if values > MOST_VALUES:
+            return True
+        await asyncio.sleep(0)
+    return False
 
 
 class _Completions:
@@ -387,9 +427,15 @@ class _Client:
 LONGEST_ERROR = 64 * 1024
 """Bytes of anything but an answer, which the OpenAI client reads to its end before it looks at it. What follows is left
 out."""
-LONGEST_LINE = 8 * 1024 * 1024
-"""Bytes of an answer without the end of a line: the longest arguments of a call in one event, each character escaped.
-The OpenAI client gathers lines and events "without imposing a size limit"."""
+LONGEST_EVENT = 8 * 1024 * 1024
+"""Bytes of one event, which an empty line ends: the longest arguments of a call, each character escaped. The OpenAI
+client gathers lines and events "without imposing a size limit"."""
+MOST_VALUES = 50_000
+"""Lists, objects, and elements and members of them, of one event. The events in which OpenAI repeats all tools that it
+was given have half as many at most; this many take 30 ms."""
+_LONG = 64 * 1024
+"""Bytes of an event from which on its values are counted; at a time."""
+_END_OF_EVENT = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
 LONGEST_ANSWER = 256 * 1024 * 1024
 """Bytes of one answer in all its events, of which each token has one of some 250 bytes."""
 take_short_heads(httpcore2.AsyncHTTP11Connection)
@@ -423,15 +469,18 @@ class _Bounded(httpx2.AsyncByteStream):
         self._whole = whole
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        total = line = 0
+        total = event = 0
+        before = b""
         async for piece in in_pieces(self._stream):
             yield piece
             total += len(piece)
-            end = piece.rfind(b"\n")
-            line = line + len(piece) if end < 0 else len(piece) - end - 1
+            seen = before + piece
+            ends = max((end.end() for end in _END_OF_EVENT.finditer(seen)), default=0)
+            event = len(seen) - ends if ends else event + len(piece)
+            before = seen[-3:]
             if not self._whole and total >= LONGEST_ERROR:
                 return
-            if line > LONGEST_LINE or total > LONGEST_ANSWER:
+            if event > LONGEST_EVENT or total > LONGEST_ANSWER:
                 raise httpx2.RemoteProtocolError("its answer is too large")
 
     async def aclose(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 
 import pytest
@@ -11,7 +12,7 @@ from pydantic import SecretStr
 from graph.models import openai
 from graph.models.openai import create_openai_model
 from graph.models.problems import ModelProblem, Trouble
-from graph.models.streaming import stream_message
+from graph.models.streaming import stream_message, tokens_of
 from tests.fakes.openai_server import Reply, fake_openai
 from tests.models.conftest import ONCE, Connect
 from tests.support.raw_http import OK, RawHttp, in_chunks, raw_http
@@ -54,12 +55,70 @@ async def test_of_an_error_without_an_end_the_beginning_is_read(status: bytes) -
 
 
 async def test_a_line_without_an_end_ends_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "LONGEST_LINE", 100_000)
+    monkeypatch.setattr(openai, "LONGEST_EVENT", 100_000)
     async with raw_http([EVENTS + b"\r\ndata: ", *LONG]) as raw:
         with pytest.raises(ModelProblem) as problem:
             await asked(raw)
     assert problem.value.trouble is Trouble.BROKE_OFF
     assert raw.written < 10_000_000
+
+
+async def test_nor_does_an_event_of_lines_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 MB of them were kept, and parsed in one go."""
+    monkeypatch.setattr(openai, "LONGEST_EVENT", 100_000)
+    async with raw_http([EVENTS + b"\r\n", *[b'data: "a",\r\n' * 1_000] * 1_000]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.BROKE_OFF
+    assert raw.written < 10_000_000
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+async def test_events_that_end_are_many_events(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    monkeypatch.setattr(openai, "LONGEST_EVENT", 10_000)
+    said = HELLO.replace(b"\n\n", end)
+    async with raw_http([EVENTS + b"\r\n", *[b": still here" + end] * 3_000, said]) as raw:
+        assert await asked(raw) == "Hello"
+
+
+@pytest.mark.parametrize("within", [b"[],", b'{"a":1},', b'"",', b"1,"])
+async def test_an_event_of_very_many_values_is_not_parsed(within: bytes) -> None:
+    """8 MB of empty lists held the event loop for half a second, in the arguments of a call for longer."""
+    values = b'"text": "\\\\", "more": [' + within * 60_000 + b"0]"
+    text = b'"text": "' + within.replace(b'"', b'\\"') * 60_000 + b'"'
+    events = [HELLO.replace(b'"index": 0', b'"index": 0, ' + inside) for inside in (values, text)]
+    async with raw_http([EVENTS + b"\r\n", events[0]]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.TOO_MUCH
+    async with raw_http([EVENTS + b"\r\n", events[1]]) as raw:
+        assert await asked(raw) == "Hello"
+
+
+def said_with(text: str, finish_reason: str, tokens: int) -> bytes:
+    usage = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish_reason}
+    return b"data: " + json.dumps({"choices": [choice], "usage": usage}).encode() + b"\n\n"
+
+
+async def test_what_is_said_with_each_piece_keeps_no_pieces_apart() -> None:
+    """LangChain joins all pieces in the end: 60,000 that each say why the answer ended held the event loop for 0.6 s.
+    Services that count tokens in each piece count from the beginning: added up, a person's day was soon over."""
+    pieces = b"".join(said_with("a", "stop", number) for number in range(1, 3_001))
+    async with raw_http([EVENTS + b"\r\n", pieces]) as raw:
+        model = create_openai_model("m", base_url=f"{raw.url}/v1", api_key=SecretStr("k"), timeout=10)
+        answer = await stream_message(model, ASK, lambda _: None, retry=ONCE)
+        passed_on = [piece async for piece in model.astream(ASK)]
+    assert (len(answer.text), tokens_of(answer)) == (3_000, 3_010)
+    assert len(passed_on) < 1_100
+    assert "".join(piece.text for piece in passed_on) == answer.text
+
+
+async def test_an_answer_that_ends_again_and_again_is_none() -> None:
+    async with raw_http([EVENTS + b"\r\n", *[said_with("a", f"stop {n}", n) for n in range(200)]]) as raw:
+        with pytest.raises(ModelProblem) as problem:
+            await asked(raw)
+    assert problem.value.trouble is Trouble.MALFORMED
 
 
 async def test_an_answer_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
