@@ -27,6 +27,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from adapters.oauth.connections import OAuthServer
 from adapters.oauth.http import OAuthAnswer, OAuthHttpClient, host_of, may_follow
+from adapters.shared.untrusted_json import has_too_many_values
 from bot.accounts.ports import Unreachable
 from bot.accounts.tokens import ClientStore
 from bot.domain import Clock
@@ -37,6 +38,9 @@ _PROBE = (
     '"capabilities":{},"clientInfo":{"name":"countersign","version":"1"}}}'
 )
 DocumentT = TypeVar("DocumentT", bound=BaseModel)
+MOST_VALUES = 5_000
+"""Lists, objects, and elements and members of them, of a document. Those of big services have a few hundred; half a
+megabyte of what should be addresses takes 0.3 s to be refused, one by one."""
 OFFLINE = "offline_access"
 """The scope by which OpenID Connect servers give a refresh token."""
 
@@ -140,6 +144,8 @@ async def _authorization_server(http: OAuthHttpClient, server: OAuthServer, issu
 
 
 def _document(answer: OAuthAnswer, kind: type[DocumentT]) -> DocumentT | None:
+    if has_too_many_values(answer.body, MOST_VALUES):
+        return None
     try:
         return kind.model_validate_json(answer.body) if answer.status in (200, 201) else None
     except ValidationError:

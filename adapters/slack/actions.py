@@ -47,9 +47,13 @@ def block_of(field: str) -> str:
     return f"input:{field}"
 
 
+_LONGEST_METADATA = 3_000
+"""Characters (Slack)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a modal remembers of where it was opened (`private_metadata`, Slack: 3,000 characters)."""
+    """What a modal remembers of where it was opened (`private_metadata`)."""
 
     subject: str = ""
     """Id of what it is about; several (approve all) are separated by spaces."""
@@ -66,6 +70,8 @@ class Origin:
 
 def load_origin(private_metadata: str) -> Origin:
     """Read it back. Raises `ValueError` for anything that `Origin.dump` did not write."""
+    if len(private_metadata) > _LONGEST_METADATA:
+        raise ValueError("longer than any modal's metadata")
     try:
         return Origin(**json.loads(private_metadata))
     except TypeError as error:

@@ -31,6 +31,8 @@ from graph.calls import storable
 Activity = Mapping[str, Any]
 LONGEST_COMMENT = 2_000
 """Characters of what somebody says about an answer."""
+_LONGEST_WRITTEN = 8 * LONGEST_COMMENT
+"""Characters in which Teams may write that, each of them escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ def read_feedback(activity: Activity, visitor: TeamsVisitor) -> TeamsFeedback | 
 def _comment(feedback: object) -> str:
     """Teams writes it as JSON within a text, other clients as an object or as it is."""
     if isinstance(feedback, str):
+        if len(feedback) > _LONGEST_WRITTEN:
+            return feedback[:_LONGEST_WRITTEN]  # a megabyte of JSON within a text takes 0.2 s to read
         try:
             parsed = json.loads(feedback)
         except (ValueError, RecursionError):
