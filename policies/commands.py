@@ -14,7 +14,7 @@ from unicodedata import name
 
 from policies.patterns import Likeness, compiled, of_glob, whole
 from policies.spellings import composed
-from policies.values import Blank
+from policies.values import Blank, is_document
 
 NAMES = frozenset({"command", "cmd", "command_line", "commandLine", "cli"})
 """What the one argument of a command-shaped tool may be called."""
@@ -121,7 +121,8 @@ def command_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Comma
 
 def command_among(arguments: Mapping[str, Any]) -> CommandLine | None:
     """The command that a call gives among other arguments: by a name of `NAMES`, as one text or as a list of words, and
-    the words that it gives beside it (`PARAMETERS`). `None` when there is none. Raises nothing."""
+    the words that it gives beside it (`PARAMETERS`). `None` when there is none. A list that is written as JSON within a
+    text cannot be read: many servers take it for a list (FastMCP does). Raises nothing."""
     given, beside = (
         [value for name in sorted(names & arguments.keys()) if (value := arguments[name]) not in (None, Blank.UNSET)]
         for names in (NAMES, PARAMETERS)
@@ -137,7 +138,7 @@ def command_among(arguments: Mapping[str, Any]) -> CommandLine | None:
 def _as_line(value: Any) -> str | None:
     match value:
         case str():
-            return value
+            return None if is_document(value) else value
         case list() | tuple() if all(isinstance(word, str) for word in value):
             return shlex.join(value)
         case _:
@@ -146,7 +147,7 @@ def _as_line(value: Any) -> str | None:
 
 def read_command(written: str) -> CommandLine:
     """A command line, read as a shell would split it, as long as a shell would do nothing else with it."""
-    if len(written) > LONGEST_COMMAND or not written.isprintable():
+    if len(written) > LONGEST_COMMAND or not written.isprintable() or is_document(written):
         return UNREADABLE
     line = composed(written)
     if not _METACHARACTERS.isdisjoint(line):

@@ -155,6 +155,8 @@ class _Filling:
         sure = [one["default"] for one in described.sure if isinstance(one, Mapping) and "default" in one]
         if not sure or described.perhaps:
             found = self._expanded(described, _ANY)
+            if not sure and not found.is_whole:
+                return Doubt(())  # what could not be followed may be, or hold, a default
             sure = sure or [one["default"] for one in found.sure if "default" in one]
             perhaps = [one["default"] for one in found.perhaps if "default" in one]
             if described.sure and sure:

@@ -242,7 +242,7 @@ def _descendants(value: Any) -> Iterator[Any]:
     waiting = [(value, 0)]
     while waiting:
         one, level = waiting.pop()
-        if isinstance(one, Undetermined) or level > DEEPEST or (isinstance(one, str) and _is_document(one)):
+        if isinstance(one, Undetermined) or level > DEEPEST or (isinstance(one, str) and is_document(one)):
             raise _OtherKindError
         if isinstance(one, Doubt) and not (one.options and all(map(_is_single, one.options))):
             raise _OtherKindError
@@ -254,7 +254,7 @@ def _descendants(value: Any) -> Iterator[Any]:
 def _is_single(value: Any) -> bool:
     """Whether nothing is below a value."""
     if isinstance(value, str):
-        return not _is_document(value)
+        return not is_document(value)
     return isinstance(value, (Blank, *_SCALARS))
 
 
@@ -271,12 +271,12 @@ def _perhaps(value: Any) -> Any:
         case Mapping():
             return Implied(value)
         case Doubt(options=options):
-            return Doubt((*options, Blank.MISSING))
+            return Doubt((*options, Blank.MISSING)) if options else value
         case _:
             return Doubt((value, Blank.MISSING))
 
 
-def _is_document(text: str) -> bool:
+def is_document(text: str) -> bool:
     """Whether a text is written like an object or a list of JSON, which many servers read as such (FastMCP does)."""
     bare = text.strip(_AROUND)
     return bare[:1] + bare[-1:] in ("{}", "[]")

@@ -109,6 +109,22 @@ def test_defaults_behind_what_is_not_followed_are_not_known(schema: dict[str, An
     assert isinstance(judged('"$.o.force": true', {"o": {"a": 1}}, schema), Deny)
 
 
+@pytest.mark.parametrize("reference", ["#/nowhere", "#named", "https://elsewhere.example/o.json", "o.json"])
+@pytest.mark.parametrize("key", ["$ref", "$dynamicRef", "$recursiveRef"])
+def test_nor_are_they_of_what_is_left_out(key: str, reference: str) -> None:
+    """Rule 9: the default of an argument may be behind it, or that of an object's field."""
+    behind = {"properties": {"force": {key: reference}}}
+    assert isinstance(judged("force: true", {}, behind), Deny)
+    assert isinstance(judged('"$.force": true', {}, behind), Deny)
+    assert isinstance(judged('"$.o.force": true', {"o": {}}, {"properties": {"o": behind}}), Deny)
+    assert isinstance(judged('"$.o.force": true', {}, {"properties": {"o": behind}}), Deny)
+    assert isinstance(judged('"$.o.force": true', {}, {"properties": {"o": {key: reference}}}), Deny)
+    assert isinstance(judged("force: true", {"force": False}, behind), Allow)
+    assert isinstance(judged("other: true", {}, behind), Allow)
+    known = {"properties": {"force": {key: reference, "default": False}}}
+    assert isinstance(judged("force: true", {}, known), Allow)
+
+
 RULES = (
     'match: {args: {"$.attendees[*].email": {any: {glob: "*@evil.example"}}}}, decide: deny',
     'match: {args: {"$..x": {any: {min: 5}}}}, decide: deny',

@@ -391,10 +391,19 @@ def test_a_stricter_rule_about_commands_holds_where_a_tool_takes_more_than_one(
     assert isinstance(judge(denied, replace(call, arguments=plain), facts()), Allow)
 
 
-@pytest.mark.parametrize("command", [5, {"a": 1}, ["m365", 5], "m365; x", ["m365", "$(x)"]])
+@pytest.mark.parametrize("command", [5, {"a": 1}, ["m365", 5], "m365; x", ["m365", "$(x)"], '["m365","team","remove"]'])
 def test_what_cannot_be_read_as_a_command_among_others_is_refused(command: Any) -> None:
     call = Call(a_tool("run", schema={}), {"command": command, "timeout": 5})
     assert isinstance(judge(a_policy("match: {command: '* remove*'}, decide: deny", ALLOW_ALL), call, facts()), Deny)
+
+
+@pytest.mark.parametrize("words", ['["team","remove"]', ' ["team", "remove"]\n', "['team','remove']"])
+def test_nor_can_words_beside_a_command_that_are_written_as_json(words: str) -> None:
+    """Rule 9: models write lists as texts, and many servers read these as lists."""
+    rules = a_policy("match: {command: '* remove*'}, decide: deny", ALLOW_ALL)
+    call = Call(a_tool("run", schema={"properties": {"args": {"type": "array"}}}), {"command": "m365", "args": words})
+    assert isinstance(judge(rules, call, facts()), Deny)
+    assert isinstance(judge(rules, replace(call, arguments={"command": "m365", "args": "team list"}), facts()), Allow)
 
 
 def test_no_rule_about_commands_permits_anything_where_a_tool_takes_more() -> None:
