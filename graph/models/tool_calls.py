@@ -126,6 +126,8 @@ WRITTEN_CALLS = "written_calls"
 """Under which a piece of an answer carries `WrittenCalls`, in its `additional_kwargs`."""
 MOST_CALLS = 64
 """Tool calls of one answer that are taken. Each is a branch of the graph and perhaps a card that somebody reads."""
+MOST_BEGUN = 10_000
+"""Calls that one answer may begin, taken or not: something of each is remembered."""
 LONGEST_ANSWER = 4 * LONGEST_ARGUMENTS
 """Characters of an answer, and pieces of it, after which it is not read on."""
 _LONG = 20_000
@@ -179,7 +181,8 @@ class WrittenCalls:
         """One more piece of a call; returns the call that it belongs to.
 
         `number`: the service's own for the call; `None`: a piece with a name begins a call, any other goes on with
-        the one of its id, or without an id with the one before. Raises `ModelProblem` when the answer does not end.
+        the one of its id, or without an id with the one before. Raises `ModelProblem` when the answer does not end,
+        or begins one call after the other.
         """
         call = self._newest = self._find(number, call_id, name)
         call.call_id = call.call_id or call_id
@@ -270,6 +273,8 @@ class WrittenCalls:
             self._calls.append(call)
         else:
             self._left_out += 1
+            if self._left_out > MOST_BEGUN:
+                raise ModelProblem(Trouble.TOO_MUCH)
         return call
 
 

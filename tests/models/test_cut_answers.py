@@ -18,7 +18,7 @@ from pydantic import Field
 
 from graph.models.problems import ModelProblem, Trouble
 from graph.models.streaming import stream_message
-from graph.models.tool_calls import LONGEST_ANSWER, MOST_CALLS, WrittenCalls
+from graph.models.tool_calls import LONGEST_ANSWER, MOST_BEGUN, MOST_CALLS, WrittenCalls
 from tests.fakes.openai_server import Reply, ToolUse, fake_openai
 from tests.models.conftest import ONCE, Connect
 
@@ -209,6 +209,15 @@ async def test_calls_beyond_the_limit_are_told_and_not_made(connect: Connect) ->
     assert [call["error"] for call in message.invalid_tool_calls] == [
         f"the answer held {MOST_CALLS + 10} calls, of which only the first {MOST_CALLS} were taken"
     ]
+
+
+def test_an_answer_that_begins_one_call_after_the_other_is_given_up() -> None:
+    """Rule 13: something of each is remembered, 0.5 GB of as many as fit into an answer."""
+    calls = WrittenCalls()
+    with pytest.raises(ModelProblem) as problem:
+        for number in range(MOST_BEGUN + MOST_CALLS + 1):
+            calls.add(number, call_id=f"c{number}", name="crm__find", text="{}")
+    assert problem.value.trouble is Trouble.TOO_MUCH
 
 
 def test_an_answer_without_an_end_is_not_read_on() -> None:
