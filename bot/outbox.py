@@ -28,7 +28,7 @@ are made at least once (rule 1 in docs/architecture.md)."""
 MOST_DEFECTS = 8
 """Tries of a post that raises something unexpected here or in its adapter (about two minutes), before it is given
 up for those after it."""
-LONGEST_PAUSE = 60.0
+LONGEST_POST_PAUSE_SECONDS = 60.0
 """Seconds between two tries at most, unless the platform asks for more."""
 LONGEST_RETRY_AFTER = 600.0
 """Seconds that a platform may ask to wait before the next try."""
@@ -205,4 +205,4 @@ def pause_between(attempt: int, retry_after: float | None) -> float:
     """Returns the seconds before the next try: what the platform asks for, else ever more, with jitter."""
     if retry_after is not None:
         return min(max(retry_after, 0.0), LONGEST_RETRY_AFTER)
-    return min(LONGEST_PAUSE, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, not a secret
+    return min(LONGEST_POST_PAUSE_SECONDS, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311  # jitter, not a secret

@@ -159,7 +159,10 @@ FOLD_EVERY = 5
 """Turns that are folded into the summary at a time, so that not every turn pays for a summary."""
 LONGEST_SUMMARY = 4_000
 """Characters of the summary."""
-_EXCERPT = 160
+LONGEST_FOLDED = 2_000
+"""Characters that a model gets of each message that it summarises."""
+LONGEST_FOLDED_WITHOUT_MODEL = 160
+"""Characters that are kept of each message when no model can be asked to summarise."""
 SUMMARISE = (
     "Summarise the conversation so far for your own later use, in at most 250 words: who asked for what, what was done "
     "with which result (keep names, dates and ids), what was rejected and why, and what was left open. "
@@ -201,13 +204,19 @@ def _masked(message: AnyMessage, requester: str) -> AnyMessage:
 
 def summary_request(summary: str, folded: Sequence[AnyMessage]) -> list[AnyMessage]:
     """What to send to a model so that it summarises. Personal results are left out: a summary belongs to everybody."""
-    said = [*([f"Earlier: {summary}"] if summary else []), *(line for m in folded if (line := _line(m, limit=2_000)))]
+    said = [
+        *([f"Earlier: {summary}"] if summary else []),
+        *(line for m in folded if (line := _line(m, limit=LONGEST_FOLDED))),
+    ]
     return [SystemMessage(SUMMARISE), HumanMessage("\n".join(said))]
 
 
 def extract(summary: str, folded: Sequence[AnyMessage]) -> str:
     """A summary made without a model: the beginnings of what was said. Used when the model cannot be asked."""
-    lines = [*([summary] if summary else []), *(line for m in folded if (line := _line(m, limit=_EXCERPT)))]
+    lines = [
+        *([summary] if summary else []),
+        *(line for m in folded if (line := _line(m, limit=LONGEST_FOLDED_WITHOUT_MODEL))),
+    ]
     return "\n".join(lines)[-LONGEST_SUMMARY:]
 
 

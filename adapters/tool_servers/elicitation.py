@@ -370,7 +370,7 @@ def nobody(message: str, fraction: float | None) -> None:
 
 MOST_FIELDS = 40
 """Inputs of a form. A Slack modal holds 100 blocks, and nobody answers more."""
-LONGEST_QUESTION = 2_000
+LONGEST_TOOL_QUESTION = 2_000
 """Characters."""
 LONGEST_READ = 10_000
 """Characters of a question that are looked at; it is masked before it is cut to its length."""
@@ -420,7 +420,7 @@ def form_question(
             "question was refused and nobody was asked."
         )
     # Everybody sees a question, and a link in it may be for one person: for those there is URL elicitation.
-    said = shorten(without_links(mask(clean(message))), LONGEST_QUESTION)
+    said = shorten(without_links(mask(clean(message))), LONGEST_TOOL_QUESTION)
     shown = _without_links(masked_schema(schema, lambda text: mask(clean(text))))
     return QuestionPut(number, said, _fields(shown), shown)
 

@@ -66,7 +66,7 @@ MOST_RESUMED = 100
 """Requests whose answers are known to have been taken up again; the oldest are forgotten."""
 FIRST_PAUSE = 1.0
 """Seconds before an event stream is opened again or resumed; doubles each time."""
-LONGEST_PAUSE = 60.0
+LONGEST_RECONNECT_PAUSE_SECONDS = 60.0
 """Seconds."""
 SETTLED = 10.0
 """Seconds after which the end of an event stream counts as the first one again."""
@@ -437,7 +437,9 @@ class ReconnectPauses:
         self.times += 1
         pause = self._first
         if last is not None:
-            self._pause = FIRST_PAUSE if now - last >= SETTLED else min(2 * self._pause, LONGEST_PAUSE)
+            self._pause = (
+                FIRST_PAUSE if now - last >= SETTLED else min(2 * self._pause, LONGEST_RECONNECT_PAUSE_SECONDS)
+            )
             pause = self._pause * (0.5 + self._jitter() / 2)
         self._connects_at = now + pause
         return pause

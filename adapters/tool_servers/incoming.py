@@ -56,7 +56,7 @@ PIECE = 4_096
 """Bytes that are looked through before others have their turn."""
 ASKING = "elicitation/create"
 """Method of a server's question to a person (MCP 2025-11-25)."""
-LONGEST_QUESTION = 256 * 1024
+LARGEST_QUESTION_MESSAGE = 256 * 1024
 """Bytes. Larger messages are not looked into: the session cancels the question in them."""
 _ID_FIRST = re.compile(
     rb"(?:(?:[a-z]+:[^\n{]*\n)*data:)?"  # of an event
@@ -211,14 +211,14 @@ def elicitation_in(
 
 
 def _may_ask(message: bytes) -> bool:
-    return len(message) <= LONGEST_QUESTION and any(name in message for name in _ASKING)
+    return len(message) <= LARGEST_QUESTION_MESSAGE and any(name in message for name in _ASKING)
 
 
 def _seems_a_request(message: bytes | TooLarge) -> bool:
     """Whether a message is probably one that is answered; what is not counted is read a little faster."""
     return (
         isinstance(message, bytes)
-        and len(message) <= LONGEST_QUESTION
+        and len(message) <= LARGEST_QUESTION_MESSAGE
         and b'"method"' in message
         and b'"id"' in message
     )

@@ -159,13 +159,17 @@ def is_web_link(url: str) -> bool:
     return printable and parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= 4_096
 
 
+LARGEST_RESULT = 16_000
+"""Bytes of UTF-8 that the model gets of a result; more is cut with a count."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerContext:
     """How the answers of one session are read."""
 
     server: str
-    limit: int = 16_000
-    """Bytes of UTF-8 that the model gets of a result."""
+    limit: int = LARGEST_RESULT
+    """Bytes of a result that the model gets."""
     secrets: frozenset[str] = frozenset()
     mask: MaskText = unchanged
     owner: str | None = None

@@ -16,7 +16,7 @@ import structlog
 
 from adapters.tool_servers.config import ServerConfig, ToolServersConfig
 from adapters.tool_servers.elicitation import Completed, InteractiveCall, WaitingCalls, when_made_anew
-from adapters.tool_servers.outcomes import SessionLost
+from adapters.tool_servers.outcomes import LARGEST_RESULT, SessionLost
 from adapters.tool_servers.personal import PersonalServer
 from adapters.tool_servers.sessions import (
     BaseServer,
@@ -72,7 +72,7 @@ class ToolServers:
         self,
         config: ToolServersConfig,
         *,
-        result_limit: int = 16_000,
+        result_limit: int = LARGEST_RESULT,
         timings: Timings | None = None,
         mask: MaskText = unchanged,
         tokens: TokenStore | None = None,

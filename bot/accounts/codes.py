@@ -206,7 +206,7 @@ ALPHABET = "CDFGHJKMNPQRTVWXYZ34679"
 """Characters of codes, without what is mistaken for something else (0 O, 1 I L, 2 Z, 5 S, 8 B, U V: one of each, or
 none), and without vowels, so that no code is a word. Eight of them are 36 bits: with `MOST_TRIES`, nobody guesses
 one."""
-MINUTES = 10
+CODE_MINUTES = 10
 """How long a code can be told."""
 MOST_TRIES = 5
 """Wrong codes until the right one is of no use any more."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import structlog
 
-from bot.accounts.codes import MINUTES, new_code
+from bot.accounts.codes import CODE_MINUTES, new_code
 from bot.accounts.connections import ConnectionWriter, account_label
 from bot.accounts.ports import BegunAuthorization, Denied, GrantRefused, OutsideServices, Proofs, Unreachable
 from bot.accounts.sign_ins import HOUR, callback
@@ -30,7 +30,7 @@ from bot.records.authorizations import AuthorizationRow, AuthorizationStep
 from bot.records.database import Database
 
 log = structlog.get_logger(__name__)
-BROWSER_SECONDS = 900.0
+SIGN_IN_RETURN_SECONDS = 900.0
 """How long the browser may take to come back from a service."""
 MOST_BEGUN_AN_HOUR = 10
 """Sign-ins that one link may begin within `HOUR`: each of them costs requests to a service."""
@@ -161,7 +161,7 @@ class SignInFlow:
                 step=to.step,
                 state_hash=hashed(to.state),
                 sealed_step=self._safe.put(way.person_id, way.connection, kept),
-                step_until=self._clock() + BROWSER_SECONDS,
+                step_until=self._clock() + SIGN_IN_RETURN_SECONDS,
                 proven=to.proven,
             )
         return GoTo(to.begun.url, to.browser) if changed else OVERTAKEN
@@ -272,14 +272,14 @@ class SignInFlow:
                 sealed_step=None,
                 sealed_grant=self._safe.put_grant(way.person_id, way.connection, grant),
                 sealed_code=self._safe.put(way.person_id, way.connection, {"code": code}),
-                code_until=self._clock() + MINUTES * 60,
+                code_until=self._clock() + CODE_MINUTES * 60,
                 code_tries=0,
                 code_key=None,
             )
             if not changed:
                 return OVERTAKEN
             await self._connecting.show_waiting(tx, way)
-        return ShowCode(self._connecting.label(way.connection), account_label(grant), code, MINUTES)
+        return ShowCode(self._connecting.label(way.connection), account_label(grant), code, CODE_MINUTES)
 
 
 _OURS = re.compile(r"[A-Za-z0-9_-]{43}")

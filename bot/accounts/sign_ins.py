@@ -164,7 +164,7 @@ def answer_of(row: SignInRow) -> InterruptAnswer | None:
 # One per person and connection at a time, for a quarter of an hour.
 
 HOUR = 3600.0
-LINK_SECONDS = 900.0
+SIGN_IN_LINK_SECONDS = 900.0
 """How long a link can be used, from when it was asked for."""
 GIVEN_AGAIN_SECONDS = 600.0
 """How long the same link is given to who asks again (another of their calls, say), while nobody has used it."""
@@ -245,7 +245,7 @@ class SignInLinks:
                 return Refused(f"You have asked for many links. Please try again in {minutes} min.")
             token = random_token()
             self._limit.add(person_id, token, now)
-            until = now + LINK_SECONDS
+            until = now + SIGN_IN_LINK_SECONDS
             sealed = self._sealer.seal(token)
             await authorizations.change(
                 tx, way, link_hash=hashed(token), sealed_link=sealed, link_until=until, browser_hash=None
@@ -256,7 +256,7 @@ class SignInLinks:
         """The link that there is, if nobody has used it and it lives long enough to be of use."""
         if way.sealed_link is None or way.link_until is None or way.browser_hash is not None:
             return None
-        fresh = way.link_until - now > LINK_SECONDS - GIVEN_AGAIN_SECONDS
+        fresh = way.link_until - now > SIGN_IN_LINK_SECONDS - GIVEN_AGAIN_SECONDS
         return self._sealer.unseal(way.sealed_link) if fresh else None
 
 

@@ -7,7 +7,7 @@ import asyncio
 from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
-from bot.accounts.codes import MINUTES
+from bot.accounts.codes import CODE_MINUTES
 from bot.accounts.connections import Changes, Connections
 from bot.accounts.flow import ShowCode
 from bot.accounts.ports import Unreachable
@@ -244,7 +244,7 @@ async def test_what_was_granted_and_never_claimed_is_forgotten_at_the_next_start
     assert isinstance(await stage.browser().consents(link, "ana"), ShowCode)
     async with stage.database.reading() as tx:
         assert [way.sealed_grant is None for way in await authorizations.with_codes(tx)] == [False]
-    stage.clock.move(MINUTES * 60 + 1)
+    stage.clock.move(CODE_MINUTES * 60 + 1)
     stage.restart()
     await stage.parts.services.connections.start()
     async with stage.database.reading() as tx:

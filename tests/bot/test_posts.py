@@ -122,7 +122,9 @@ def test_a_pause_is_what_the_platform_asks_for_within_bounds(
 
 
 def test_pauses_grow_up_to_a_minute() -> None:
-    assert 0.5 * outbox.LONGEST_PAUSE <= outbox.pause_between(100, None) <= outbox.LONGEST_PAUSE
+    assert (
+        0.5 * outbox.LONGEST_POST_PAUSE_SECONDS <= outbox.pause_between(100, None) <= outbox.LONGEST_POST_PAUSE_SECONDS
+    )
 
 
 async def test_a_platform_that_is_down_for_an_hour_costs_no_post(

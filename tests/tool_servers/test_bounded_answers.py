@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from adapters.tool_servers import http_client
 from adapters.tool_servers.http_client import (
     FIRST_PAUSE,
-    LONGEST_PAUSE,
+    LONGEST_RECONNECT_PAUSE_SECONDS,
     MOST_RESUMPTIONS,
     SETTLED,
     Endpoint,
@@ -239,9 +239,9 @@ async def test_a_listening_stream_that_closes_at_once_is_opened_ever_more_seldom
     client = client_of(lambda _: httpx.Response(200, headers=EVENTS, stream=Sent(b"retry: 0\n\n")))
     for _ in range(12):
         await (await sent(client, "GET")).aread()
-    assert sum(slept) > 3 * LONGEST_PAUSE
+    assert sum(slept) > 3 * LONGEST_RECONNECT_PAUSE_SECONDS
     assert slept[0] >= FIRST_PAUSE
-    assert slept[-1] >= LONGEST_PAUSE / 2
+    assert slept[-1] >= LONGEST_RECONNECT_PAUSE_SECONDS / 2
 
 
 async def test_an_answer_is_taken_up_again_only_so_often(slept: list[float]) -> None:
@@ -250,7 +250,7 @@ async def test_an_answer_is_taken_up_again_only_so_often(slept: list[float]) -> 
     client = client_of(lambda _: httpx.Response(200, headers=EVENTS, stream=Sent(b"id: 1\nretry: 0\ndata:\n\n")))
     answers = [(await sent(client, "GET")).status_code for _ in range(MOST_RESUMPTIONS + 3)]
     assert answers == [200] * MOST_RESUMPTIONS + [503] * 3
-    assert sum(slept) > 5 * LONGEST_PAUSE / 2
+    assert sum(slept) > 5 * LONGEST_RECONNECT_PAUSE_SECONDS / 2
 
 
 def test_the_pauses_grow_between_a_floor_and_a_cap_and_begin_anew_when_it_held() -> None:

@@ -69,7 +69,7 @@ def decision_buttons(view: ApprovalView) -> list[Block]:
     return made
 
 
-def rarer_buttons(view: ApprovalView) -> list[Block]:
+def second_row_buttons(view: ApprovalView) -> list[Block]:
     """What else whoever may decide can do."""
     always = [button("Always allow…", actions.ALWAYS, view.approval_id)] if view.always_offered else []
     hand_over = [button("Ask somebody else…", actions.HAND_OVER, view.approval_id)] if view.handing_offered else []
@@ -119,7 +119,7 @@ def _pending(view: ApprovalView, team: str) -> list[Block]:
         *_small_print(view, team),
         *unseen_note(view, shown),
         button_row(*decision_buttons(view)),
-        button_row(*rarer_buttons(view), withdraw_button(view)),
+        button_row(*second_row_buttons(view), withdraw_button(view)),
     ]
 
 

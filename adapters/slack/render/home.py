@@ -39,7 +39,7 @@ from adapters.slack.render.cards import (
     decision_buttons,
     in_their_words,
     outcome_buttons,
-    rarer_buttons,
+    second_row_buttons,
     sign_in_buttons,
     summary,
     unseen_note,
@@ -207,7 +207,7 @@ def _to_decide(shown: Shown, link: LinkOf) -> list[Block]:
         context(*small),
         *unseen_note(view, part),
         button_row(*decision_buttons(view)),
-        *([button_row(*rarer)] if (rarer := [*rarer_buttons(view), *_open_thread(shown, link)]) else []),
+        *([button_row(*rarer)] if (rarer := [*second_row_buttons(view), *_open_thread(shown, link)]) else []),
     ]
 
 
