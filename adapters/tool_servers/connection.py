@@ -156,14 +156,17 @@ class Connection:
                 break
         return listed
 
-    async def is_alive(self, timeout: float) -> bool:  # noqa: ASYNC109 - part of the question
-        """Whether the server answers a ping within `timeout` seconds; an error is an answer, too."""
+    async def is_alive(self, timeout: float) -> bool | None:  # noqa: ASYNC109 - part of the question
+        """Whether the server answers a ping; an error is an answer, too. `None`: it says nothing within `timeout`
+        seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self._answered(self._session.send_ping())
         except McpError:
             return not self.lost.done()
-        except (FaultError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError):
+        except TimeoutError:
+            return None
+        except (FaultError, anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError):
             return False
         return True
 

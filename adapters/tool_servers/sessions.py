@@ -156,11 +156,13 @@ class BaseServer(ABC, Generic[SessionT]):
 
     async def _is_trusted_with(self, connection: Connection, tool: Tool) -> bool:
         """Whether a call may go over the session. Of a tool that must not be called twice the outcome would be unknown
-        if the server turned out to be another one by now, so a session that has been idle is asked first; a busy
-        server is left in peace."""
-        if tool.repeatable or connection.busy or connection.is_fresh(self._common.timings.fresh):
+        if the server turned out to be another one by now, so one that has been silent is asked first. That a call is
+        open proves nothing: it may wait for somebody, or have left just now. But a server that is at one may have no
+        time for a ping."""
+        if tool.repeatable or connection.is_fresh(self._common.timings.fresh):
             return True
-        return await connection.is_alive(self._common.timings.ping)
+        alive = await connection.is_alive(self._common.timings.ping)
+        return connection.busy if alive is None else alive
 
     async def _read(self, listed: list[Any]) -> ToolListing:
         # In a thread: measuring the schemas of many tools takes a while, and nobody else should wait for it.

@@ -48,6 +48,8 @@ class OddHttp:
 
     url: str = ""
     pings: int = 0
+    deaf: bool = False
+    """Whether pings wait until `hanging` is set."""
     token: str = ""
     """When set, requests must bear it."""
     calls: list[str] = field(default_factory=list)
@@ -90,6 +92,8 @@ class OddHttp:
                 return await self.call(request, message)
             case "ping":
                 self.pings += 1
+                if self.deaf:
+                    await self.hanging.wait()
                 return answer(message, {})
             case _:
                 return web.Response(status=202)

@@ -193,6 +193,44 @@ async def test_one_that_has_just_answered_is_not_pinged_and_neither_is_one_for_r
         assert odd.pings == 0
 
 
+SILENT = replace(QUICK, fresh=0, ping_every=600)
+"""Nothing but a ping of its own tells a call whether its session is still there."""
+
+
+async def test_a_call_that_is_open_does_not_prove_that_the_server_still_knows_the_session(tmp_path: Path) -> None:
+    """Rule 4: the outcome of a write that reached nobody is not unknown."""
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}, timings=SILENT) as servers:
+        hanging = asyncio.create_task(call(servers, "odd__hang"))
+        await until(lambda: odd.calls == ["hang"], "the call's arrival")
+        odd.sessions.clear()
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+        odd.hanging.set()
+        assert await hanging == Succeeded("hang done")
+        assert odd.calls == ["hang", "echo"]
+
+
+async def test_neither_does_a_call_for_reading_that_leaves_in_the_same_moment(tmp_path: Path) -> None:
+    """Rule 4: models read and write in one message."""
+    entry = {"idempotentTools": ["parts"]}
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url, **entry}}, timings=SILENT) as servers:
+        odd.sessions.clear()
+        read, written = await asyncio.gather(call(servers, "odd__parts"), call(servers, "odd__echo"))
+        assert (type(read), written) == (Succeeded, Succeeded("echo done"))
+        assert sorted(odd.calls) == ["echo", "parts"]
+
+
+async def test_a_server_that_is_at_a_call_need_not_answer_a_ping_to_get_another(tmp_path: Path) -> None:
+    timings = replace(SILENT, ping=0.05)
+    async with odd_http() as odd, running(tmp_path, {"odd": {"url": odd.url}}, timings=timings) as servers:
+        hanging = asyncio.create_task(call(servers, "odd__hang"))
+        await until(lambda: odd.calls == ["hang"], "the call's arrival")
+        odd.deaf = True
+        assert await call(servers, "odd__echo") == Succeeded("echo done")
+        odd.hanging.set()
+        await hanging
+        assert (odd.pings, len(odd.sessions)) == (2, 1)
+
+
 async def test_a_call_that_could_not_be_sent_has_failed(tmp_path: Path) -> None:
     async with odd_http() as odd:
         context = running(tmp_path, {"odd": {"url": odd.url}})
