@@ -146,6 +146,8 @@ class AttemptLedger:
             said = f"{why}: whether {attempt.server} did something is not known."
             await self._record_unknown(tx, attempt, OutcomeUnknown(said))
             await attempts.choose(tx, attempt.attempt_id, "superseded", None, key=attempt.call_id)
+        # Also of those that did nothing yet: a card may say that a sign-in is waited for.
+        await self._outbox.show_again(tx, await approvals.ids_in_turn(tx, turn))
         return begun
 
     async def close(self, call_id: str, *, repeatable: bool) -> Existing | None:

@@ -129,6 +129,13 @@ async def ids_of_call(tx: Transaction, call_id: str) -> Sequence[str]:
     return [r[0] for r in await tx.all(_IDS_OF_CALL, {"call": call_id})]
 
 
+async def ids_in_turn(tx: Transaction, turn: str) -> Sequence[str]:
+    """All rounds of all calls of a turn, by the key of its delivery."""
+    # As `attempts.begun_in_turn` says.
+    query = sa.select(approvals.c.approval_id).where(approvals.c.call_id.between(f"{turn}.", f"{turn}/"))
+    return [r.approval_id for r in await tx.all(query)]
+
+
 async def pending_in(tx: Transaction, thread_id: str) -> Sequence[ApprovalRow]:
     """What waits in a thread, oldest first, without arguments."""
     query = sa.select(*PENDING_COLUMNS).where(approvals.c.thread_id == thread_id, approvals.c.status == PENDING)

@@ -108,6 +108,22 @@ async def test_what_a_call_did_that_waited_in_the_middle_is_unknown_when_its_con
     assert shop.done == ["pay for lamp"]
 
 
+async def test_no_card_waits_for_a_sign_in_of_a_conversation_that_is_lost(workshop_home: ProductFolder) -> None:
+    """Rule 4: what did nothing before its conversation was lost is shown as that."""
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
+        await thread.send("use make_with_account what=lamp")
+        (card,) = await thread.waiting()
+        await thread.approve(card["id"])
+        await thread.card(card["id"], "approved", result="waiting for a sign-in")
+        thread_id = thread.thread_id
+    for file in files(workshop_home, CHECKPOINTS):
+        file.unlink()
+    async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread(thread_id) as thread:
+        await thread.send("use look what=chair")
+        await thread.says("chair looks fine")
+        await thread.card(card["id"], "approved", result="nothing was done")
+
+
 async def test_a_message_in_a_thread_that_is_lost_begins_anew(workshop_home: ProductFolder, shop: Workshop) -> None:
     async with product_here(workshop_home) as url, visiting(url) as ana, ana.thread() as thread:
         await thread.send("use look what=lamp")
